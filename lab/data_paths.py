@@ -1,8 +1,8 @@
 """The data paths of a message and of a statement, counted: functions, modules, hand-overs.
 
 A hand-over is a call from one package into another. Calls of the shared vocabulary are not counted:
-the columns of a tree, ids, times, bags of rows, meters, patterns and their relations. Generated
-code belongs to the package that generates it.
+the columns of a tree, ids, times, bags of rows, meters and limits, patterns and their relations.
+Generated code belongs to the package that generates it.
 
     python -m lab paths        the counts of one message and of one statement, with every hand-over
 """
@@ -18,8 +18,11 @@ from types import FrameType
 import axlog
 
 VOCABULARY = frozenset(
-    ("document/tree.py", "document/ids.py", "document/times.py", "document/delta.py",
-     "evaluate/joins.py", "evaluate/work.py", "query/pattern.py", "query/compile.py")
+    (
+        "document/tree.py", "document/ids.py", "document/times.py", "document/delta.py",
+        "document/name_expansion.py", "evaluate/gathered.py", "evaluate/joins.py",
+        "evaluate/work.py", "query/pattern.py", "query/compile.py",
+    )
 )  # fmt: skip
 """Modules of data structures that every layer reads."""
 GENERATED = {"<sink>": "views", "<matcher>": "match"}
@@ -58,7 +61,7 @@ def trace(run: Callable[[], object]) -> DataPath:
         while caller is not None and (_module(caller) or "") in {"", *VOCABULARY}:
             caller = caller.f_back
         above = None if caller is None else _module(caller)
-        if above is not None and _package(above) != _package(module):
+        if above is not None and _package(above) not in ("cli", _package(module)):
             hand_overs.append((_package(above), _package(module), frame.f_code.co_qualname))
 
     sys.setprofile(note)

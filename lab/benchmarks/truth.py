@@ -23,6 +23,7 @@ from axlog.document.loader import load
 from axlog.errors import WorkloadError
 from axlog.future.truth import Outlook
 from axlog.live.document import Document
+from axlog.live.internals import maintained_view
 from axlog.live.options import Never, Options
 from axlog.query.query import parse_query
 from axlog.query.truth import Truth
@@ -126,7 +127,7 @@ def _kept(result: Result, stream: _Stream, rounds: int) -> None:
                 if asks:
                     _ = view.truth
             if asks:
-                walks.append(view.standing.searches)
+                walks.append(maintained_view(view).standing.searches)
 
         side(stream.messages[:WARM])
         return side
@@ -161,7 +162,7 @@ def _ended(result: Result, count: int, rounds: int) -> None:
                 doc.end(stream)
                 if asks:
                     _ = view.truth
-            walks.append(view.standing.searches)
+            walks.append(maintained_view(view).standing.searches)
 
         return side
 

@@ -12,9 +12,9 @@ from textwrap import wrap
 
 from axlog.errors import AxlogError
 from axlog.live.document import Document, parse
+from axlog.live.view import View
 from axlog.query.query import parse_query
 from axlog.views.change import Row
-from axlog.views.view import View
 
 SHOP = (
     '<shop><order nr="1"><oid>17</oid><client>INRIA</client><price>20</price><paid/></order>'

@@ -114,9 +114,9 @@ SECTIONS = (
         "Comparisons of values",
         ("condition", "operand", "constant"),
         "The string value of the path's last node against a constant or a variable; `.` is the "
-        "node itself. `<`, `<=`, `>` and `>=` compare two numbers as numbers, two dates or times by "
-        "instant and two texts by code point; they never hold between different kinds. `=` with a "
-        "string compares strings ([Kinds of values](meaning.md#rows)). `= $x` binds `$x` to the "
+        "node itself. `<`, `<=`, `>`, `>=` compare two numbers as numbers, two dates or times "
+        "by instant and two texts by code point; they never hold between different kinds. `=` with "
+        "a string compares strings ([Kinds of values](meaning.md#rows)). `= $x` binds `$x` to the "
         "string value. `as` "
         "a type reads both sides as XPath does. In a string, its quote is written twice.",
         (

@@ -41,7 +41,7 @@ from axlog.views.counting.maintainer import Counting
 from axlog.views.net_changes import net
 from axlog.views.operators.disk_table import Shelf
 from axlog.views.records.maintainer import Records
-from axlog.views.view import View
+from axlog.views.view import MaintainedView
 from lab.laws.differential_cases import DifferentialCase, Face, Step
 from lab.laws.exact_law import RESTLESS, Broken, replayed
 from lab.laws.fuzz_cases import DEFAULT
@@ -151,7 +151,7 @@ class _Run:
                 view.defer()
                 self._shown[name] = _values(view)
 
-    def view(self, name: str) -> View:
+    def view(self, name: str) -> MaintainedView:
         return self.tree.views[name]
 
     @property
@@ -282,7 +282,7 @@ def _few(rows: Counter[Any]) -> list[Any]:
     return list(rows)[:5]
 
 
-def _rows(view: View) -> Counter[Any]:
+def _rows(view: MaintainedView) -> Counter[Any]:
     return _counted(view.rows())
 
 
@@ -290,7 +290,7 @@ def _counted(rows: Any) -> Counter[Any]:
     return Counter((row.values_, row.count) for row in rows)
 
 
-def _values(view: View) -> Counter[Any]:
+def _values(view: MaintainedView) -> Counter[Any]:
     return Counter(row.values_ for row in view.rows())
 
 

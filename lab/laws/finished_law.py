@@ -17,7 +17,7 @@ from random import Random
 from axlog.errors import AxlogError, UpdateError
 from axlog.live.document import Document
 from axlog.live.options import Collect, Options
-from axlog.views.view import View
+from axlog.live.view import View
 from lab.laws.never_law import Step, make_never_case, take
 from lab.laws.small_cases import calling
 

@@ -28,9 +28,9 @@ from typing import Any
 from axlog.errors import AxlogError, InputError, Place
 from axlog.live.document import Document
 from axlog.live.internals import maintained
+from axlog.live.view import View
 from axlog.views.change import Change
 from axlog.views.counting.engine import CountingEngine
-from axlog.views.view import View
 from lab.laws.edits import Edit, carry_out, with_paths
 from lab.laws.fuzz_cases import Case
 

@@ -155,7 +155,8 @@ class Definition:
 
     def possible(self) -> list[Possible]:
         return [
-            shown_possible(one, self._view.pattern, "seconds") for one in self._outlook().possible()
+            shown_possible(one, self._view.query.pattern, "seconds")
+            for one in self._outlook().possible()
         ]
 
 
@@ -182,7 +183,7 @@ def check_never(case: NeverCase, make: Callable[..., Document] = Document) -> Co
     ]  # fmt: skip
     views = {"v": case.query}
     documents = [make(case.document, views=views, facts=case.facts, options=o) for o in options]
-    prospects = streams_of(documents[0]).collector.prospects(documents[0].view("v"))
+    prospects = streams_of(documents[0]).collector.prospects(maintained(documents[0]).views["v"])
     is_certain = prospects is not None
     for step in case.steps:
         take(defining, step)
@@ -191,7 +192,10 @@ def check_never(case: NeverCase, make: Callable[..., Document] = Document) -> Co
         *each, exact = each
         others = each[:1] * (len(each) - 1)
         _same(f"the changes with and without collection, on disk, at {step}", each[1:], others)
-        if streams_of(documents[-1]).collector.prospects(documents[-1].view("v")) is not None:
+        if (
+            streams_of(documents[-1]).collector.prospects(maintained(documents[-1]).views["v"])
+            is not None
+        ):
             told = sorted((c.row.values_ for c in exact if c.op == "never"), key=str)
             _same(f'what never="all" tells after {step}', told, wanted)
             seen["exact"] += 1

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from random import Random
 
-from axlog.evaluate.interpreter import Gathered
+from axlog.evaluate.gathered import Gathered
 from axlog.evaluate.joins import MOST_ROWS, Bag, Row, add, add_all
 from axlog.evaluate.work import Meters
 from axlog.query.compile import Absence, Choice, Column, Edge, Relation, Test

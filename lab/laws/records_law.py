@@ -14,12 +14,12 @@ from random import Random
 from axlog.errors import AxlogError
 from axlog.live.document import Document
 from axlog.live.internals import maintained
+from axlog.live.view import View
 from axlog.query.pattern import Axis, Kind, Name, Pattern, PatternNode, Wildcard
 from axlog.query.query import Query
 from axlog.views.change import Change
 from axlog.views.net_changes import net
 from axlog.views.records.maintainer import Records
-from axlog.views.view import View
 from lab.laws import small_cases
 from lab.laws.edits import carry_out, edit_of
 from lab.laws.exact_law import check_labels

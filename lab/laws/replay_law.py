@@ -28,9 +28,9 @@ from axlog.live.internals import maintained
 from axlog.live.options import Options
 from axlog.live.store import start
 from axlog.live.verification import verify
+from axlog.live.view import View
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
-from axlog.views.view import View
 from lab.laws.fuzz_cases import Case, less_of, make_case
 from lab.laws.never_law import NeverCase, make_never_case, take
 from lab.stress.faulty_disk import FaultyFiles

@@ -19,7 +19,7 @@ from axlog.errors import AxlogError, UndecidedError
 from axlog.future.keys import is_broken
 from axlog.future.truth import Outlook
 from axlog.live.document import Document
-from axlog.live.internals import maintained
+from axlog.live.internals import maintained, maintained_view
 from axlog.live.options import Options
 from axlog.query.query import Query
 from axlog.query.truth import Truth
@@ -43,7 +43,7 @@ def check_truth(random: Random) -> Counter[str]:
         if step is None or run.is_broken:
             break
         run.compare(step)
-    run.seen["searches"] += run.view.standing.searches
+    run.seen["searches"] += maintained_view(run.view).standing.searches
     return run.seen
 
 

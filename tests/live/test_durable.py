@@ -312,11 +312,11 @@ def test_oracle_faulty_disks() -> None:
 
 @pytest.mark.slow
 def test_oracle_killed_processes() -> None:
-    """At least ten processes killed with SIGKILL, some of them inside each of `MOMENTS`."""
+    """Processes killed with SIGKILL inside each of `MOMENTS`; `lab torture` kills more."""
     killed: Counter[str] = Counter()
     for seed in range(10):
-        killed += by_killing(seed, count=120, kills=6)
-        if killed.total() >= 10 and set(killed) >= set(MOMENTS):
+        killed += by_killing(seed, count=80, kills=5)
+        if set(killed) >= set(MOMENTS):
             return
     raise AssertionError(f"processes were killed inside {killed}")
 

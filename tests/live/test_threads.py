@@ -21,9 +21,9 @@ from axlog.live.internals import maintained
 from axlog.live.maintained import MaintainedTree
 from axlog.live.metrics import document_health, document_samples
 from axlog.live.options import Options
+from axlog.live.view import View
 from axlog.server.row_lists import Asked
 from axlog.server.summaries import Observer
-from axlog.views.view import View
 
 CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
 CALLING = CALL.format("h").replace("/>", ' calls="yes"/>')
@@ -63,7 +63,14 @@ READS: dict[type, dict[str, Read]] = {
         "to_pandas": lambda view: view.to_pandas(),
         "broken": lambda view: view.broken,
         "columns": lambda view: view.columns,
-        "pattern": lambda view: view.pattern,
+        "query": lambda view: view.query.pattern,
+        "name": lambda view: view.name,
+        "key": lambda view: view.key,
+        "work": lambda view: view.work,
+        "position": lambda view: view.position,
+        "retained": lambda view: view.retained,
+        "snapshot": lambda view: view.snapshot(),
+        "changes_since": lambda view: view.retained and view.changes_since(view.position),
         "is_deferred": lambda view: view.is_deferred,
         "__len__": len,
         "__iter__": list,
@@ -83,7 +90,7 @@ READS: dict[type, dict[str, Read]] = {
     },
     Document: {
         "view": lambda doc: doc.view("pair"),
-        "views": lambda doc: [str(view.pattern) for view in doc.views.values()],
+        "views": lambda doc: [str(view.query.pattern) for view in doc.views.values()],
         "streams": lambda doc: [s.wanted for s in doc.streams().values()],
         "state_sizes": lambda doc: doc.state_sizes(),
         "code": lambda doc: doc.code("f"),
@@ -102,8 +109,7 @@ READS: dict[type, dict[str, Read]] = {
     },
 }
 WRITES: dict[type, set[str]] = {
-    View: {"subscribe", "put_aside", "before", "after", "defer", "refresh", "number", "tell",
-           "taken"},
+    View: {"subscribe", "retain", "defer", "refresh"},
     MaintainedTree: {
         "watch", "unwatch", "insert", "delete", "update", "apply", "apply_at", "told_at_the_end",
         "netted", "drop", "as_one", "make_engines", "announce", "carry_out", "settle", "untune",

@@ -15,7 +15,8 @@ from axlog.document.parser import Limits, parse
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import AxlogError
 from axlog.evaluate.answers import answers
-from axlog.evaluate.interpreter import Bags, Interpreter
+from axlog.evaluate.gathered import Bags
+from axlog.evaluate.interpreter import Interpreter
 from axlog.live.document import Document
 from axlog.live.internals import maintained, streams_of
 from axlog.live.options import Options, Validate

@@ -152,7 +152,7 @@ def test_a_reader_waits_for_its_source_and_says_so(tmp_path: Path) -> None:
     until = time.monotonic() + 60
     while (end := reader.latestOffset(start, ReadMaxRows(10))) == start:
         assert time.monotonic() < until
-        time.sleep(0.05)
+        time.sleep(0.01)
     assert end["number"] == 1
     assert lagging(str(tmp_path), ["in"]) == []
     there.unlink()

@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from axlog.connect.channels.registry import Channels
 from axlog.document.stream_update import StreamUpdate
-from axlog.server import channel_routes
+from axlog.server import change_events, channel_routes
 from axlog.server.application import Settings, make_application
 from axlog.server.operations import Operation
 from axlog.server.roles import INCLUDED, Principal
@@ -102,6 +102,10 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
     ("GET", "/documents"): Endpoint("own", "/documents"),
     ("GET", VIEW): Endpoint(
         "read", "/documents/w/views/v", parts=("document", "view"), query={"limit": ("0", "5")}
+    ),
+    ("GET", f"{VIEW}/changes"): Endpoint(
+        "read", "/widgets/w/views/v/changes", parts=("widget", "view"), streams=True,
+        query={"since": ("0",)}, headers={"Last-Event-ID": ("0", "3")},
     ),
     ("PUT", VIEW): Endpoint(
         "watch", "/documents/w/views/new", {"query": "match /a"}, parts=("document", "view")
@@ -330,7 +334,8 @@ def test_no_safe_method_changes_anything(
     world: World, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every GET, HEAD and OPTIONS with every parameter: the whole state is as it was."""
-    monkeypatch.setattr(channel_routes, "ALIVE", 0.01)  # a stream says something soon
+    for module in (channel_routes, change_events):
+        monkeypatch.setattr(module, "ALIVE", 0.01)  # a stream says something soon
     assert scan(world, address, ENDPOINTS) == []
 
 

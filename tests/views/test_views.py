@@ -10,7 +10,7 @@ from axlog import Change, Document, Id, Row, parse
 from axlog.document.loader import read_forest
 from axlog.document.operations import Delete, Insert, Rename, ReplaceValue, Where
 from axlog.errors import AxlogError, QueryError, SetupError, UpdateError
-from axlog.live.internals import maintained
+from axlog.live.internals import maintained, maintained_view
 from axlog.views.choose import MAINTAINERS, choice
 
 SHOP = "<shop><item k='1'>pen</item><item k='2'>ink</item></shop>"
@@ -245,10 +245,10 @@ def test_one_update_with_many_operations_tells_one_difference() -> None:
 
 def test_counting_is_chosen_where_it_can_be_used() -> None:
     document = parse(SHOP)
-    assert document.watch(ITEMS).chosen.name == "counting"
+    assert maintained_view(document.watch(ITEMS)).chosen.name == "counting"
     sideways = document.watch("//item[following-sibling::item]")
-    assert sideways.chosen.name == "records"
-    assert "tree automaton" in sideways.chosen.reason
+    assert maintained_view(sideways).chosen.name == "records"
+    assert "tree automaton" in maintained_view(sideways).chosen.reason
     first, second = (
         maintained(document).tree.id(node) for node in maintained(document).tree.partition("item")
     )
@@ -261,12 +261,12 @@ def test_a_maintainer_can_be_named_and_may_decline() -> None:
     document = parse(SHOP)
     for name in MAINTAINERS:
         query = "//item" if name == "records" else ITEMS  # which binds a variable
-        assert document.watch(query, maintainer=name).chosen.name == name
+        assert maintained_view(document.watch(query, maintainer=name)).chosen.name == name
     for query, name in (("//item[following-sibling::item]", "counting"), (ITEMS, "magic")):
         with pytest.raises(QueryError) as caught:
             document.watch(query, maintainer=name)
         assert caught.value.code == "AX212"
-    assert choice(document.views["view1"].pattern).reason
+    assert choice(document.views["view1"].query.pattern).reason
 
 
 # Why, explain, tables -----------------------------------------------------------------------------

@@ -12,10 +12,10 @@ Today only statements have such expressions. Predicates, outputs and group keys 
 same scalar form (planned): their evaluator belongs beside this one and calls the same two tables,
 with the columns of a row in place of paths.
 
-A path from the document that a pattern can express is found by columns (`path_patterns`, `select`),
-with the value index where it helps. Every other path is walked step by step, with positions and
-variables (`node_tests`). Law: both ways give the same nodes. The meaning is XQuery's over untyped
-documents; calls pass no test (docs/meaning.md).
+A path from the document that a pattern can express (`query/path_patterns`) is found by columns
+(`select`), with the value index where it helps. Every other path is walked step by step, with
+positions and variables (`node_tests`). Law: both ways give the same nodes. The meaning is XQuery's
+over untyped documents; calls pass no test (docs/meaning.md).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from axlog.document.tree import DOCUMENT_NODE, Tree
+from axlog.document.value_index import ValueIndex
 from axlog.errors import AxlogError, QueryError
 from axlog.evaluate.columns import columns_of, handles
 from axlog.evaluate.constructors import Builder
@@ -39,9 +40,8 @@ from axlog.evaluate.items import (
     text,
 )
 from axlog.evaluate.node_tests import step_passes, step_reached
-from axlog.evaluate.path_patterns import pattern_of
 from axlog.evaluate.select import select
-from axlog.evaluate.value_index import ValueIndex
+from axlog.query.path_patterns import pattern_of
 from axlog.query.pattern import AnyNode, Name
 from axlog.query.positions import place_at
 from axlog.query.syntax_tree import (
@@ -287,7 +287,11 @@ class Evaluator:
     def _by_columns(self, given: Path, start: Items) -> list[int] | None:
         if not given.steps or not _is_document(start):
             return None
-        pattern = pattern_of(given, self.statement.text, self._holes)
+        known = self.statement.patterns
+        if id(given) in known:
+            pattern = known[id(given)]
+        else:
+            pattern = pattern_of(given, self.statement.text, self._holes)
         if pattern is None:
             return None
         return select(self.tree, pattern, self.index, self._strings)

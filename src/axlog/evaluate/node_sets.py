@@ -32,9 +32,10 @@ from axlog.document.tree import (
     TEXT,
     Tree,
 )
+from axlog.document.value_index import ValueIndex
 from axlog.evaluate import node_tests
+from axlog.evaluate.anchors import anchors_of
 from axlog.evaluate.columns import FEW, NOTHING, Columns, Handles, Mask, handles
-from axlog.evaluate.value_index import ValueIndex, anchors_of
 from axlog.query.pattern import (
     AnyComment,
     AnyInstruction,
@@ -163,7 +164,7 @@ class NodeSets:
         if self.index is None:
             return None
         for anchor in anchors_of(step):
-            found = self.index.above(anchor, anchor.value)
+            found = self.index.above(anchor.label, anchor.value, anchor.levels)
             if found is not None:
                 nodes = handles(list(found))
                 return nodes[passing(self.columns, nodes, step)]

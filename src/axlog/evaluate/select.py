@@ -29,12 +29,14 @@ from typing import Any
 import numpy as np
 
 from axlog.document.tree import DOCUMENT_NODE, NONE, Tree
+from axlog.document.value_index import ValueIndex
 from axlog.errors import UnsupportedError
 from axlog.evaluate import node_tests
+from axlog.evaluate.anchors import Anchor, anchors_of, is_equality
 from axlog.evaluate.answers import selected
 from axlog.evaluate.columns import NOTHING, Handles, columns_of
 from axlog.evaluate.node_sets import ROOT, NodeSets
-from axlog.evaluate.value_index import Anchor, ValueIndex, anchors_of, is_equality
+from axlog.query.path_patterns import HOLE
 from axlog.query.pattern import (
     AnyNode,
     Axis,
@@ -55,14 +57,8 @@ from axlog.query.pattern import (
 MOST_CLIMBED = 64
 """With more nodes than this to check, arrays are faster."""
 
-_HOLE = "\x00"  # no document contains it
 _DOWN = (Axis.CHILD, Axis.DESCENDANT)
 _BELOW = (Axis.CHILD, Axis.ATTRIBUTE)
-
-
-def hole(name: str) -> str:
-    """A constant that stands for a string to fill in later."""
-    return _HOLE + name
 
 
 def select(
@@ -117,7 +113,7 @@ def selection_of(pattern: Pattern) -> Selection:
 
 def _constant(operand: Constant | Variable, values: Mapping[str, str]) -> Constant | Variable:
     """A constant, or the value that fills the hole."""
-    if isinstance(operand, str) and operand.startswith(_HOLE):
+    if isinstance(operand, str) and operand.startswith(HOLE):
         return values[operand[1:]]
     return operand
 
@@ -157,7 +153,7 @@ class Selection:
         if index is None or climb is None or climb.has_holes:
             return None
         value = str(_constant(climb.anchor.value, values))
-        candidates = index.above(climb.anchor, value, MOST_CLIMBED)
+        candidates = index.above(climb.anchor.label, value, climb.anchor.levels, MOST_CLIMBED)
         if candidates is None:
             return None
         last = len(climb.steps) - 1
@@ -288,7 +284,7 @@ def _without_answered(
 def _has_holes(step: tuple[PatternNode, tuple[Branch, ...]]) -> bool:
     inside = [node for branch in step[1] for node in nodes_of(branch)]
     operands = [asked.operand for node in (step[0], *inside) for asked in node.comparisons]
-    return any(isinstance(operand, str) and operand.startswith(_HOLE) for operand in operands)
+    return any(isinstance(operand, str) and operand.startswith(HOLE) for operand in operands)
 
 
 def _refusal(pattern: Pattern, name: str) -> str | None:

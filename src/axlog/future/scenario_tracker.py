@@ -30,7 +30,7 @@ from itertools import count
 
 from axlog.document.tree import CALL, DOCUMENT_NODE, Tree
 from axlog.errors import UndecidedError
-from axlog.evaluate.interpreter import Bags
+from axlog.evaluate.gathered import Bags
 from axlog.future.capacity import fits
 from axlog.future.generalized_rows import NOTHING, Need, Rows, Values, add_need, meet, project
 from axlog.future.keys import Key, keyed_values, values_below

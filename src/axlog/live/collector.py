@@ -31,7 +31,7 @@ from axlog.views.counting.prospects import Prospects, can_be_told
 from axlog.views.counting.sites import SiteRelation
 from axlog.views.counting.stream_inputs import Feeding, feeding, joins_of_two, roots_above
 from axlog.views.counting.waiting_rows import Waiting
-from axlog.views.view import View
+from axlog.views.view import MaintainedView as View
 
 Seen = tuple[Waiting, int, str]
 """A key value that arrived: the join, the part (0 or 1) and the value."""

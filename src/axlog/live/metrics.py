@@ -22,7 +22,7 @@ from axlog.live.internals import maintained
 from axlog.live.outbox import Outbox
 from axlog.reporting import Health, Sample, State, ViewHealth, counter, gauge
 from axlog.views.counting.state_codec import size_of_tables
-from axlog.views.view import View
+from axlog.views.view import MaintainedView
 
 
 def document_samples(name: str, doc: Document) -> Iterator[Sample]:
@@ -71,7 +71,7 @@ def _views(document: str, of: Document) -> Iterator[Sample]:
         yield gauge("axlog_view_deferred", view.is_deferred, "1 if it follows when read", **at)
 
 
-def _size(view: View) -> int:
+def _size(view: MaintainedView) -> int:
     """Return the number of rows. A deferred view is not brought up to date for it."""
     return view.maintainer.size() if view.is_deferred else len(view)
 
@@ -137,12 +137,12 @@ def document_health(name: str, doc: Document) -> Health:
         boxes = list(doc.outboxes.values()) if isinstance(doc, DurableDocument) else []
     views = [
         _view_health(name, view, [box for box in boxes if box.view == view.name])
-        for view in doc.views.values()
+        for view in maintained(doc).views.values()
     ]
     return Health(tuple(views), tuple(failures))
 
 
-def _view_health(document: str, view: View, boxes: list[Outbox]) -> ViewHealth:
+def _view_health(document: str, view: MaintainedView, boxes: list[Outbox]) -> ViewHealth:
     broken = view.broken
     reasons = [] if broken is None else [put_aside(broken)]
     updates = view.owed

@@ -39,7 +39,7 @@ from axlog.query.pattern import Kind
 from axlog.query.truth import Truth
 from axlog.views.change import Change, Row
 from axlog.views.counting.maintainer import Counting
-from axlog.views.view import View
+from axlog.views.view import MaintainedView as View
 
 Shown = tuple[Any, ...]
 

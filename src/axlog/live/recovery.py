@@ -21,7 +21,7 @@ from axlog.document.tree_codec import load_tree, save_tree
 from axlog.errors import AxlogError, QueryError, StoreError, StreamError
 from axlog.live import log_records
 from axlog.live.document import Document
-from axlog.live.internals import maintained, streams_of
+from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.log_records import Record, decode
 from axlog.live.maintained import Told
 from axlog.live.outbox import Outbox
@@ -84,6 +84,8 @@ def restore(
                 expected=text,
                 advice="unwatch it first, or give the new one another name",
             )
+    for view in found.document.views.values():
+        maintained_view(view).resume(view.position)
     return found
 
 
@@ -246,9 +248,10 @@ def load_parts(
                 maintainer=view["maintainer"], work=view.get("work"),
             )  # fmt: skip
             # stores of 0.1 call it the sequence
-            made.position = view["position"] if "position" in view else view["sequence"]
+            position = view["position"] if "position" in view else view["sequence"]
+            maintained_view(made).resume(position)
             if "broken" in view and made.broken is None:
-                made.put_aside(QueryError(*view["broken"]))
+                maintained_view(made).put_aside(QueryError(*view["broken"]))
         fed = streams_of(document)
         if "rows" in parts:
             fed.engine.restore(_tuples(decode(parts["rows"], record)["state"]))

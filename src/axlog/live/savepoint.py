@@ -119,7 +119,7 @@ class Savepoint:
             if not isinstance(view.maintainer, PutAside):
                 pattern, chosen = view.maintainer.pattern, view.chosen.name
                 view.maintainer = make(tree, pattern, chosen, maintained.engines, view.work)
-            view.standing.forget()
+            view.standing.is_stale = True
 
     def _restore_streams(self, streams: Streams) -> None:
         streams.engine.restore_statuses(self._statuses)

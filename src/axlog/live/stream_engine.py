@@ -36,7 +36,7 @@ from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.routes import Carry, Route, Wants
 from axlog.views.counting.state_codec import SavedTables, restore_tables, saved_tables
 from axlog.views.maintainer import PutAside
-from axlog.views.view import View
+from axlog.views.view import MaintainedView as View
 
 _LATEST = 1 << 63
 
@@ -237,7 +237,7 @@ class StreamEngine:
                     tree.clock = time
                     way.status.messages += 1
                     way.status.microseconds = time
-                    document.origin = stream, way.status.messages
+                    document.current.origin = stream, way.status.messages
                     each = way.carry(bags, time)
                     if collector.is_busy or collector.next < time:
                         each = collector.after(each, time)
@@ -296,8 +296,8 @@ class StreamEngine:
                 moved = dict(rows)
                 add_all(moved, _counting(view).counts(), -1)
                 _counting(view).take(moved)
-                view.position = position
-                view.standing.forget()
+                view.resume(position)
+                view.standing.is_stale = True
             document.tree.clock = clock
             document.forgotten += 1
             self._collector.restart(seen)
@@ -306,7 +306,7 @@ class StreamEngine:
         """Join a message's rows with the tables, and emit the changes."""
         document = self._document
         told: Told = []
-        document.origin = way.status.stream, way.status.messages
+        document.current.origin = way.status.stream, way.status.messages
         if bags:
             if way.arrive is not None:
                 way.arrive(bags)

@@ -53,7 +53,7 @@ from axlog.match.filters import Filter
 from axlog.reporting import report
 from axlog.views.change import CLOCK, Change
 from axlog.views.counting.prospects import Prospects
-from axlog.views.view import View
+from axlog.views.view import MaintainedView as View
 
 Message = str | bytes | Element
 
@@ -219,7 +219,7 @@ class Streams(StreamHooks):
                     tree.called[stream] = before + cost_of(calls)
             self.collector.refresh()
             tree.clock = time
-            document.origin = stream, status.messages
+            document.current.origin = stream, status.messages
             return document.announce(self.collector.after([], time))
 
     def collect(self) -> Collection:
@@ -263,7 +263,7 @@ class Streams(StreamHooks):
             tree = self.maintained.tree
             self.collector.refresh()
             tree.clock = checked_time(tree, microseconds(to))
-            self.maintained.origin = CLOCK
+            self.maintained.current.origin = CLOCK
             return self.maintained.announce(self.collector.after([], tree.clock))
 
     def _take(

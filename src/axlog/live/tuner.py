@@ -38,7 +38,7 @@ from axlog.views.counting.facts import Facts, facts_of
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.routes import Known, Wants
 from axlog.views.maintainer import PutAside
-from axlog.views.view import View
+from axlog.views.view import MaintainedView as View
 
 MOST_FACTS = 50_000
 """Largest number of engine rows for which tuning is worth its cost."""

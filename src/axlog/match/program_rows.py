@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from axlog.document.tree import CALL_LABEL, DOCUMENT_NODE, Tree
-from axlog.evaluate.interpreter import Gathered, Interpreter
+from axlog.evaluate.gathered import Gathered
+from axlog.evaluate.interpreter import Interpreter
 from axlog.evaluate.joins import Bag
 from axlog.evaluate.work import Meters
 from axlog.match.matcher_generator import can_match, generate

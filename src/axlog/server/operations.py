@@ -29,7 +29,7 @@ from axlog.server.roles import SERVER, Principal, Resource, channel, document, v
 
 Handler = Callable[[Request, Principal], Awaitable[Response]]
 _events = logging.getLogger("axlog.server")
-_TYPES = {"integer": ("after", "limit"), "number": ("wait",)}
+_TYPES = {"integer": ("after", "limit", "since"), "number": ("wait",)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,12 @@ from axlog.document.times import plain
 from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, TEXT, Tree
 from axlog.errors import AxlogError, QueryError
 from axlog.live.document import Document
-from axlog.live.internals import maintained
+from axlog.live.internals import maintained, maintained_view
 from axlog.live.streams import DeadLetter
+from axlog.live.view import View
 from axlog.server.history import History
 from axlog.server.row_lists import Asked, Listing, Prospect, by_deadline
 from axlog.views.change import Change, Row
-from axlog.views.view import View
 
 NODES, POSSIBLE = 400, 1000
 LARGEST = 20_000
@@ -176,7 +176,7 @@ class Observer:
             "view": view.name,
             "query": view.query.text.strip(),
             "columns": list(view.columns),
-            "maintainer": view.chosen.name,
+            "maintainer": maintained_view(view).chosen.name,
             **listing.plain(asked),
         }
 
@@ -218,7 +218,7 @@ class Observer:
 def prospect_of(document: Document, view: View) -> Prospect:
     """Return the truth and possible rows of one view, or the reason why they are missing."""
     nodes = len(maintained(document).tree)
-    if nodes > WALKED and view.prospects() is None:
+    if nodes > WALKED and maintained_view(view).prospects() is None:
         return Prospect(reason=f"this needs a scan of the document, which has {nodes:,} nodes")
     try:
         possible = view.possible()

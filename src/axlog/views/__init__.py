@@ -5,6 +5,8 @@ into changes. All maintainers give the same rows and changes, and differ in cost
 order:
 
 - `change`: rows and changes
+- `row_key`: the columns that identify a row
+- `change_buffer`: the changes that a view retains for its subscribers
 - `view`: a query with its rows, its changes and its subscribers
 - `maintainer`: the interface of a maintainer, and its law
 - `choose`: the choice of a maintainer for a pattern

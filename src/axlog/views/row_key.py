@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import count
 
 from axlog.query.normalize import bound_names, bound_variables, variables_of
 from axlog.query.pattern import Branch, Collect, Kind, Output, Pattern, PatternNode
@@ -65,6 +66,7 @@ def row_key(pattern: Pattern) -> RowKey:
     >>> row_key(parse_query("match //a#t/$x return $x, t.val").pattern).names
     ('x', 't.id')
     """
+    pattern = _with_named_anchors(pattern)
     outputs = list(pattern.outputs)
     collected = _collected(pattern)
     at: dict[tuple[Kind, str], int] = {}
@@ -108,6 +110,24 @@ def _collected(pattern: Pattern) -> dict[str, tuple[tuple[Kind, str], ...]]:
         parts += [(Kind.VARIABLE, variable) for variable in joined]
         found |= dict.fromkeys(bound_names((collect.node,)), tuple(parts))
     return found
+
+
+def _with_named_anchors(pattern: Pattern) -> Pattern:
+    """The pattern with a name for every node at which a collected path starts."""
+    if not any(True for _ in _collects(pattern.branches, None)):
+        return pattern
+    taken = {node.name for node in pattern.nodes()}
+    fresh = (name for number in count(1) if (name := f"from~{number}") not in taken)
+    return replace(pattern, branches=tuple(_anchored(each, fresh) for each in pattern.branches))
+
+
+def _anchored(branch: Branch, fresh: Iterator[str]) -> Branch:
+    if not isinstance(branch, PatternNode):
+        return branch
+    below = tuple(_anchored(each, fresh) for each in branch.branches)
+    is_anchor = any(isinstance(each, Collect) for each in below)
+    name = next(fresh) if is_anchor and branch.name is None else branch.name
+    return replace(branch, name=name, branches=below)
 
 
 def _collects(

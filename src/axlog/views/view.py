@@ -1,4 +1,7 @@
-"""A view: a query, its rows, and the changes that it emits."""
+"""The inside of a view: a query, its rows, and the changes that it emits.
+
+`axlog.View` (`live/view.py`) is the public face of it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from axlog.future.verdict_cache import Standing
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.query import Query
 from axlog.query.truth import Truth
-from axlog.views.change import CLOCK, Change, From, Row, timed_change, timed_row
+from axlog.views.change import CLOCK, Change, Current, Row, timed_change, timed_row
 from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.choose import Chosen
 from axlog.views.counting.prospects import Prospects
@@ -35,8 +38,8 @@ if TYPE_CHECKING:
 Listener = Callable[[Change], None]
 
 
-class View:
-    """The rows of a query over a changing document, created by `watch`. Any thread may read it.
+class MaintainedView:
+    """The rows of a query over a changing document. Any thread may read them.
 
     Readers see the rows before or after an update, never in between: all reads hold the lock of the
     writer. Long computations (`possible`, `status`, `why`) run on a copy of the document that is
@@ -76,7 +79,7 @@ class View:
         self.nodes_left = nodes
         """The document without the nodes that were garbage-collected."""
         self.is_whole: Callable[[], bool] = lambda: True
-        self.origin: Callable[[], From] = lambda: None
+        self.current = Current()
         """The update that is being applied."""
         self.is_over: Callable[[], bool] = lambda: False
         """Whether no stream can change the document any more."""
@@ -85,6 +88,7 @@ class View:
         self._key = row_key(query.pattern)
         self._splits = not self._key.is_all  # whether rows need a separate key
         self._buffer: ChangeBuffer | None = None
+        self.public: object | None = None  # the `axlog.View` of it, once it was requested
 
     @property
     def pattern(self) -> Any:
@@ -238,8 +242,8 @@ class View:
         found: pandas.DataFrame = self.to_arrow().to_pandas()
         return found
 
-    def _repr_html_(self) -> str:
-        """A table in a notebook."""
+    def html(self) -> str:
+        """Return the rows as a table for a notebook."""
         head = "".join(f"<th>{escape(c)}</th>" for c in (*self.columns, "count"))
         body = "".join(
             "<tr>"
@@ -275,11 +279,10 @@ class View:
         if since is not None and snapshot:
             raise QueryError("AX211", "both since and snapshot", expected="one of the two")
         with self._lock:
-            if self.is_batched():
-                raise QueryError("AX211", "since or snapshot inside a batch")
             self.refresh()
+            self._refuse_batched()
             start = self.position
-            first = self._inserted() if since is None else self.changes_since(since)
+            first = self.snapshot()[1] if since is None else self.changes_since(since)
 
             def later(change: Change) -> None:
                 if change.position > start:  # others may not have been emitted yet
@@ -290,12 +293,26 @@ class View:
             self._listeners.append(later)
         return lambda: self._listeners.remove(later)
 
-    def _inserted(self) -> list[Change]:
-        """The current rows as insertions at the current position."""
-        clock = self.maintainer.tree.clock
-        return [Change("insert", row, None, self.name, clock, self.position) for row in self.rows()]
+    def snapshot(self) -> tuple[int, list[Change]]:
+        """The current position, and the rows as `insert` changes at this position.
 
-    def retain(self, most: int) -> View:
+        `changes_since` and `subscribe` with this position continue without a gap or an overlap.
+        """
+        with self._lock:
+            self.refresh()
+            self._refuse_batched()
+            clock, position = self.maintainer.tree.clock, self.position
+            rows = self.rows()
+            return position, [
+                Change("insert", row, None, self.name, clock, position) for row in rows
+            ]
+
+    def _refuse_batched(self) -> None:
+        """Inside a batch the rows are ahead of the emitted changes, which are netted at its end."""
+        if self.is_batched():
+            raise QueryError("AX211", "a snapshot or a position inside a batch")
+
+    def retain(self, most: int) -> None:
         """From now on, retain at most this many of the newest changes for `subscribe(since=...)`.
 
         A number below the current one drops nothing that is retained already, until a change comes.
@@ -304,7 +321,17 @@ class View:
             if self._buffer is None:
                 self._buffer = ChangeBuffer(most, self.position)
             self._buffer.most = most
-        return self
+
+    @property
+    def retained(self) -> int:
+        """The number of changes that the view retains at most; 0: none."""
+        return 0 if self._buffer is None else self._buffer.most
+
+    def resume(self, position: int) -> None:
+        """Continue after a position. Changes before it were emitted elsewhere and not retained."""
+        self.position = position
+        if self._buffer is not None:
+            self._buffer = ChangeBuffer(self._buffer.most, position)
 
     def changes_since(self, position: int) -> list[Change]:
         """The emitted changes after a position. AX803 if they are not retained."""
@@ -326,7 +353,7 @@ class View:
     def before(self, delta: Delta) -> None:
         self.maintainer.before(delta)
 
-    def defer(self, is_deferred: bool = True) -> View:
+    def defer(self, is_deferred: bool = True) -> None:
         """From now on, follow updates when the view is read, and emit their net changes then.
 
         Nodes that are inserted and deleted between two reads are not matched, and rows that come
@@ -335,7 +362,6 @@ class View:
         with self._lock:
             self.refresh()
             self._is_deferred = is_deferred
-        return self
 
     @property
     def is_deferred(self) -> bool:
@@ -380,7 +406,7 @@ class View:
         """
         if len(changes) > 1:
             changes = sorted(changes, key=_in_order)
-        origin = None if is_deferred else self.origin()
+        origin = None if is_deferred else self.current.origin
         name, position, splits = self.name, self.position, self._splits
         for change in changes:
             position += 1
@@ -412,6 +438,9 @@ class View:
 
         Deadlines that passed come first: their times are before that of the update.
         """
+        if not changes:
+            changes += self.number(never, time)
+            return
         early = [change for change in never if change.origin == CLOCK]
         late = [change for change in never if change.origin != CLOCK]
         self.position -= len(changes)

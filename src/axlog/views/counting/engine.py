@@ -20,9 +20,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from axlog.document.delta import Delta
-from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, NONE, TEXT, Tree
+from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, NONE, Tree
 from axlog.errors import QueryError
-from axlog.evaluate.interpreter import Bags, Gathered, Interpreter, Rising, merge
+from axlog.evaluate.gathered import Bags, Gathered, Rising, merge
+from axlog.evaluate.interpreter import Interpreter
 from axlog.evaluate.joins import MOST_ROWS, Bag, Row, add_all
 from axlog.evaluate.work import MOST_WORK, Member, Meters
 from axlog.query.compile import Program, Relation, share
@@ -371,33 +372,20 @@ class CountingEngine:
         blocks: dict[int, None] = {}
         fresh: list[int] = []
         for root in delta.removed:
-            if not self._is_unseen(root):
+            if self._interpreter.sees(self.tree, root, self._most):
                 blocks[self._block(root) or root] = None
         for change in delta.changed:
             blocks[self._block(change.node, is_changed=True) or change.node] = None
         for root in delta.added:
-            if self._is_unseen(root):
-                continue
             block = self._block(self.tree.parent_column[root])
             if block is None:
                 fresh.append(root)
-            else:
+            elif self._interpreter.sees(self.tree, root, self._most):
                 blocks[block] = None
         outermost = [b for b in blocks if not any(a in blocks for a in self.tree.ancestors(b))]
         kept = set(outermost)
         new = [r for r in fresh if not any(a in kept for a in self.tree.ancestors(r))]
         return outermost, new
-
-    def _is_unseen(self, root: int) -> bool:
-        """Whether no relation can match a node of a small subtree."""
-        tree, interpreter = self.tree, self._interpreter
-        for size, node in enumerate(tree.subtree(root), 1):
-            kind = tree.kind_column[node]
-            if kind == CALL or size > self._most or interpreter.candidates(tree, node):
-                return False
-            if kind == TEXT and interpreter.reads_values:
-                return False
-        return True
 
     def _block(self, node: int, is_changed: bool = False) -> int | None:
         """The subtree to evaluate for a change at or below a node; None if it is a site."""
@@ -414,8 +402,9 @@ class CountingEngine:
     def _evaluate(self, top: int) -> Rising:
         """Evaluate a subtree and create the sites in it."""
         chosen = self._choose_sites(top)
-        if chosen:
-            self.version += 1
+        if not chosen:
+            return self._interpreter.rising(self.tree, top)
+        self.version += 1
         return self._interpreter.evaluate(self.tree, top, chosen, self._set_up)
 
     def _choose_sites(self, top: int) -> set[int]:

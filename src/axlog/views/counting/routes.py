@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import QueryError
-from axlog.evaluate.interpreter import Bags, Gathered
+from axlog.evaluate.gathered import Bags, Gathered
 from axlog.evaluate.joins import Bag, Row
 from axlog.match.matcher_generator import Answers, Sink
 from axlog.query.compile import Relation
@@ -31,7 +31,7 @@ from axlog.views.operators.join_generator import can_generate, generate_sink
 if TYPE_CHECKING:
     from axlog.views.change import Change
     from axlog.views.counting.engine import CountingEngine
-    from axlog.views.view import View
+    from axlog.views.view import MaintainedView as View
 
 Told: TypeAlias = "list[tuple[View, list[Change]]]"
 """Views with their changes."""

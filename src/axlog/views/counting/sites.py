@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from axlog.errors import QueryError
-from axlog.evaluate.interpreter import Bags, Gathered, Interpreter
+from axlog.evaluate.gathered import Bags, Gathered
 from axlog.evaluate.joins import Bag, Row, Tables, add, add_all
 from axlog.query.compile import Relation
 from axlog.views.operators.anti_join import LEFT, RIGHT, AntiJoin
@@ -64,7 +64,7 @@ class SiteRelation:
         ]
         parts: list[Bag] = []
         if not rule.is_passing:
-            parts = [Interpreter.part(e.axis, e.relation, below, here) for e in relation.edges]
+            parts = [below.part(e.axis, e.relation, here) for e in relation.edges]
             parts += [choice.rows() for choice in self.choices]
         self.join = Join(rule, self.own, parts, new_index)
         self.guards: list[SemiJoin | AntiJoin] = []
@@ -98,7 +98,7 @@ class SiteRelation:
         if self.is_dead:
             return {}
         (edge,) = self.relation.edges
-        return self.join.apply(0, Interpreter.part(edge.axis, edge.relation, below, here))
+        return self.join.apply(0, below.part(edge.axis, edge.relation, here))
 
     def rows(self) -> Bag:
         """All rows, joined again from the tables."""
@@ -120,7 +120,7 @@ class SiteRelation:
         if self.is_dead:
             return {}
         relation, join = self.relation, self.join
-        deltas = [Interpreter.part(e.axis, e.relation, below, here) for e in relation.edges]
+        deltas = [below.part(e.axis, e.relation, here) for e in relation.edges]
         if self.rule.is_passing:
             return join.apply(0, deltas[0]) if deltas[0] else {}
         result: Bag = {}

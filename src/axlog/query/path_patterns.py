@@ -7,12 +7,11 @@ serves all their values.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from axlog.errors import QueryError
-from axlog.evaluate.functions import FUNCTIONS
-from axlog.evaluate.select import hole
 from axlog.query.pattern import Kind, Output, Pattern
 from axlog.query.syntax_tree import (
     Binary,
@@ -23,10 +22,50 @@ from axlog.query.syntax_tree import (
     Path,
     Reference,
     Root,
+    Statement,
 )
 from axlog.query.xpath_compiler import SELECTED, XPathCompiler
 
+HOLE = "\x00"
+"""Before the name of a variable: no string of a document contains the character."""
+
 _PATTERNS: dict[tuple[int, frozenset[str]], tuple[Path, Pattern | None]] = {}
+
+
+def hole(name: str) -> str:
+    """A constant that stands for a string to fill in later."""
+    return HOLE + name
+
+
+def prepare(statements: Iterable[Statement]) -> None:
+    """Compile the paths of statements that start at the document and mention no variable."""
+    for statement in statements:
+        for path in _paths(statement.expression):
+            if isinstance(path.start, Root) and path.steps and not _mentions(path.steps):
+                found = pattern_of(path, statement.text, frozenset())
+                statement.patterns[id(path)] = found
+
+
+def _paths(value: object) -> Iterator[Path]:
+    """The outermost paths of an expression."""
+    if isinstance(value, Path):
+        yield value
+        return
+    if isinstance(value, tuple):
+        for one in value:
+            yield from _paths(one)
+    for name in getattr(value, "__dataclass_fields__", ()):
+        yield from _paths(getattr(value, name))
+
+
+def _mentions(value: object) -> bool:
+    """Whether a part of an expression mentions a variable."""
+    if isinstance(value, Reference):
+        return True
+    if isinstance(value, tuple):
+        return any(map(_mentions, value))
+    names = getattr(value, "__dataclass_fields__", ())
+    return any(_mentions(getattr(value, name)) for name in names)
 
 
 def pattern_of(path: Path, written: str, holes: frozenset[str]) -> Pattern | None:
@@ -76,7 +115,7 @@ def _is_beyond(value: object) -> bool:
         return any(_is_beyond(one) for one in value)
     if isinstance(value, Constructor | Flwor):
         return True
-    if isinstance(value, Call) and (value.name in FUNCTIONS or value.name.startswith("new-")):
+    if isinstance(value, Call) and value.name not in _COMPILED:
         return value.name not in _IN_PATTERNS or _is_beyond(value.arguments)
     if isinstance(value, Binary) and value.operator not in _IN_PATTERNS:
         return True
@@ -88,3 +127,5 @@ _IN_PATTERNS = frozenset(
     """and or | = != < <= > >= eq ne lt le gt ge not exists empty boolean true false""".split()
 )
 """Operators and functions with the same meaning in patterns and statements."""
+_COMPILED = frozenset(("position", "last", "doc", "document", "collection", "id"))
+"""Functions that the compiler of patterns accepts or refuses by itself."""

@@ -1,53 +1,20 @@
 """The value index: for a label, from string values to the nodes that have them.
 
 The index of a label is built when a query first compares the label with `=`, and is then maintained
-as a watcher of the document. An update costs the nodes that it touches, so
-`person[@id = "person0"]` needs no walk, however large the document is. Elements are indexed only if
-they contain nothing but text when the index is built: values of larger subtrees would cost more
-than they save.
+with the document (`pending.commit`). An update costs what it touches, so `person[@id = "person0"]`
+needs no walk, however large the document is. Elements are indexed only if they contain nothing but
+text when the index is built: values of larger subtrees would cost more than they save.
 
-An `Anchor` is an equality of a pattern that the index can answer: few nodes, from which the
-pattern's node is found by climbing.
-
-Law: after every update, `find` equals a scan of the label's partition, and the candidates of a
-pattern node's anchor include all its matches. An index that missed an update is dropped.
+Law: after every update, `find` equals a scan of the label's partition. An index that missed an
+update is dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection
 
 from axlog.document.delta import Delta
 from axlog.document.tree import ATTRIBUTE, ELEMENT, NONE, TEXT, Tree
-from axlog.query.pattern import Axis, Comparison, Name, PatternNode
-
-
-@dataclass(frozen=True, slots=True)
-class Anchor:
-    """The label and value to look up, and the depth of the nodes found below a pattern node."""
-
-    label: str
-    value: str
-    levels: int
-
-
-def anchors_of(step: PatternNode, levels: int = 0) -> Iterator[Anchor]:
-    """The equalities of a pattern node, of its attributes and of its children."""
-    if not isinstance(step.test, Name):
-        return
-    label = f"@{step.test.label}" if step.axis is Axis.ATTRIBUTE else step.test.label
-    for asked in step.comparisons:
-        if is_equality(asked):
-            yield Anchor(label, str(asked.operand), levels)
-    for below in step.branches:
-        if isinstance(below, PatternNode) and below.axis in (Axis.CHILD, Axis.ATTRIBUTE):
-            yield from anchors_of(below, levels + 1)
-
-
-def is_equality(asked: Comparison) -> bool:
-    """Whether the index can answer a comparison."""
-    return asked.operator == "=" and isinstance(asked.operand, str)
 
 
 class ValueIndex:
@@ -74,16 +41,18 @@ class ValueIndex:
             known = self._nodes[label]
         return known.get(value, ())
 
-    def above(self, anchor: Anchor, value: str, most: int | None = None) -> set[int] | None:
-        """The nodes that have a node of the anchor with this value at its depth below them.
+    def above(
+        self, label: str, value: str, levels: int, most: int | None = None
+    ) -> set[int] | None:
+        """The nodes that have a node of a label with this value so many levels below them.
 
         None if the label is not indexed, or if more than `most` nodes have the value.
         """
-        found = self.find(anchor.label, value)
+        found = self.find(label, value)
         if found is None or (most is not None and len(found) > most):
             return None
         nodes, parent = set(found), self.tree.parent_column
-        for _ in range(anchor.levels):
+        for _ in range(levels):
             nodes = {parent[node] for node in nodes}
         return nodes
 
