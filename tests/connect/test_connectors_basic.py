@@ -26,7 +26,7 @@ from axlog.document.record_reader import split
 from axlog.document.times import microseconds
 from axlog.errors import AxlogError, ConnectorError
 from axlog.pipeline import kinds
-from axlog.views.change import Change, Row
+from axlog.views.change import Change, Op, Row
 
 VIEW = ViewShape("late", (Column("x", "text"), Column("t.time", "seconds")))
 COLUMNS = tuple(column.name for column in VIEW.columns)
@@ -211,7 +211,7 @@ def test_kafka_by_offsets(tmp_path: Path) -> None:
 
 
 def change(
-    op: str, x: str, at: int = 1, before: str | None = None, key: str | None = None
+    op: Op, x: str, at: int = 1, before: str | None = None, key: str | None = None
 ) -> Change:
     known = (key or before or x,)
     was = None if before is None else Row(COLUMNS, (before, at), key=known)

@@ -42,7 +42,7 @@ from axlog.live.savepoint import Savepoint
 from axlog.live.streams import Message
 from axlog.live.tuner import TuningReport
 from axlog.live.view import View
-from axlog.query.query import Query
+from axlog.query.query import Language, Query
 from axlog.reporting import Durations, report
 from axlog.store.files import Files
 from axlog.store.log import Log, forked
@@ -129,7 +129,7 @@ class DurableDocument(Document):
         query: str | Query,
         name: str | None = None,
         *,
-        language: str | None = None,
+        language: Language | None = None,
         maintainer: str | None = None,
         work: int | None = None,
     ) -> View:
