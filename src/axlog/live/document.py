@@ -29,7 +29,7 @@ from axlog.document.tree import Tree
 from axlog.errors import QueryError
 from axlog.future.keys import parse_fact
 from axlog.live.change_feed import ChangeFeed
-from axlog.live.document_collector import Collection, Dropped
+from axlog.live.collector import Collection, Dropped
 from axlog.live.hooks import IDLE
 from axlog.live.maintained import MaintainedTree
 from axlog.live.options import DEFAULT_OPTIONS, Options

@@ -32,8 +32,8 @@ from typing import IO
 from axlog.document.times import Time, microseconds
 from axlog.errors import AxlogError, StoreError, UpdateError
 from axlog.live import log_records
+from axlog.live.collector import Collection
 from axlog.live.document import Document
-from axlog.live.document_collector import Collection
 from axlog.live.log_records import Record, encode, stream_record
 from axlog.live.maintained import Told, tell
 from axlog.live.outbox import MOST, Outbox, Taking

@@ -29,7 +29,7 @@ from axlog.document.pending import Plan
 from axlog.document.times import Shown, Time, Times, microseconds, shown
 from axlog.errors import QueryError, StreamError, UpdateError
 from axlog.evaluate.joins import Bag, Row, add_all
-from axlog.live.collector import Collector
+from axlog.live.collector import Collector, SavedKeys
 from axlog.live.maintained import MaintainedTree, Told
 from axlog.match.matcher_generator import Answers, Match, can_match, names_needed
 from axlog.match.stream_plan import MessagePlan, filter_of, may_want
@@ -48,7 +48,7 @@ SavedState: TypeAlias = tuple[
     int,
     SavedTables,
     tuple[tuple[str, int, tuple[tuple[Row, int], ...]], ...],
-    tuple[tuple[tuple[str, ...], ...], ...],
+    SavedKeys,
 ]
 """The saved state of the engine.
 
@@ -271,8 +271,8 @@ class StreamEngine:
                 for name, view in document.views.items()
                 if view.broken is None
             )
-            seen = self._collector.seen()
-            return document.tree.clock, saved_tables(document.engine), views, seen
+            keys = self._collector.saved_keys()
+            return document.tree.clock, saved_tables(document.engine), views, keys
 
     def next_deadline(self) -> int | None:
         """Return the clock after which a partial match can no longer be completed.
@@ -293,7 +293,7 @@ class StreamEngine:
         Subscribers are not called.
         """
         document = self._document
-        clock, tables, views, seen = saved
+        clock, tables, views, keys = saved
         with document.lock:
             self.epoch += 1
             self.install({})
@@ -307,7 +307,7 @@ class StreamEngine:
                 view.standing.forget()
             document.tree.clock = clock
             document.forgotten += 1
-            self._collector.restart(seen)
+            self._collector.restore(keys)
 
     def _join(self, way: ShortWay, bags: tuple[Bag, ...], time: int) -> list[Change]:
         """Join a message's rows with the tables, and emit the changes."""

@@ -24,7 +24,7 @@ from axlog.views.counting.tables import Table
 
 if TYPE_CHECKING:
     from axlog.views.counting.sites import State
-    from axlog.views.counting.waiting_rows import Waiting
+    from axlog.views.counting.waiting_rows import WaitingRows
 
 MOST_PARTS = 15
 """The largest number of parts in generated code: each is a loop, and Python nests twenty."""
@@ -79,7 +79,7 @@ class _SinkWriter:
         self.lines.append("    " * depth + text)
 
     def function(
-        self, tables: list[Table], waiting: Waiting | None, scope: dict[str, object]
+        self, tables: list[Table], waiting: WaitingRows | None, scope: dict[str, object]
     ) -> str:
         name, number = self.relation.name, self.number + 1
         self.line(0, f"def sink(row, count, answers):  # {name}, edge {number}")

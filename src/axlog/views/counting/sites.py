@@ -25,7 +25,7 @@ from axlog.views.counting.delta_join import DeltaRules, Noted
 from axlog.views.counting.tables import NewIndex, Table
 
 if TYPE_CHECKING:
-    from axlog.views.counting.waiting_rows import Waiting
+    from axlog.views.counting.waiting_rows import WaitingRows
 
 
 class State:
@@ -52,7 +52,7 @@ class State:
         self.tables: list[Table] = []
         self.choice_rows: list[list[Table]] = []
         self.body_rows: list[Table] = []
-        self.waiting: Waiting | None = None  # set where rows without a future partner are dropped
+        self.waiting: WaitingRows | None = None  # set where rows without a partner are dropped
         if not rule.is_passing:
             self._load(below, here, rules.new_index)
 
