@@ -469,7 +469,7 @@ class Collector:
     def _kept_whole(self) -> str | None:
         """Return why the document must not be collected. None: it can be."""
         document = self._document
-        if document.forgotten:
+        if document.lacks_messages:
             return "messages were not kept: what is there cannot be judged"
         if not document.views:
             return "there are no views"

@@ -41,6 +41,7 @@ from axlog.live.recovery import Restored, snapshot_parts
 from axlog.live.savepoint import Savepoint
 from axlog.live.streams import Message
 from axlog.live.tuner import TuningReport
+from axlog.match.filters import Filter
 from axlog.query.query import Query
 from axlog.reporting import Durations, report
 from axlog.store.files import Files
@@ -145,6 +146,10 @@ class DurableDocument(Document):
         tuned = (self._streams or self._start_streams()).tuner.last
         assert tuned is not None
         return tuned
+
+    def filter(self, stream: str) -> Filter | None:
+        """Return None: the log must have every message, so that views can be added later."""
+        return None
 
     def collect(self) -> Collection:
         raise UpdateError(

@@ -86,6 +86,7 @@ class MaintainedTree:
         self.lock = RLock()
         self.held: Told | None = None
         self.forgotten = 0  # messages that no view needed and that were not kept
+        self.filtered: set[str] = set()  # streams whose sources were given a filter
         self.collected = 0  # nodes and streams that collection dropped because no view needs them
         self.hooks: StreamHooks = IDLE
         """The streams that feed the document; `IDLE` without streams."""
@@ -358,14 +359,22 @@ class MaintainedTree:
         """Return the tree with all messages that have arrived. Raises if some were not kept."""
         with self.lock:
             self.settle()
-            if self.forgotten:
+            if self.lacks_messages:
+                why = f"{self.forgotten} messages were not kept"
+                if not self.forgotten:
+                    why = f"the source of {min(self.filtered)!r} has a filter"
                 raise UpdateError(
                     "AX307",
-                    f"{self.forgotten} messages were not kept, so the document is not whole",
+                    f"{why}, so the document is not whole",
                     advice='use Options(keep="all")',
                 )
             self._refuse_if_collected()
         return self.tree
+
+    @property
+    def lacks_messages(self) -> bool:
+        """Whether messages were not kept, or sources may have filtered them out."""
+        return bool(self.forgotten or self.filtered)
 
     def _refuse_if_collected(self) -> None:
         if self.collected:
@@ -381,7 +390,7 @@ class MaintainedTree:
         Future rows depend only on the nodes that remain.
         """
         with self.lock:
-            if not self.collected or self.forgotten or self.tree.facts:
+            if not self.collected or self.lacks_messages or self.tree.facts:
                 return self.nodes()  # the values of a key may be gone: raises
             self.settle()
         return self.tree

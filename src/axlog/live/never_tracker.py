@@ -132,7 +132,7 @@ class NeverTracker:
         if not isinstance(evidence, JoinEvidence):
             return None
         found = evidence.prospects
-        return found if found.is_certain or self._document.forgotten else None
+        return found if found.is_certain or self._document.lacks_messages else None
 
     def may_come(self, view: View) -> bool | None:
         """Return whether the view may still gain a row. None: its scenarios are not kept."""

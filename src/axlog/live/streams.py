@@ -139,11 +139,11 @@ class Streams(StreamHooks):
     def feed(
         self, stream: str, message: Message, at: Time | None, latest: int | None
     ) -> list[Change]:
-        if self._counts:
-            self.tuner.count()
         changes = self.engine.feed(stream, message, at, latest)
         if changes is None:
             changes = self._feed_nodes(stream, message, at, latest)
+        if self._counts:  # after the message: a tuning that it requests must see it
+            self.tuner.count()
         if self._collects and self.collector.is_due():
             self.collect()
         return changes
@@ -242,7 +242,9 @@ class Streams(StreamHooks):
         """Return a filter for the source of a stream; None: the source must send every message.
 
         The time of a message that is filtered out still counts: report it with `advance`. Only with
-        `keep="needed"`, since the document lacks the messages that are not sent.
+        `keep="needed"`, since the document lacks the messages that are not sent. It is therefore
+        not whole from now on, whether or not a message was dropped. No message is counted, and the
+        next call returns an equal filter.
         """
         with self.maintained.lock:
             route = self.engine.route(stream)
@@ -252,7 +254,7 @@ class Streams(StreamHooks):
                 return None  # key values count although no view wants the nodes that hold them
             made = filter_at_source(route, self.engine.wants.get(stream))
             if made is not None:
-                self.maintained.forgotten += 1
+                self.maintained.filtered.add(stream)
             return made
 
     def advance(self, to: Time) -> list[Change]:

@@ -165,7 +165,7 @@ class WaitingRows:
     # The contract of operators -------------------------------------------------------------------
 
     def pending(self, part: int, row: Row) -> Pending | None:
-        """What a row of a part still waits for; None: no partner can arrive any more."""
+        """What a row of a part, kept or arriving, waits for; None: no partner can arrive."""
         other = 1 - part
         streams = self.open[other]
         if not streams:
