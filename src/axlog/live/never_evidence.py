@@ -29,6 +29,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from axlog.document.tree import Tree
 from axlog.evaluate.interpreter import Bags
 from axlog.future.generalized_rows import Values
 from axlog.future.profiles import has_not
@@ -128,17 +129,27 @@ class ScenarioEvidence(Evidence):
 
     scenarios: ScenarioTracker
 
-    def __init__(self, view: View, *, is_eager: bool, root: Relation | None) -> None:
-        """`root`: root of the program whose rows are read instead of nodes, where these suffice."""
-        way = "reported by possible rows, kept as messages arrive"
-        if root is None:
-            late = "; messages are read when a stream ends"
-            way = f"{way}, each read as nodes" if is_eager else f"reported by possible rows{late}"
-        super().__init__(view, way, is_eager=is_eager)
-        self.root, self.reads_nodes = root, root is None
+    def __init__(self, view: View, tree: Tree) -> None:
+        super().__init__(view)
+        # The root of the program whose rows are read instead of nodes, where these suffice.
+        self.root: Relation | None = None
+        if isinstance(view.maintainer, Counting) and not (tree.facts or is_limited(tree)):
+            self.root = view.maintainer.root
+        self._choose_schedule(tree)
+
+    def _choose_schedule(self, tree: Tree) -> None:
+        self.is_eager = may_fall_by_message(tree, self.view.pattern)
+        self.root = self.root if self.is_eager else None
+        self.reads_nodes = self.root is None
+        self.way = "reported by possible rows; messages are read when a stream ends"
+        if self.is_eager:
+            how = ", each read as nodes" if self.reads_nodes else ""
+            self.way = f"reported by possible rows, kept as messages arrive{how}"
 
     def build(self) -> None:
-        self.scenarios = ScenarioTracker(self.view.nodes_left(), self.view.pattern, self.root)
+        tree = self.view.nodes_left()
+        self._choose_schedule(tree)  # messages may have opened calls with limits
+        self.scenarios = ScenarioTracker(tree, self.view.pattern, self.root)
         self.is_kept = True
 
     def read(self, update: Update) -> None:
@@ -279,10 +290,7 @@ class Choice:
             what = "`not`" if has_not(pattern) else "types"
             reason = f'{what}: possible rows are worked out anew; never="all" does'
             return Evidence(view, reason=reason)
-        is_eager = may_fall_by_message(tree, pattern)
-        by_rows = is_eager and not (tree.facts or is_limited(tree))
-        root = view.maintainer.root if isinstance(view.maintainer, Counting) else None
-        return ScenarioEvidence(view, is_eager=is_eager, root=root if by_rows else None)
+        return ScenarioEvidence(view, tree)
 
     def _prospects_of(
         self, view: View, joins: Mapping[WaitingRows, int], inputs: StreamInputs
