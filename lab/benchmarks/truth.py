@@ -126,7 +126,7 @@ def _kept(result: Result, stream: _Stream, rounds: int) -> None:
                 if asks:
                     _ = view.truth
             if asks:
-                walks.append(view.standing.searches)
+                walks.append(view.truth_cache.searches)
 
         side(stream.messages[:WARM])
         return side
@@ -161,7 +161,7 @@ def _ended(result: Result, count: int, rounds: int) -> None:
                 widget.end(stream)
                 if asks:
                     _ = view.truth
-            walks.append(view.standing.searches)
+            walks.append(view.truth_cache.searches)
 
         return side
 

@@ -69,17 +69,17 @@ def test_many_messages_need_one_walk() -> None:
     for number in range(50):
         assert truth(widget) is Truth.POSSIBLE
         widget.feed("fgh"[number % 3], "<a/>", at=number)
-    assert view.standing.searches == 1
+    assert view.truth_cache.searches == 1
     widget.end("h")
     assert truth(widget) is Truth.POSSIBLE
-    assert view.standing.searches <= 2
+    assert view.truth_cache.searches <= 2
     widget.end("f")
     widget.end("g")
     assert truth(widget) is Truth.NEVER
-    walks = view.standing.searches
+    walks = view.truth_cache.searches
     widget.advance(1000)
     assert truth(widget) is Truth.NEVER
-    assert view.standing.searches == walks
+    assert view.truth_cache.searches == walks
 
 
 def test_a_witness_falls_at_its_deadline_and_with_its_trees() -> None:
@@ -127,7 +127,7 @@ def test_many_ends_need_no_walk_each() -> None:
         assert truth(widget) is Truth.POSSIBLE
         widget.end(f"s{number}")
     assert truth(widget) is Truth.NEVER
-    assert view.standing.searches <= 2
+    assert view.truth_cache.searches <= 2
     widget = axlog.parse(
         f"<r>{trees}</r>", views={"v": "match /r/m/p/d"}, options=axlog.Options(never="off")
     )

@@ -141,7 +141,7 @@ class MaintainedTree:
             )
             view.work = work
             view.prospects = lambda: self.hooks.prospects(view)
-            view.standing.may_come = lambda: self.hooks.may_come(view)
+            view.truth_cache.may_come = lambda: self.hooks.may_come(view)
             view.how_never = lambda: self.hooks.how_never(view)
             view.nodes_left, view.is_whole = self.nodes_left, lambda: not self.collected
             if self.engine.is_built:  # so that the next update does not pay for the new view
@@ -278,7 +278,7 @@ class MaintainedTree:
         self._values.after(plan.delta)
         if origin is None or not only_adds(plan.delta):
             for view in views:
-                view.standing.forget()
+                view.truth_cache.forget()
         if guard is not None:
             guard.after(plan.delta)
         told: Told = []
@@ -403,7 +403,7 @@ class MaintainedTree:
         self.engine.leave(tops)
         plan.commit()
         for view in self.views.values():
-            view.standing.forget()
+            view.truth_cache.forget()
         self._values.after(plan.delta)
 
     @property

@@ -18,10 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 
 from axlog.document.delta import Delta
-from axlog.document.tree import CALL
 from axlog.errors import AxlogError, UndecidedError, UnsupportedError, UpdateError
 from axlog.evaluate.joins import Bag
 from axlog.future.scenarios import may_bring
+from axlog.future.verdict_cache import takes_away
 from axlog.live.maintained import MaintainedTree, Told
 from axlog.live.never_evidence import (
     Choice,
@@ -238,7 +238,7 @@ class NeverTracker:
             return
         update.added += delta.added
         update.closed += delta.closed
-        if _takes_away(delta) or _opens_limits(delta) or _uses_up_calls(delta, stream):
+        if takes_away(delta) or _opens_limits(delta) or _uses_up_calls(delta, stream):
             update.is_stale = True
         self._look()
 
@@ -292,12 +292,6 @@ def _append(told: Told, view: View, never: list[Shown], time: int) -> None:
         told.append((view, changes))
     else:
         mine += changes
-
-
-def _takes_away(delta: Delta) -> bool:
-    """Return whether an update removes more than calls, or changes a node."""
-    kinds = delta.tree.kind_column
-    return bool(delta.changed) or any(kinds[node] != CALL for node in delta.removed)
 
 
 def _opens_limits(delta: Delta) -> bool:

@@ -117,7 +117,7 @@ class Savepoint:
             if not isinstance(view.maintainer, PutAside):
                 pattern, chosen = view.query.pattern, view.chosen.name
                 view.maintainer = make(tree, pattern, chosen, maintained.engines, view.work)
-            view.standing.forget()
+            view.truth_cache.forget()
 
     def _restore_streams(self, streams: Streams) -> None:
         streams.engine.restore_statuses(self._statuses)

@@ -304,7 +304,7 @@ class StreamEngine:
                 add_all(moved, _counting(view).counts(), -1)
                 _counting(view).take(moved)
                 view.sequence = sequence
-                view.standing.forget()
+                view.truth_cache.forget()
             document.tree.clock = clock
             document.forgotten += 1
             self._collector.restore(keys)
