@@ -138,7 +138,7 @@ class Collector:
         self._found_for: tuple[int, list[View], list[str]] | None = None
         self._joins: dict[WaitingRows, int] = {}  # the watched joins, each with its site
         self._inputs = StreamInputs()
-        self._came: list[tuple[WaitingRows, KeyUsed]] = []  # proofs of the message being applied
+        self._came: list[tuple[WaitingRows, int, str]] = []  # keys that the current message uses up
         self.tracker = NeverTracker(document, never, keeps)
         self.version = 0  # increases when generated joins are out of date
         self.next: float = inf  # a clock beyond this time may drop rows or emit `never`
@@ -285,7 +285,7 @@ class Collector:
         came = self._came
 
         def sink(row: tuple[str | int, ...], count: int, answers: Answers) -> None:
-            used = (waiting, KeyUsed(part, str(row[0])))
+            used = (waiting, part, str(row[0]))
             if not came or came[-1] != used:  # the patterns of a key mostly find the same value
                 came.append(used)
 
@@ -306,7 +306,7 @@ class Collector:
             for root in forest:
                 if isinstance(root.tag, str):
                     for _, value in values_in(key, tree, place, root):
-                        self._came.append((waiting, KeyUsed(part, value)))
+                        self._came.append((waiting, part, value))
 
     # Updates --------------------------------------------------------------------------------------
 
@@ -322,8 +322,8 @@ class Collector:
     def after(self, told: Told, time: int) -> Told:
         """Drop rows after an update, and append the `never` changes that it causes."""
         came, clock = self._came, self._document.tree.clock
-        for join, used in dict.fromkeys(came) if len(came) > 1 else came:
-            join.prune(used)
+        for join, part, value in dict.fromkeys(came) if len(came) > 1 else came:
+            join.prune(KeyUsed(part, value))
         came.clear()
         if self.next < clock:
             passed = TimePassed(clock)

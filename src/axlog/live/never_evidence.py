@@ -82,11 +82,6 @@ class Evidence:
         self.reason = reason  # why no `never` changes are emitted
         self.is_eager = is_eager  # whether it must examine every update
 
-    @property
-    def deadline(self) -> int | None:
-        """The clock after which rows may become impossible, if it does not examine all updates."""
-        return None
-
     def build(self) -> None:
         """Compute the current possible rows."""
 
@@ -112,10 +107,6 @@ class JoinEvidence(Evidence):
         late = "" if prospects.is_certain else "; what a key rules out, at its deadline"
         super().__init__(view, f"reported by the join's tables as messages arrive{late}")
         self.prospects, self.is_kept = prospects, True
-
-    @property
-    def deadline(self) -> int | None:
-        return self.prospects.until
 
     def never(self, update: Update) -> list[Shown]:
         changes = changes_of(self.view, update.told)
@@ -333,7 +324,10 @@ class Choice:
 
 def changes_of(view: View, told: Told) -> list[Change] | None:
     """Return the changes of a view; None: it has none."""
-    return next((changes for known, changes in told if known is view), None)
+    for known, changes in told:  # runs once per message: a loop is faster than a generator
+        if known is view:
+            return changes
+    return None
 
 
 def _joins(relation: Relation) -> bool:

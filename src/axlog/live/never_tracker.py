@@ -52,7 +52,7 @@ class NeverTracker:
         self._choice = Choice(document, how, keeps)
         self._views: list[View] = []
         self._evidence: dict[View, Evidence] = {}
-        self._joined: Sequence[Evidence] = ()  # that of joins, which examines every update
+        self._joined: list[JoinEvidence] = []  # examines every update
         self._update = Update()
         self._is_eager = False  # whether some view must examine every message
         self.is_busy = False  # whether some view must examine the current update
@@ -149,13 +149,13 @@ class NeverTracker:
     @property
     def every_prospects(self) -> list[Prospects]:
         """The prospects of all views that joins give evidence for."""
-        return [e.prospects for e in self._evidence.values() if isinstance(e, JoinEvidence)]
+        return [each.prospects for each in self._joined]
 
     def deadline(self) -> float:
         """Return the clock after which rows may become impossible without a message."""
         soonest = -inf if self._is_eager else inf
         for each in self._joined:
-            limit = each.deadline
+            limit = each.prospects.until
             if limit is not None and limit < soonest:
                 soonest = limit
         return soonest
@@ -264,7 +264,8 @@ class NeverTracker:
 
         `ended`: the rows that each watched join has dropped.
         """
-        update, asked = self._update, self._joined
+        update = self._update
+        asked: Sequence[Evidence] = self._joined
         if self.is_busy:
             asked = [each for each in self._evidence.values() if each.is_kept]
             if any(each.is_eager and each.reads_nodes for each in asked):

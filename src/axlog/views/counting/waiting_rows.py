@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
+from math import inf
 from typing import NamedTuple
 
 from axlog.document.tree import Tree
@@ -72,7 +73,7 @@ class WaitingRows:
         self.dropped = 0  # number of rows dropped or never kept
         self._is_outgrown = False  # whether a stream was added that the analysis did not consider
         self.passes_by = False  # whether generated joins skip the rows of a part, uncounted
-        self._heap: list[tuple[int, int, Row]] = []
+        self._heap: list[tuple[float, int, Row]] = []  # by deadline
         self._deadlines = [side.deadline() for side in pair.sides]
         self._keys = [self._key_positions(part) for part in range(2)]
         keyed = [side.key is not None for side in pair.sides]
@@ -102,15 +103,16 @@ class WaitingRows:
             key = self._keys[1 - part]
             for row, count in self.state.tables[part].rows().items():
                 is_used = key is not None and row[key[1]] in seen[1 - part]
-                pending = None if is_used else self.pending(part, row)
-                if pending is None:
+                latest = -inf if is_used else self._latest(part, row)
+                if latest < self.tree.clock:
                     self.dropped += 1
                     if self.drops:
                         self.live[part].update({row: -count})
                     continue
                 if not self.drops:
                     self.live[part].update({row: count})
-                self._note_deadline(part, row, pending.deadline)
+                if latest != inf:
+                    heappush(self._heap, (latest, part, row))
         self.state.waiting = self
 
     def restore(self, seen: tuple[tuple[str, ...], ...]) -> None:
@@ -122,7 +124,9 @@ class WaitingRows:
         self._heap = []
         for part in range(2):
             for row in self.live[part].rows():
-                self._note_deadline(part, row, self._deadlines[part](row))
+                deadline = self._deadlines[part](row)
+                if deadline is not None:
+                    heappush(self._heap, (deadline, part, row))
 
     def is_fed_by(self, feeders: Sequence[Iterable[Feeder]]) -> bool:
         """Whether these are the same streams as before; keys and times are then the same too."""
@@ -145,11 +149,12 @@ class WaitingRows:
 
     def keep(self, part: int, row: Row, count: int) -> None:
         """Keep an arriving row if a partner may still arrive."""
-        pending = self.pending(part, row)
-        if pending is None:
+        latest = self._latest(part, row)
+        if latest < self.tree.clock:
             self.dropped += 1
             return
-        self._note_deadline(part, row, pending.deadline)
+        if latest != inf:
+            heappush(self._heap, (latest, part, row))
         self.live[part].update({row: count})
 
     def keep_all(self, part: int, delta: Bag) -> None:
@@ -158,34 +163,34 @@ class WaitingRows:
         for row, count in delta.items():
             self.keep(part, row, count)
 
-    def _note_deadline(self, part: int, row: Row, deadline: int | None) -> None:
-        if deadline is not None:
-            heappush(self._heap, (deadline, part, row))
-
     # The contract of operators -------------------------------------------------------------------
 
     def pending(self, part: int, row: Row) -> Pending | None:
         """What a row of a part, kept or arriving, waits for; None: no partner can arrive."""
-        other = 1 - part
-        streams = self.open[other]
-        if not streams:
+        latest = self._latest(part, row)
+        if latest < self.tree.clock:
             return None
+        return Pending(1 - part, self.open[1 - part], None if latest == inf else int(latest))
+
+    def _latest(self, part: int, row: Row) -> float:
+        """The latest clock at which a partner of a row may arrive; -inf: none, inf: no limit."""
+        other = 1 - part
+        if not self.open[other]:
+            return -inf
         key = self._keys[other]
         if key is not None:
             value = row[key[1]]
             remembered = self.seen[other]
             if remembered is not None and value in remembered:
-                return None
+                return -inf
             if self.live[other].has((key[0],), (value,)):
-                return None
+                return -inf
         deadline = self._deadlines[part](row)
-        if deadline is not None and deadline < self.tree.clock:
-            return None
-        return Pending(other, streams, deadline)
+        return inf if deadline is None else deadline
 
     def next_deadline(self) -> int | None:
         """The clock after which some row may have no possible partner; None: no such clock."""
-        return self._heap[0][0] if self._heap else None
+        return int(self._heap[0][0]) if self._heap else None
 
     def prune(self, proof: Proof) -> int:
         """Drop the rows that a proof leaves without a possible partner; return their number."""
