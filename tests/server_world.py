@@ -1,9 +1,8 @@
 """A whole server with everything it can have, and all that a request could change of it."""
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -17,7 +16,7 @@ from axlog.document.stream_update import StreamUpdate
 from axlog.live.document import Document
 from axlog.match.filters import Filter
 from axlog.server.application import make_application
-from axlog.server.monitoring import WidgetsReport, operating_operations
+from axlog.server.monitoring import DocumentsReport, operating_operations
 from axlog.server.operations import Operation
 from axlog.server.page import page_operations
 from axlog.server.roles import Grant, Principal
@@ -50,7 +49,7 @@ PRINCIPALS: dict[str, tuple[Grant | str, ...]] = {
 
 
 class World:
-    """One server: channels with journals, subscriptions, webhooks, widgets, views, sessions."""
+    """One server: channels with journals, subscriptions, webhooks, documents, views, sessions."""
 
     def __init__(self, place: Path, more: list[Operation] | None = None) -> None:
         self.place = place
@@ -62,20 +61,20 @@ class World:
         for number in range(3):
             xml = f"<order><oid>{number}</oid></order>"
             orders.publish(StreamUpdate("orders", "insert", xml, number), ("pipeline", number))
-        self.widget = Document(DOCUMENT, views={"v": "match /a/b/$x return $x"})
+        self.doc = Document(DOCUMENT, views={"v": "match /a/b/$x return $x"})
         principals = [principal(name, *grants) for name, grants in PRINCIPALS.items()]
         self.settings = secured(
             *principals, allowance=Allowance(hosts=LOOPBACK, seconds=30), longest_pause=0.05
         )
         self.access = self.settings.access
-        self.observer = Observer({"w": self.widget})
+        self.observer = Observer({"w": self.doc})
         operations = [
             *page_operations(self.observer, self.access),
-            *operating_operations(WidgetsReport({"w": self.widget}, self.channels), self.access),
+            *operating_operations(DocumentsReport({"w": self.doc}, self.channels), self.access),
             *(more or []),
         ]
         self.app: Any = make_application(
-            self.channels, self.settings, operations, widgets={"w": self.widget}
+            self.channels, self.settings, operations, documents={"w": self.doc}
         )
 
     @contextmanager
@@ -89,7 +88,7 @@ class World:
                 hook = {"callback": callback, "secret": SECRET}
                 assert ann.put(f"{path}/hook", json=hook).status_code == 200
                 view = {"query": "match /a/b"}
-                assert ann.put("/widgets/w/views/added", json=view).status_code == 201
+                assert ann.put("/documents/w/views/added", json=view).status_code == 201
             yield address
         self.channels.close()
 
@@ -117,10 +116,10 @@ class World:
             "files": {path.name: _file(path) for path in sorted(self.place.iterdir())},
             "webhooks": {key: served.hook for key, served in webhooks._served.items()},
             "owners": dict(self.app.state.views._owners),
-            "document": self.widget.xml(),
-            "views": {name: str(one.rows()) for name, one in self.widget.views.items()},
-            "streams": {name: str(one) for name, one in self.widget.streams().items()},
-            "letters": list(self.widget.dead_letters),
+            "document": self.doc.xml(),
+            "views": {name: str(one.rows()) for name, one in self.doc.views.items()},
+            "streams": {name: str(one) for name, one in self.doc.streams().items()},
+            "letters": list(self.doc.dead_letters),
             "sessions": dict(self.access.sessions._by_key),
             "roles": self.access.roles,
             "history": (self.observer.history.changes(), self.observer.history.sizes("w")),
@@ -142,13 +141,10 @@ class World:
 
 
 def _file(path: Path) -> tuple[int, object]:
-    """The mode of a file and what is in it; of a journal the rows of its tables."""
+    """The mode of a file and what is in it; of a journal its files."""
     mode = path.stat().st_mode & 0o777
-    if path.suffix == ".channel":
-        with closing(sqlite3.connect(path)) as base:
-            return mode, list(base.iterdump())
-    if path.name.endswith(("-wal", "-shm")):
-        return mode, None
+    if path.is_dir():
+        return mode, {each.name: _file(each) for each in sorted(path.iterdir())}
     return mode, path.read_bytes()
 
 

@@ -267,7 +267,7 @@ def test_a_private_name_of_the_same_package_passes(text: str) -> None:
     ("module", "text"),
     [
         ("axlog.errors", "import axlog.store"),
-        ("axlog.document.tree", "from axlog.views.view import View"),
+        ("axlog.document.tree", "from axlog.views.view import MaintainedView"),
         ("axlog.document.tree", "from ..views import view"),
         ("axlog.document.tree", "from axlog import views"),
         ("axlog.views.view", "def f():\n    from axlog.cli import main"),

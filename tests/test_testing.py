@@ -33,7 +33,7 @@ streams:
   orders: {{source: {{kind: orders}}}}
   shipments: {{source: {{kind: shipments}}}}
 facts: [key shipped/order by oid trusted]
-views: {{late: {{query: "{" ".join(LATE.split())}", sinks: [{{kind: told}}]}}}}
+views: {{late: {{query: "{" ".join(LATE.split())}", sinks: [{{kind: sink}}]}}}}
 settings: {{batch: 1, hold: 0, checkpoint: state}}
 """
 
@@ -47,11 +47,11 @@ SHIPMENTS: list[Item] = [(5.0, order(2)), (60.0, order(1)), END]
 TOLD = [("never", {"x": "2"}), ("insert", {"x": "1"})]
 
 
-def play(directory: Path, orders: FakeStream, shipments: FakeStream, told: Collecting) -> int:
+def play(directory: Path, orders: FakeStream, shipments: FakeStream, sink: Collecting) -> int:
     """Run until it is done; how often it was cut."""
     (directory / "p.yaml").write_text(PIPELINE, encoding="utf-8")
     cuts = 0
-    with standing_in(orders=orders, shipments=shipments, told=told):
+    with standing_in(orders=orders, shipments=shipments, sink=sink):
         model = load(directory / "p.yaml")
         while True:
             try:
@@ -63,11 +63,11 @@ def play(directory: Path, orders: FakeStream, shipments: FakeStream, told: Colle
 
 
 def test_a_pipeline_by_fakes(tmp_path: Path) -> None:
-    told = Collecting()
-    assert play(tmp_path, FakeStream(*ORDERS), FakeStream(*SHIPMENTS), told) == 0
-    assert told.told("late") == told.told() == TOLD
-    assert told.told("other") == []
-    assert "told" not in kinds.sink_names()
+    sink = Collecting()
+    assert play(tmp_path, FakeStream(*ORDERS), FakeStream(*SHIPMENTS), sink) == 0
+    assert sink.received("late") == sink.received() == TOLD
+    assert sink.received("other") == []
+    assert "sink" not in kinds.sink_names()
     assert "orders" not in kinds.source_names()
 
 
@@ -77,27 +77,27 @@ def test_differential_a_run_that_is_cut_tells_the_same(
 ) -> None:
     orders = FakeStream(*ORDERS[:first], ABORT, *ORDERS[first:])
     shipments = FakeStream(*SHIPMENTS[:second], ABORT, *SHIPMENTS[second:])
-    told = Collecting()
-    assert play(tmp_path_factory.mktemp("cut"), orders, shipments, told) == 2
-    assert told.told() == TOLD
+    sink = Collecting()
+    assert play(tmp_path_factory.mktemp("cut"), orders, shipments, sink) == 2
+    assert sink.received() == TOLD
 
 
 def test_a_publisher_that_is_down_gets_everything_later(tmp_path: Path) -> None:
-    told = Collecting()
-    told.refuse(2)
-    play(tmp_path, FakeStream(*ORDERS), FakeStream(*SHIPMENTS), told)
-    assert told.refused == 2
-    assert told.told() == TOLD
+    sink = Collecting()
+    sink.refuse(2)
+    play(tmp_path, FakeStream(*ORDERS), FakeStream(*SHIPMENTS), sink)
+    assert sink.refused == 2
+    assert sink.received() == TOLD
 
 
-def test_fakes_feed_widgets() -> None:
-    widget = Document(DOCUMENT, views={"late": LATE})
-    assert FakeStream(*ORDERS, ABORT).feed(widget, "orders") == []
-    told = FakeStream(*SHIPMENTS[1:]).feed(widget, "shipments")
+def test_fakes_feed_documents() -> None:
+    doc = Document(DOCUMENT, views={"late": LATE})
+    assert FakeStream(*ORDERS, ABORT).feed(doc, "orders") == []
+    told = FakeStream(*SHIPMENTS[1:]).feed(doc, "shipments")
     assert [(change.op, change.row["x"]) for change in told] == [("insert", "1"), ("never", "2")]
-    assert widget.streams()["orders"].ended
+    assert doc.streams()["orders"].ended
     with pytest.raises(TypeError, match="not an item"):
-        FakeStream(7).feed(widget, "orders")  # type: ignore[arg-type]
+        FakeStream(7).feed(doc, "orders")  # type: ignore[arg-type]
 
 
 def test_the_clock_goes_forward() -> None:

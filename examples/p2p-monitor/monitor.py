@@ -114,7 +114,7 @@ class Peer:
                 return [each["text"] for each in said["filter"]["patterns"]]
         return []
 
-    def told(self, name: str) -> list[dict[str, Any]]:
+    def changes(self, name: str) -> list[dict[str, Any]]:
         """The changes that a sink of this peer has."""
         path = self.directory / name
         if not path.exists():
@@ -152,7 +152,7 @@ def play(directory: Path, say: Callable[[str], None] = print) -> dict[str, Any]:
             peer.start()
         monitor.start()
         b.serve(("1", 200), ("2", 500), ("3", 200))
-        eventually(lambda: len(monitor.told("failures.jsonl")) == 1, b, monitor)
+        eventually(lambda: len(monitor.changes("failures.jsonl")) == 1, b, monitor)
         # The alarm is settled for b when it is tuned for the next time: one pattern is left.
         seen["filter"] = eventually(
             lambda: b.filter() if len(b.filter()) == 1 else None, b, monitor
@@ -163,19 +163,19 @@ def play(directory: Path, say: Callable[[str], None] = print) -> dict[str, Any]:
         say("b is killed, and calls come in meanwhile")
         b.start()
         b.serve(("7", 500))
-        eventually(lambda: len(monitor.told("failures.jsonl")) >= 4, b, monitor)
+        eventually(lambda: len(monitor.changes("failures.jsonl")) >= 4, b, monitor)
         monitor.kill()
         b.serve(("8", 500))
         monitor.start()
-        eventually(lambda: len(monitor.told("failures.jsonl")) >= 5, b, monitor)
-        seen["failures"] = [one["row"]["path"] for one in monitor.told("failures.jsonl")]
+        eventually(lambda: len(monitor.changes("failures.jsonl")) >= 5, b, monitor)
+        seen["failures"] = [one["row"]["path"] for one in monitor.changes("failures.jsonl")]
         say(f"both were killed and came back; failures at b: {seen['failures']}")
         seen["before"] = sorted(a.subscriptions())
         a.serve(("9", 500))
-        eventually(lambda: monitor.told("alarm.jsonl"), a, monitor)
+        eventually(lambda: monitor.changes("alarm.jsonl"), a, monitor)
         eventually(lambda: not a.subscriptions(), a, monitor)
         seen["after"] = sorted(a.subscriptions())
-        eventually(lambda: not a.views(), a)  # a has let go of the view that nobody reads
+        eventually(lambda: not a.views(), a)  # a has dropped the view without readers
         last = a.channels()["channels"][0]["last"]
         a.serve(("10", 500), ("11", 500))
         eventually(lambda: a.read() >= 3, a)

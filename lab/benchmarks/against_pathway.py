@@ -66,7 +66,7 @@ def _judged(result: Result, ours: Outcome, theirs: Outcome) -> Result:
 
 def of_axlog(sent: Sequence[Message], pause: float, paced: int = 0) -> Outcome:
     """Our side."""
-    widget = monitor()()
+    doc = monitor()()
     latencies, rows = [], set()
     start = perf_counter()
     for number, (stream, message, at) in enumerate(sent):
@@ -74,7 +74,7 @@ def of_axlog(sent: Sequence[Message], pause: float, paced: int = 0) -> Outcome:
         if is_paced:
             sleep(pause)
         handed = perf_counter()
-        for change in widget.feed(stream, message, at=at):
+        for change in doc.feed(stream, message, at=at):
             if is_paced:
                 latencies.append(perf_counter() - handed)
             rows.add(str(change.row["x"]))

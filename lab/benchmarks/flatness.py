@@ -34,7 +34,7 @@ def flatness(
 
 def _measure_documents(result: Result, small: int, large: int, count: int, rounds: int) -> None:
     made = {
-        size: active.widget(document_size=max(300, 2 * size // 3), seed=1)
+        size: active.workload(document_size=max(300, 2 * size // 3), seed=1)
         for size in (small, large)
     }
     texts = {size: each.document for size, each in made.items()}

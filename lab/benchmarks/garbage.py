@@ -73,7 +73,7 @@ class _Run:
         query = options.get("query", orders.ON_TIME)
         facts = options.get("facts", ())
         others = {name: options[name] for name in options.keys() - {"query", "facts"}}
-        self.widget = Document(
+        self.doc = Document(
             orders.DOCUMENT,
             views={"v": query},
             facts=facts,
@@ -87,7 +87,7 @@ class _Run:
         while count > 0 and (piece := plain(islice(messages, min(count, _PIECE)))):
             count -= len(piece)
             start = perf_counter()
-            changes = [self.widget.feed(stream, message, at=at) for stream, message, at in piece]
+            changes = [self.doc.feed(stream, message, at=at) for stream, message, at in piece]
             self.taken += perf_counter() - start
             self.messages += len(piece)
             self.orders += sum(stream == "orders" for stream, _, _ in piece)
@@ -96,4 +96,4 @@ class _Run:
 
     @property
     def entries(self) -> int:
-        return sum(sum(w.sizes().values()) for w in streams_of(self.widget).collector.joins)
+        return sum(sum(w.sizes().values()) for w in streams_of(self.doc).collector.joins)

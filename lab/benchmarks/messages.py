@@ -30,13 +30,13 @@ CHUNK = 25
 def messages(count: int = 4000, rounds: int = 5, seeds: int = 4) -> Result:
     """Measure `count` messages of the order monitor, and of this many generated documents."""
     result = Result("message", "parse and maintain (F2: 1.5 x the bare parse or less; F3: 0.3 x)")
-    result.sizes = {"messages": count, "rounds": rounds, "chunk": CHUNK, "P3 widgets": seeds}
+    result.sizes = {"messages": count, "rounds": rounds, "chunk": CHUNK, "P3 documents": seeds}
     sent = plain(orders.messages(count + WARM))
     kinds: tuple[Keep, ...] = ("needed", "all")
     for keep in kinds:
         _measure(result, f"order monitor, keep={keep}", monitor(keep), sent, rounds)
     for seed in range(seeds):
-        made = active.widget(seed=seed, deletes=True)
+        made = active.workload(seed=seed, deletes=True)
         text, sent = made.document, plain(active.updates(made, count // 2 + WARM, seed=seed))
         for keep in kinds:
             make = _kept(text, made.pattern, keep)
@@ -111,22 +111,22 @@ def _measure_unwanted(result: Result, count: int, rounds: int) -> None:
 
 
 def _measure_settling(result: Result, count: int) -> None:
-    widget = monitor("all")()
+    doc = monitor("all")()
     for stream, message, at in plain(orders.messages(count)):
-        widget.feed(stream, message, at=at)
+        doc.feed(stream, message, at=at)
     start = perf_counter()
-    maintained(widget).settle()
+    maintained(doc).settle()
     result.figures["making a kept message's nodes, us"] = 1e6 * (perf_counter() - start) / count
     result.remarks.append("keep=all puts that last cost off until the document is needed")
 
 
 def same_answers(count: int) -> bool:
     """Whether all values of `keep` give the order monitor the same rows."""
-    widgets = [
+    documents = [
         monitor(keep, validate)() for keep in ("needed", "all") for validate in ("all", "wanted")
     ]
     for stream, message, at in plain(orders.messages(count)):
-        for widget in widgets:
-            widget.feed(stream, message, at=at)
-    rows = [[(row, row.count) for row in widget.view("late").rows()] for widget in widgets]
+        for doc in documents:
+            doc.feed(stream, message, at=at)
+    rows = [[(row, row.count) for row in doc.view("late").rows()] for doc in documents]
     return bool(rows[0]) and all(each == rows[0] for each in rows)

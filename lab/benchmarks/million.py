@@ -21,7 +21,7 @@ _PIECE = 500  # messages generated at a time; generating them is not measured
 def million(count: int = 50_000, slices: int = 20) -> Result:
     """Feed `count` messages, and record time and memory for each slice."""
     result = Result("million", "time a message and memory over a long run of the order monitor")
-    widget = monitor()()
+    doc = monitor()()
     drawn = iter(orders.messages(count))
     times: list[float] = []
     memory: list[float] = []
@@ -32,7 +32,7 @@ def million(count: int = 50_000, slices: int = 20) -> Result:
             left -= len(piece)
             start = perf_counter()
             for stream, message, at in piece:
-                changes += len(widget.feed(stream, message, at=at))
+                changes += len(doc.feed(stream, message, at=at))
             taken += perf_counter() - start
         times.append(1e6 * taken / max(1, count // slices))
         memory.append(resident())

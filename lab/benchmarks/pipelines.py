@@ -28,7 +28,7 @@ BATCH = 1000
 
 def pipelines(count: int = 20_000, rounds: int = 3) -> Result:
     """Measure `count` messages, a batch at a time."""
-    result = Result("pipeline", "the embedded runner beside the widget alone")
+    result = Result("pipeline", "the embedded runner beside the document alone")
     result.sizes = {"messages": count, "rounds": rounds, "batch": BATCH}
     if find_spec("pydantic") is None or find_spec("yaml") is None:
         result.skipped = "the extra `pipeline` is not installed"
@@ -36,25 +36,25 @@ def pipelines(count: int = 20_000, rounds: int = 3) -> Result:
     lines = [json.dumps(message) for message in orders.messages(count)]
     with ExitStack() as opened, tempfile.TemporaryDirectory() as directory:
         sides: dict[str, Callable[[], Side[str]]] = {
-            "widget": _widget,
+            "document": _document,
             "runner": lambda: _runner(Path(directory), None, opened),
             "runner with checkpoint": lambda: _runner(Path(directory), "state", opened),
         }
         costs = interleave(sides, lines, BATCH, rounds)
         opened.close()
         for side in ("runner", "runner with checkpoint"):
-            result.compare("a message", costs, side, "widget")
+            result.compare("a message", costs, side, "document")
         result.figures["a message: restart, us"] = _restart(Path(directory))
     return result
 
 
-def _widget() -> Side[str]:
-    widget = Document(orders.DOCUMENT, views={"late": orders.LATE}, options=Options(keep="needed"))
+def _document() -> Side[str]:
+    doc = Document(orders.DOCUMENT, views={"late": orders.LATE}, options=Options(keep="needed"))
 
     def take(lines: Sequence[str]) -> None:
-        with widget.batch():
+        with doc.batch():
             for line in lines:
-                widget.take(read_line(line))
+                doc.take(read_line(line))
 
     return take
 

@@ -26,7 +26,7 @@ from lxml import etree
 
 from axlog.document.operations import Rename
 from axlog.live.document import Document, parse
-from axlog.live.internals import maintained
+from axlog.live.internals import maintained, maintained_view
 from axlog.views.records.maintainer import Records
 from lab.benchmarks.measuring import Cost, Plot, Ratio, Result
 
@@ -102,7 +102,7 @@ def _measure(at: int, shape: tuple[int, int, int], query: str, updates: int) -> 
     text = document_of(*shape)
     document = parse(text)
     view = document.watch(query, maintainer="records")
-    kept = view.maintainer
+    kept = maintained_view(view).maintainer
     assert isinstance(kept, Records)
     nodes = list(maintained(document).tree.partition("x"))
     random = Random(at)

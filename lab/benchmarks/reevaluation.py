@@ -41,7 +41,7 @@ def reevaluation(
 
 
 def _measure(result: Result, size: int, count: int, times: int) -> None:
-    made = active.widget(document_size=max(300, 2 * size // 3), seed=1)
+    made = active.workload(document_size=max(300, 2 * size // 3), seed=1)
     text = made.document
     sent = plain(active.updates(made, count + WARM))
     tree, pattern = load(text), parse_query(made.pattern).pattern
@@ -68,11 +68,11 @@ def _measure(result: Result, size: int, count: int, times: int) -> None:
 
 
 def _fed(text: str, query: str, sent: Sequence[Message]) -> Cost:
-    widget = Document(text, views={"view": query}, options=Options(keep="needed"))
+    doc = Document(text, views={"view": query}, options=Options(keep="needed"))
     taken = []
     for stream, message, at in sent:
         start = perf_counter()
-        widget.feed(stream, message, at=at)
+        doc.feed(stream, message, at=at)
         taken.append(1e6 * (perf_counter() - start))
     return Cost(sorted(taken[WARM:])[len(taken[WARM:]) // 10], median(taken[WARM:]))
 

@@ -30,7 +30,7 @@ def relevance(
     result = Result("relevance", "which streams can matter, and truth (0.5 s, 5 s, linear)")
     result.sizes = {"nodes": nodes, "pattern nodes": 10, "rounds": rounds}
     for calls in (10, 180):
-        _measure_widget(result, nodes, calls, rounds)
+        _measure_document(result, nodes, calls, rounds)
     for size in (8, 10, 12):
         _measure_exact(result, size, rounds)
     _measure_truth(result, sizes, rounds)
@@ -39,13 +39,13 @@ def relevance(
 
 def made(nodes: int, calls: int, pattern: int, seed: int) -> tuple[Tree, Pattern]:
     """A generated document and its pattern."""
-    drawn = active.widget(
+    drawn = active.workload(
         document_size=max(300, 2 * nodes // 3), calls=calls, pattern_size=pattern, seed=seed
     )
     return load(drawn.document), parse_query(drawn.pattern).pattern
 
 
-def _measure_widget(result: Result, nodes: int, calls: int, rounds: int) -> None:
+def _measure_document(result: Result, nodes: int, calls: int, rounds: int) -> None:
     """Three documents; the slowest counts."""
     name = f"relevance of {calls} calls"
     slowest, slowest_truth, relevant, undecided = 0.0, 0.0, 0, 0
@@ -56,8 +56,8 @@ def _measure_widget(result: Result, nodes: int, calls: int, rounds: int) -> None
         slowest_truth = max(slowest_truth, _truth(tree, pattern, rounds))
         relevant += sum(bool(each.relevant) for each in found.values())
         undecided += sum(each.relevant is None for each in found.values())
-    result.figures[f"{name}, slowest of three widgets, s"] = slowest
-    result.figures[f"{name}: relevant, of three widgets"] = relevant
+    result.figures[f"{name}, slowest of three documents, s"] = slowest
+    result.figures[f"{name}: relevant, of three documents"] = relevant
     result.figures[f"{name}: undecided within the limit"] = undecided
     result.figures[f"truth with {calls} calls, slowest, s"] = slowest_truth
 

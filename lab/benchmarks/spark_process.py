@@ -100,9 +100,9 @@ def _kept(
         if told.changes and not first:
             first.append(time.time() - task["started"])
 
-    widget = Document(orders.DOCUMENT, views={"v": QUERIES[task["view"]]}, facts=orders.KEYS)
+    doc = Document(orders.DOCUMENT, views={"v": QUERIES[task["view"]]}, facts=orders.KEYS)
     kept = maintain(
-        spark, widget, sources, once=True, hold=0.0, checkpoint=checkpoint,
+        spark, doc, sources, once=True, hold=0.0, checkpoint=checkpoint,
         limit=task["batch"], report=report, state=state,
     )  # fmt: skip
     kept.wait()

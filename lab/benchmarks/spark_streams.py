@@ -207,7 +207,7 @@ def _write(place: Path, size: Size) -> None:
 def _embedded(place: Path) -> float:
     with (place / "messages.jsonl").open(encoding="utf-8") as lines:
         messages = [(m["stream"], m["insert"], m["at"]) for m in map(json.loads, lines)]
-    widget = Document(
+    doc = Document(
         orders.DOCUMENT,
         views={"on-time": orders.ON_TIME},
         facts=orders.KEYS,
@@ -215,5 +215,5 @@ def _embedded(place: Path) -> float:
     )
     started = perf_counter()
     for stream, xml, at in messages:
-        widget.feed(stream, xml, at=at)
+        doc.feed(stream, xml, at=at)
     return len(messages) / (perf_counter() - started)

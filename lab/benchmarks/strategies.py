@@ -40,10 +40,10 @@ _VIEW = "view"
 class Strategy:
     """One document under one strategy, with the time to set up and the time of each update."""
 
-    def __init__(self, made: active.Widget, name: str) -> None:
+    def __init__(self, made: active.Workload, name: str) -> None:
         start = perf_counter()
         reevaluates = name in ("Reeval", "Filter")
-        self.widget = Document(
+        self.doc = Document(
             made.document,
             options=Options(
                 keep="all" if reevaluates else "needed",
@@ -51,12 +51,10 @@ class Strategy:
                 memory=0,
             ),
         )
-        self.widget.watch(
-            made.pattern, _VIEW, maintainer="reevaluate" if reevaluates else "counting"
-        )
-        self.filters = _filters(self.widget, made.pattern) if name == "Filter" else None
-        for stream in self.widget.streams():
-            self.widget.code(stream)  # compilation is part of the setup
+        self.doc.watch(made.pattern, _VIEW, maintainer="reevaluate" if reevaluates else "counting")
+        self.filters = _filters(self.doc, made.pattern) if name == "Filter" else None
+        for stream in self.doc.streams():
+            self.doc.code(stream)  # compilation is part of the setup
         self.initialisation = perf_counter() - start
 
     def take(self, message: Message) -> None:
@@ -64,17 +62,17 @@ class Strategy:
         if self.filters is not None:
             wanted = self.filters[stream]
             if not any(wanted.matches(tree) for tree in read_forest(text)):
-                self.widget.advance(at)  # the clock advances for dropped updates too
+                self.doc.advance(at)  # the clock advances for dropped updates too
                 return
-        self.widget.feed(stream, text, at=at)
+        self.doc.feed(stream, text, at=at)
 
     def rows(self) -> dict[object, int]:
-        return {row.values_: row.count for row in self.widget.view(_VIEW).rows()}
+        return {row.values_: row.count for row in self.doc.view(_VIEW).rows()}
 
 
-def _filters(widget: Document, text: str) -> dict[str, Filter]:
+def _filters(doc: Document, text: str) -> dict[str, Filter]:
     """For each stream, everything that some scenario requests from it."""
-    tree = maintained(widget).nodes()
+    tree = maintained(doc).nodes()
     made = {stream: Filter() for stream in tree.calls()}
     wanted = lazily_wanted(tree, parse_query(text).pattern, together=True)
     for number, (relation, stream) in enumerate(sorted(wanted, key=str)):
@@ -95,7 +93,7 @@ class Timed:
 
 
 def strategies(
-    widgets: int = 10,
+    documents: int = 10,
     size: int = 5000,
     counts: Sequence[int] = (10, 50, 100, 150, 200, 250),
     pertinences: Sequence[float] = (0.1, 0.3, 0.5, 0.7, 0.9),
@@ -104,9 +102,9 @@ def strategies(
 ) -> Result:
     """Both experiments: vary the number of updates at pertinence 70 %, then the pertinence."""
     result = Result("axlog", "the experiments of P3 5.4: what each part of the engine gains (F13)")
-    result.sizes = {"widgets": widgets, "nodes": size, "message nodes": 20, "pattern nodes": 10}
+    result.sizes = {"documents": documents, "nodes": size, "message nodes": 20, "pattern nodes": 10}
     for streams in calls:
-        by_count = {float(n): _measure(widgets, size, streams, n, 0.7) for n in counts}
+        by_count = {float(n): _measure(documents, size, streams, n, 0.7) for n in counts}
         note = "P3 figure 9: Reeval on top, then Filter, Axlog NoCache;\nAxlog Cache lowest"
         _draw(result, f"{streams} streams, 70 % pertinent", "updates", by_count, note)
         _compare(result, f"{streams} streams, {counts[-1]} updates", by_count[counts[-1]])
@@ -116,7 +114,7 @@ def strategies(
                 last[name]
             )
     by_share = {
-        100 * share: _measure(widgets, size, calls[0], updates, share) for share in pertinences
+        100 * share: _measure(documents, size, calls[0], updates, share) for share in pertinences
     }
     note = "P3 figure 10: all rise with pertinence,\nthe gap to Axlog Cache grows"
     _draw(result, f"{calls[0]} streams, {updates} updates", "pertinent messages, %", by_share, note)
@@ -124,10 +122,10 @@ def strategies(
     return result
 
 
-def _measure(widgets: int, size: int, calls: int, count: int, pertinence: float) -> Timed:
+def _measure(documents: int, size: int, calls: int, count: int, pertinence: float) -> Timed:
     timed = Timed({name: [] for name in STRATEGIES}, {name: [] for name in STRATEGIES})
-    for seed in range(widgets):
-        made = active.widget(document_size=size, calls=calls, seed=seed)
+    for seed in range(documents):
+        made = active.workload(document_size=size, calls=calls, seed=seed)
         sent = plain(active.updates(made, count, pertinence, seed=seed))
         answers = []
         for name in STRATEGIES:
@@ -136,7 +134,7 @@ def _measure(widgets: int, size: int, calls: int, count: int, pertinence: float)
             timed.taken[name].append(1e6 * _time(strategy.take, sent) / len(sent))
             answers.append(strategy.rows())
         if any(rows != answers[0] for rows in answers):
-            raise WorkloadError("AX602", f"the strategies differ on widget {seed}")
+            raise WorkloadError("AX602", f"the strategies differ on document {seed}")
     return timed
 
 

@@ -8,7 +8,7 @@ for all views: a view is charged its share, and `alone` is its cost without the 
 are two comparisons (`tods_lxml`):
 
 - `incremental`: the view's rows updated, against the list of nodes from lxml. Neither reads values.
-- `told`: the changes with all their values, as a listener receives them, against lxml's rows and
+- `told`: the changes with all their values, as a subscriber receives them, against lxml's rows and
   their difference to those before. Both sides must find the same number of rows and changes.
 
 Our own full evaluation is measured too, and Saxon where it is installed. `--plot` draws figures 18
@@ -41,7 +41,7 @@ from axlog.query.query import parse_query
 from axlog.query.update_parser import parse_statements
 from axlog.samples.auction import auction
 from axlog.views.algebraic.engine import AlgebraicEngine
-from axlog.views.algebraic.full_evaluation import everything
+from axlog.views.algebraic.evaluation import everything
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.algebraic.reports import Options
 from lab.benchmarks.measuring import Plot, Result
@@ -140,7 +140,7 @@ class Run:
         self.apply = thread_time() - found
         delta = plan.delta
         self.engine.before(delta)
-        spent = {name: seconds(partial(v.look_at, delta)) for name, v in self.views.items()}
+        spent = {name: seconds(partial(v.prepare, delta)) for name, v in self.views.items()}
         self.apply += seconds(plan.commit)
         self.engine.after(delta)
         for name, view in self.views.items():

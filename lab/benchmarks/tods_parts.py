@@ -30,8 +30,8 @@ from axlog.query.query import parse_query
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.algebraic.reports import Options
 from axlog.views.counting.maintainer import Counting
-from axlog.views.ivma import Ivma
 from axlog.views.maintainer import Maintainer
+from lab.baselines.ivma import Ivma
 from lab.benchmarks.measuring import Parts, Plot, Result
 from lab.benchmarks.tods_pairs import Run, document, pattern_of, statement_of
 from lab.benchmarks.tods_target import one_target

@@ -23,6 +23,7 @@ from axlog.document.loader import load
 from axlog.errors import WorkloadError
 from axlog.future.truth import Outlook
 from axlog.live.document import Document
+from axlog.live.internals import maintained_view
 from axlog.live.options import Never, Options
 from axlog.query.query import parse_query
 from axlog.query.truth import Truth
@@ -104,7 +105,7 @@ def _streams(count: int) -> list[_Stream]:
         'match /management[webstore/orders/order/client/"NOBODY"][webstore/orders/order/oid/$x#t1]'
         "[shipping/orders/order/oid/$x#t2] where t2 - t1 <= 50000s"
     )
-    drawn = active.widget(seed=1)
+    drawn = active.workload(seed=1)
     return [
         _Stream("late orders (rows come)", orders.DOCUMENT, orders.LATE, sent),
         _Stream("orders of nobody (no rows)", orders.DOCUMENT, nobody, sent),
@@ -117,8 +118,8 @@ def _kept(result: Result, stream: _Stream, rounds: int) -> None:
     walks: list[int] = []
 
     def made(asks: bool, never: Never = "off") -> Side[Message]:
-        widget = Document(stream.document, views={"v": stream.query}, options=Options(never=never))
-        view, feed = widget.view("v"), widget.feed
+        doc = Document(stream.document, views={"v": stream.query}, options=Options(never=never))
+        view, feed = doc.view("v"), doc.feed
 
         def side(chunk: Sequence[Message]) -> None:
             for name, message, at in chunk:
@@ -126,7 +127,7 @@ def _kept(result: Result, stream: _Stream, rounds: int) -> None:
                 if asks:
                     _ = view.truth
             if asks:
-                walks.append(view.truth_cache.searches)
+                walks.append(maintained_view(view).truth_cache.searches)
 
         side(stream.messages[:WARM])
         return side
@@ -153,15 +154,15 @@ def _ended(result: Result, count: int, rounds: int) -> None:
     walks: list[int] = []
 
     def made(asks: bool) -> Side[str]:
-        widget = Document(f"<managers>{trees}</managers>", views={"v": _DONE})
-        view = widget.view("v")
+        doc = Document(f"<managers>{trees}</managers>", views={"v": _DONE})
+        view = doc.view("v")
 
         def side(chunk: Sequence[str]) -> None:
             for stream in chunk:
-                widget.end(stream)
+                doc.end(stream)
                 if asks:
                     _ = view.truth
-            walks.append(view.truth_cache.searches)
+            walks.append(maintained_view(view).truth_cache.searches)
 
         return side
 

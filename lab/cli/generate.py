@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from axlog.cli.generate import Into, Out, Seed, Share, write, write_widget
+from axlog.cli.generate import Into, Out, Seed, Share, write, write_files
 from lab.generators import active, random_documents, random_patterns
 
 generate = typer.Typer(
@@ -14,7 +14,7 @@ generate = typer.Typer(
     help="Write random documents, patterns and update streams. The same seed gives the same "
     "output.",
     no_args_is_help=True,
-    epilog="Example: python -m lab generate widget --into random --updates 1000",
+    epilog="Example: python -m lab generate workload --into random --updates 1000",
 )
 
 
@@ -80,7 +80,7 @@ def pattern(
 
 
 @generate.command()
-def widget(
+def workload(
     into: Into,
     document_size: Annotated[int, typer.Option(help="Elements.", min=1)] = 5000,
     pattern_size: Annotated[int, typer.Option(help="Pattern nodes.", min=1)] = 10,
@@ -96,7 +96,7 @@ def widget(
     seed: Seed = 0,
 ) -> None:
     """Write an active document, a pattern it can satisfy, and updates for its calls."""
-    made = active.widget(
+    made = active.workload(
         document_size,
         pattern_size,
         descendants,
@@ -108,4 +108,4 @@ def widget(
         deletes=deletions > 0,
     )
     stream = active.updates(made, updates, pertinence, message_size, seed, deletions)
-    write_widget(into, made.chunks(), {"pattern.axlog": made.pattern}, stream)
+    write_files(into, made.chunks(), {"pattern.axlog": made.pattern}, stream)

@@ -1,5 +1,5 @@
-"""`python -m lab torture`: kill durable documents, fail their disk, compare with an undisturbed
-run.
+"""`python -m lab torture`: kill durable documents and pipelines on Spark, fail disks, and compare
+with an undisturbed run.
 """
 
 from __future__ import annotations
@@ -24,9 +24,12 @@ def torture(
         int, typer.Option(help="Runs on a simulated disk that loses, tears and fails writes.")
     ] = 50,
     kills: Annotated[int, typer.Option(help="Processes to kill with SIGKILL.")] = 10,
+    spark: Annotated[
+        int, typer.Option(help="Pipelines on Spark to run with a killed driver or worker.")
+    ] = 0,
     start: Annotated[int, typer.Option(help="The first seed.")] = 0,
 ) -> None:
-    """Run durable documents through crashes; exit with 1 at the first difference.
+    """Run durable documents and pipelines through crashes; exit with 1 at the first difference.
 
     A run depends only on its seed: `--start SEED --rounds 1` repeats one.
     """
@@ -41,11 +44,16 @@ def torture(
             killed += by_killing(seed, kills=min(6, kills - killed.total()))
             seed += 1
             typer.echo(f"killed {killed.total()} of {kills}", err=True)
+        for seed in range(start, start + spark):
+            from lab.stress.spark_kills import on_spark
+
+            typer.echo(f"spark, seed {seed}: {on_spark(seed)} killed", err=True)
     except AssertionError as difference:
         typer.echo(f"axlog: {difference}", err=True)
         raise typer.Exit(1) from None
     inside = ", ".join(f"{number} inside {what}" for what, number in sorted(killed.items()))
     typer.echo(
         f"{rounds} runs on faulty disks, {crashes} crashes;"
-        f" {killed.total()} processes killed ({inside or 'none'}): ok"
+        f" {killed.total()} processes killed ({inside or 'none'});"
+        f" {spark} pipelines on Spark: ok"
     )

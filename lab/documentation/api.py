@@ -1,6 +1,6 @@
-"""The page of the Python API: what the package lists for its users, from docstrings.
+"""The page of the Python API: the public names of the package, from their docstrings.
 
-Of a class its own public methods and properties are shown, with what their docstrings say.
+A class is shown with its own public methods and properties.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _described(name: str, value: Any) -> Iterator[str]:
 
 
 def _is_face(value: Any) -> bool:
-    """Whether a member of a class is a method or property that says what it does."""
+    """Whether a member of a class is a method or property with a docstring."""
     plain = value.__func__ if isinstance(value, classmethod | staticmethod) else value
     return (inspect.isfunction(plain) or isinstance(plain, property)) and bool(plain.__doc__)
 
@@ -82,7 +82,7 @@ def _parameters(value: Any) -> list[inspect.Parameter]:
 
 
 def _names(value: Any) -> list[str]:
-    """The parameters without their types; what stands behind `*` is given by name."""
+    """The parameters without their types; parameters after `*` are keywords."""
     written = [each.replace(annotation=inspect.Parameter.empty) for each in _parameters(value)]
     shown = [str(each) for each in written]
     by_name = [each.kind is inspect.Parameter.KEYWORD_ONLY for each in written]
@@ -92,7 +92,7 @@ def _names(value: Any) -> list[str]:
 
 
 def _typed(name: str, value: Any) -> Iterator[str]:
-    """How it is called, with types: on one line, or with a line for each parameter."""
+    """Yield the signature with types: on one line, or with one line per parameter."""
     shown = [re.sub(r": '([^']*)'", r": \1", str(each)) for each in _parameters(value)]
     if issubclass(value, Enum) if inspect.isclass(value) else False:
         shown = [member.name for member in value]

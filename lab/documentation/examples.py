@@ -1,7 +1,7 @@
-"""Examples that are carried out where they are shown, as text for a page.
+"""Examples with their results, as text for a page.
 
-An example is a query with what it finds, or a statement with what it makes of the document. What is
-refused shows the error instead, so that the page cannot promise more than there is.
+An example is a query with its rows, or a statement with the document after it. A refused example
+shows its error, so that the page cannot promise unsupported constructs.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from textwrap import wrap
 
 from axlog.errors import AxlogError
 from axlog.live.document import Document, parse
+from axlog.live.view import View
 from axlog.query.query import parse_query
 from axlog.views.change import Row
-from axlog.views.view import View
 
 SHOP = (
     '<shop><order nr="1"><oid>17</oid><client>INRIA</client><price>20</price><paid/></order>'
@@ -33,12 +33,12 @@ MESSAGES = (
     ("shipments", "<order><oid>17</oid></order>", 60.0),
     ("shipments", "<order><oid>18</oid></order>", 61.0),
 )
-"""What the streams of `MONITOR` bring: stream, message, time."""
+"""The messages of the streams of `MONITOR`: stream, message, time."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """A query and where it is asked."""
+    """A query and its document."""
 
     query: str
     document: str = SHOP
@@ -68,16 +68,16 @@ class Example:
         query = parse_query(self.query, dict(self.namespaces), self.language, self.show)
         if not self.messages:
             return parse(self.document).watch(query)
-        widget = Document(self.document)
-        view = widget.watch(query)
+        doc = Document(self.document)
+        view = doc.watch(query)
         for stream, message, time in self.messages:
-            widget.feed(stream, message, at=time)
+            doc.feed(stream, message, at=time)
         return view
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement and what it makes of a document."""
+    """A statement and the document that it changes."""
 
     statement: str
     document: str = "<a><b>1</b><c/></a>"

@@ -72,9 +72,9 @@ def _of_pipeline(directory: Path) -> list[str]:
 
 
 def _of_store(directory: Path) -> list[str]:
-    with open_store(directory, "<orders/>", views={"some": "match /orders/order"}) as widget:
-        widget.publish("some", MemorySink())
-        return _rows(store_samples("orders", widget))
+    with open_store(directory, "<orders/>", views={"some": "match /orders/order"}) as doc:
+        doc.publish("some", MemorySink())
+        return _rows(store_samples("orders", doc))
 
 
 def _of_channels() -> list[str]:

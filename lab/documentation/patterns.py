@@ -41,10 +41,9 @@ SECTIONS = (
     Section(
         "The query",
         ("start", "roots"),
-        "`match`, one or more paths from the document node, perhaps constraints, perhaps outputs. "
-        "Several paths must all be matched. Without `return` the query is Boolean: it holds or "
-        "not. A row is a distinct tuple of outputs; what is matched in several ways has as many "
-        "derivations.",
+        "`match`, one or more paths from the document node, optional constraints and outputs. "
+        "All paths must match. Without `return` the query is Boolean. A row is a distinct tuple "
+        "of outputs; a row that matches in several ways has as many derivations.",
         (
             Example("match /shop/order/paid"),
             Example("match /shop/order/oid/$x return $x"),
@@ -56,8 +55,8 @@ SECTIONS = (
         "Paths and steps",
         ("path", "slash", "step"),
         "`/` is a child, `//` a descendant. At the start of the query `/a` is the root element and "
-        "`//a` any element, the root included. Inside a predicate a path starts at the node it "
-        "stands on: `b`, `./b`, and `//c` or `.//c` for something below. A step may name its node "
+        "`//a` any element, the root included. Inside a predicate a path starts at the node of the "
+        "predicate: `b`, `./b`, and `//c` or `.//c` for a descendant. A step may name its node "
         "with `#t`, for constraints and outputs.",
         (
             Example("match /shop/order#o/oid#t return o.id, t.val"),
@@ -99,7 +98,8 @@ SECTIONS = (
         "A predicate holds conditions on its node. `not(p)`: no match of p below this node for the "
         "present bindings; variables that occur only inside one `not` are local to it. A variable "
         "that is output or joined must be bound outside an `or` or in all its branches. "
-        "`collect(p)` is what an XQuery constructor's path becomes: all values, as one column.",
+        "`collect(p)` collects all values of a path in one column; the paths of XQuery "
+        "constructors become it.",
         (
             Example("match //order[paid][price > 10]/oid/$x return $x"),
             Example("match //order[paid and price > 10]/oid/$x return $x"),
@@ -114,9 +114,10 @@ SECTIONS = (
         "Comparisons of values",
         ("condition", "operand", "constant"),
         "The string value of the path's last node against a constant or a variable; `.` is the "
-        "node itself. `<` and its like compare two numbers as numbers, two dates or times by "
-        "instant, two texts by code point, and hold between no others; `=` with a string compares "
-        "strings ([Kinds of values](meaning.md#rows)). `= $x` binds `$x` to the string value. `as` "
+        "node itself. `<`, `<=`, `>`, `>=` compare two numbers as numbers, two dates or times "
+        "by instant and two texts by code point; they never hold between different kinds. `=` with "
+        "a string compares strings ([Kinds of values](meaning.md#rows)). `= $x` binds `$x` to the "
+        "string value. `as` "
         "a type reads both sides as XPath does. In a string, its quote is written twice.",
         (
             Example("match //order[price >= 5][@nr = 2]/oid/$x return $x"),
@@ -131,9 +132,9 @@ SECTIONS = (
     Section(
         "`where`: times and variables",
         ("where", "constraint", "side", "sum", "term"),
-        "A node's time is that of the update that brought it. Constraints are linear over times of "
+        "A node has the time of the update that inserted it. Constraints are linear over times of "
         "named nodes; numbers are seconds, `us ms s m h d` are durations. Variables are compared "
-        "with constants or with each other. These examples ask the document `" + MONITOR + "`, "
+        "with constants or with each other. These examples use the document `" + MONITOR + "`, "
         "after orders 17 and 18 at 0 s and 10 s, and their shipments at 60 s and 61 s.",
         (
             _monitored("match /shop[orders/order/oid/$x#t1][shipped/order/oid/$x#t2]\n"
@@ -189,7 +190,7 @@ def page() -> Iterator[str]:
         yield from ("```text", *_rules(section.rules), "```", "", *paragraph(section.words), "")
         yield from block(section.examples)
     yield from ("", "### Axes", "")
-    yield "Written out, `axis::test`. Sibling and reverse axes are kept by [records](records.md)."
+    yield "The long form is `axis::test`. [Records](records.md) maintain sibling and reverse axes."
     yield from ("", *block([Example(AXES[axis]) for axis in Axis]))
     yield from ("", "Refused:", "", *block([Example(query) for query in REFUSED_AXES]))
     yield from ("", "### Terminals", "", "| | for example |", "|---|---|")
@@ -198,7 +199,7 @@ def page() -> Iterator[str]:
 
 
 def uncovered() -> set[str]:
-    """Rules, terminals and axes of the grammar that the page would leave out."""
+    """Return the rules, terminals and axes of the grammar that the page omits."""
     queries = [example.query for section in SECTIONS for example in section.examples]
     used = {name for query in [*queries, *AXES.values()] for name in _used(query)}
     terminals = {name for name in GRAMMAR.terminals if not name.startswith("_")}
@@ -219,7 +220,7 @@ def _tokens(tree: Tree[Token]) -> Iterable[Token]:
 
 
 def _terminals() -> dict[str, list[str]]:
-    """What terminals looked like in the examples, of those that have many looks."""
+    """Return the texts in the examples of terminals that have several."""
     queries = [example.query for section in SECTIONS for example in section.examples]
     found: dict[str, list[str]] = {}
     for query in [*queries, *AXES.values()]:
@@ -247,7 +248,7 @@ def _grammar() -> dict[str, list[str]]:
 
 
 def _rules(names: Sequence[str]) -> Iterator[str]:
-    """Rules for people: keywords as they are typed, without what only the parser needs."""
+    """Return the rules for readers: keywords as typed, without the parser's own marks."""
     rules = _grammar()
     typed = {name: _typed(pattern) for name, pattern in GRAMMAR.terminals.items()}
     for name in names:
@@ -258,7 +259,7 @@ def _rules(names: Sequence[str]) -> Iterator[str]:
 
 
 def _typed(pattern: str) -> str | None:
-    """What a terminal looks like, if it looks like one thing only."""
+    """Return the text of a terminal that has only one."""
     bare = re.sub(r"\(\?[!=].*\)$", "", pattern).replace(r"\s*", "")
     plain = re.sub(r"\\(.)", r"\1", bare)
     return f'"{plain}"' if re.escape(plain) == bare or plain.isalpha() else None

@@ -1,7 +1,7 @@
 """XPath for the language page: axes, tests, functions and operators, from the parser's own tables.
 
 Each table must have an example for everything that the parser knows, and the parser must know
-everything that has one: the page is not made otherwise.
+everything that has one: otherwise no page is generated.
 """
 
 from __future__ import annotations
@@ -121,12 +121,12 @@ def page() -> Iterator[str]:
     yield from ("", "### Axes", "", *_each(OF_AXES, AXES))
     yield from ("", "### Tests of kinds", "", *_each(OF_TESTS, KIND_TESTS))
     yield from ("", "### Functions", "")
-    yield "Also in XQuery views, where `id()` and `distinct-values()` belong."
+    yield "They work in XQuery views too. `id()` and `distinct-values()` work only there."
     yield from ("", *_each(OF_FUNCTIONS, FUNCTIONS))
     yield from ("", "### Types", "")
-    yield "Of one node, or of each (`due/xs:date(.)`), in comparisons; without a zone UTC is meant."
+    yield "Casts in comparisons, of one node or of each (`due/xs:date(.)`). Without a zone: UTC."
     yield from ("", *_each(OF_TYPES, CASTS))
-    yield from ("", "### Operators that are refused in views", "")
+    yield from ("", "### Operators that views do not support", "")
     yield from _each(OF_OPERATORS, {*INFIX_SYMBOLS, *INFIX_WORDS, *SETS})
 
 

@@ -113,8 +113,8 @@ def views() -> Iterator[str]:
 def statements() -> Iterator[str]:
     """XQuery Update, line by line."""
     yield from ("", *block([Statement(text) for text in UPDATES]))
-    yield from ("", "### What statements may calculate", "")
-    yield "Each as in `replace value of node /a/b with ...`, in `<a><b>1</b><c/></a>`:"
+    yield from ("", "### Expressions in statements", "")
+    yield "Each is the value in `replace value of node /a/b with ...` on `<a><b>1</b><c/></a>`:"
     missing = {*FUNCTIONS, *(f"xs:{name}" for name in TYPES)} - {
         found for text in CALCULATIONS for found in re.findall(r"([\w:-]+)\(", text)
     }

@@ -1,6 +1,6 @@
 """Active documents with a pattern, and streams of updates for them.
 
-`widget` draws a pattern, plants partial matches of it in a document, and adds calls where the
+`workload` draws a pattern, plants partial matches of it in a document, and adds calls where the
 missing sub-patterns could arrive. The pattern is therefore satisfiable by construction. `updates`
 then draws messages. With probability `pertinence`, a message matches the sub-pattern wanted at its
 call, with join values that sometimes match. Otherwise it has data of the same size that does not
@@ -50,7 +50,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Widget:
+class Workload:
     """An active document, its pattern and its calls; reading it draws the other data again."""
 
     tree: PatternTree
@@ -82,7 +82,7 @@ class Widget:
         yield f"</{root.test}>"
 
 
-def widget(
+def workload(
     document_size: int = 5000,
     pattern_size: int = 10,
     descendants: int = 2,
@@ -95,17 +95,17 @@ def widget(
     labels: int | Sequence[str] = 40,
     deletes: bool = False,
     root: str = "r",
-) -> Widget:
+) -> Workload:
     """A document of `document_size` elements with `calls` calls, and a pattern it can satisfy.
 
     `values` is the number of values that a variable may take: the fewer, the more joins match. With
     `deletes`, streams may delete.
 
-    >>> made = widget(document_size=300, calls=4, seed=2)
+    >>> made = workload(document_size=300, calls=4, seed=2)
     >>> len(made.calls), made.document.count("<ax:call ")
     (4, 4)
     """
-    chance = Chance(seed, "widget")
+    chance = Chance(seed, "document")
     names = [name for name in alphabet(labels) if name != root]
     tree = pattern_tree(
         pattern_size,
@@ -135,7 +135,7 @@ def widget(
             f"a document_size from {planted.size} on",
         )
     inside = "".join([*map(str, planted.children), *planted.calls])
-    return Widget(tree, made, inside, unplanted, noise, values, seed)
+    return Workload(tree, made, inside, unplanted, noise, values, seed)
 
 
 def _places(root: PatternNode, chance: Chance) -> list[PatternNode]:
@@ -223,7 +223,7 @@ def _plant(root: PatternNode, calls: Sequence[Call], planter: Planter) -> Elemen
 
 
 def updates(
-    widget: Widget,
+    made: Workload,
     count: int,
     pertinence: float = 0.7,
     message_size: int = 20,
@@ -237,27 +237,27 @@ def updates(
     has no room for other data). A share `deletions` of the updates are deletions: of the subtrees
     that one value of the stream's variable selects, or of the stream's data if it has no variable.
 
-    >>> next(updates(widget(document_size=300), 1))["at"]
+    >>> next(updates(workload(document_size=300), 1))["at"]
     1.0
     """
-    if not widget.calls:
-        raise refuse("a widget without calls takes no updates", "a widget with calls")
-    if deletions and not widget.calls[0].deletes:
-        raise refuse("this widget's streams may not delete", "widget(deletes=True)")
-    drawn = _updates(widget, pertinence, message_size, seed, deletions)
+    if not made.calls:
+        raise refuse("a document without calls takes no updates", "a workload with calls")
+    if deletions and not made.calls[0].deletes:
+        raise refuse("this document's streams may not delete", "workload(deletes=True)")
+    drawn = _updates(made, pertinence, message_size, seed, deletions)
     return (
         update | {"at": (i + 1) * interval} for i, update in zip(range(count), drawn, strict=False)
     )
 
 
 def _updates(
-    widget: Widget, pertinence: float, message_size: int, seed: int, deletions: float
+    made: Workload, pertinence: float, message_size: int, seed: int, deletions: float
 ) -> Iterator[dict[str, object]]:
     """An infinite sequence of updates without times."""
-    chance = Chance(seed, "updates", widget.seed)
-    planter = Planter(chance, widget.noise, widget.values)
+    chance = Chance(seed, "updates", made.seed)
+    planter = Planter(chance, made.noise, made.values)
     while True:
-        call = chance.choose(widget.calls)
+        call = chance.choose(made.calls)
         update: dict[str, object] = {"stream": call.stream}
         if chance.happens(deletions):
             update["delete"] = _deletion(call.missing, planter)

@@ -23,11 +23,11 @@ from axlog.document.stream_update import StreamUpdate
 from axlog.document.times import microseconds
 from axlog.pipeline import kinds
 from axlog.pipeline.model import PipelineModel
-from axlog.runtime.bucket_order import PARTITIONS_APART
 from axlog.runtime.bucket_state import forget_live
 from axlog.runtime.definition import Definition
 from axlog.runtime.embedded import Runner
 from axlog.runtime.extraction import ASIDE, Extractor, Message, packed
+from axlog.runtime.order import PARTITIONS_APART
 from axlog.runtime.packets import unpack
 from axlog.runtime.past import NOTHING
 from axlog.runtime.plan import SparkPlan, make_plan

@@ -31,11 +31,11 @@ from numpy.typing import NDArray
 
 from axlog.errors import AxlogError
 from axlog.live.document import Document
-from axlog.live.internals import maintained
+from axlog.live.internals import maintained, maintained_view
 from axlog.live.options import Options
+from axlog.live.view import View
 from axlog.query.truth import Truth
 from axlog.views.change import Change
-from axlog.views.view import View
 from lab.laws.constraints_cases import CALLS, ConstraintsCase, Linear, Pin
 
 _VALUES = ("1", "2", "8", "9")
@@ -184,7 +184,7 @@ def check_constraints(case: ConstraintsCase) -> Counter[str]:
     """Compare all results of a view after every step; return the number of comparisons by name."""
     run = _Run(case)
     if not run.is_reported and dict(case.options).get("keep", "all") == "all":
-        raise AssertionError(f"`never` is not reported: {run.view.how_never()}")
+        raise AssertionError(f"`never` is not reported: {maintained_view(run.view).how_never()}")
     try:
         run.compare("at the start", is_last=not case.steps)
         for number, step in enumerate(case.steps, 1):
@@ -200,34 +200,36 @@ class _Run:
         self.case = case
         self.seen: Counter[str] = Counter()
         options: dict[str, Any] = dict(case.options)
-        self.widget = Document(case.document, views={"v": case.query}, options=Options(**options))
-        self.view: View = self.widget.view("v")
+        self.doc = Document(case.document, views={"v": case.query}, options=Options(**options))
+        self.view: View = self.doc.view("v")
         self.present: list[list[Binding]] = [[] for _ in case.parts]
         self.is_open = [True for _ in case.parts]
         self.called: Counter[str] = Counter()  # calls that streams have inserted
         self.before: dict[Shown, bool] | None = None  # whether each row could be completed later
-        self.is_reported = self.view.how_never().startswith("reported")  # as `explain` says
+        self.is_reported = (
+            maintained_view(self.view).how_never().startswith("reported")
+        )  # as `explain` says
 
     def take(self, number: int) -> list[Change]:
         """Apply one step."""
         step = self.case.steps[number]
         at = step.at / 1_000_000
         if step.part is None:
-            return self.widget.advance(at)
+            return self.doc.advance(at)
         part, stream = self.case.parts[step.part], self.case.stream(step.part)
         if step.value is None:
             self.is_open = [o and self.case.stream(n) != stream for n, o in enumerate(self.is_open)]
-            return self.widget.end(stream, at=at)
+            return self.doc.end(stream, at=at)
         if step.value == CALLS:
             self.called[stream] += 1
         else:
             times = tuple(step.at for _ in part.names)
             value = step.value if part.variable is not None else ""
             self.present[step.part].append((times, value))
-        return self.widget.feed(stream, self.case.message(number), at=at)
+        return self.doc.feed(stream, self.case.message(number), at=at)
 
     def futures(self, clock: int | None = None, horizon: int = _HORIZON) -> Futures:
-        clock = maintained(self.widget).tree.clock if clock is None else clock
+        clock = maintained(self.doc).tree.clock if clock is None else clock
         present = tuple(map(tuple, self.present))
         streams = [self.case.stream(part) for part in range(len(present))]
         calls = tuple(self.case.calls(stream) > self.called[stream] for stream in streams)
@@ -294,7 +296,7 @@ class _Run:
 
     def _compare_possible(self, when: str, futures: Futures) -> dict[Shown, bool]:
         """The listed rows cover every possible row, and every listed row is possible."""
-        listed = self.view._possible()  # with times in microseconds
+        listed = maintained_view(self.view)._possible()  # with times in microseconds
         rows = {tuple(one.row.values()) for one in listed}
         for row in futures.coming:
             if not any(_agree(row, each) for each in rows):

@@ -72,31 +72,31 @@ def make_stored(
     """A store after a few updates."""
     draw = Random(f"damage:{seed}")
     files = FaultyFiles(Random(0))
-    widget = start(files, _DOCUMENT, {}, policy, retain)
-    states = {widget.record: _state(widget)}
-    widget.watch(_VIEW, "v")
-    states[widget.record] = _state(widget)
+    doc = start(files, _DOCUMENT, {}, policy, retain)
+    states = {doc.record: _state(doc)}
+    doc.watch(_VIEW, "v")
+    states[doc.record] = _state(doc)
     for number in range(updates):
         if draw.random() < 0.2:
-            widget.delete("f", f'match /a/"{draw.randrange(4)}"', at=number)
+            doc.delete("f", f'match /a/"{draw.randrange(4)}"', at=number)
         else:
-            widget.feed("f", f"<a>{draw.randrange(4)}</a>", at=number)
-        states[widget.record] = _state(widget)
+            doc.feed("f", f"<a>{draw.randrange(4)}</a>", at=number)
+        states[doc.record] = _state(doc)
         if number + 1 == snapshot_after:
-            widget.snapshot()
+            doc.snapshot()
     kept = None if is_closed else files.killed()
-    widget.close()
+    doc.close()
     kept = kept or files
     return Stored(policy, is_closed, {name: kept.read(name) for name in kept.names()}, states,
-                  widget.record)  # fmt: skip
+                  doc.record)  # fmt: skip
 
 
-def _state(widget: DurableDocument) -> object:
+def _state(doc: DurableDocument) -> object:
     views = [
-        (view.sequence, [(row.to_dict(), row.count) for row in view.rows()])
-        for view in widget.views.values()
+        (view.position, [(row.to_dict(), row.count) for row in view.rows()])
+        for view in doc.views.values()
     ]
-    return widget.xml(), views, widget.clock
+    return doc.xml(), views, doc.clock
 
 
 def all_damage(files: Mapping[str, bytes], bits: int) -> Iterator[Damage]:
@@ -123,14 +123,14 @@ def check_damage(stored: Stored, damage: Damage, opens: bool = True) -> str:
         if not opens:
             for _ in LogReader(files).frames():
                 pass
-        widget = start(files, None, {}, stored.policy, False)
+        doc = start(files, None, {}, stored.policy, False)
     except StoreError as error:
         _check_refusal(error, damage, damaged, files)
         return "refused"
     try:
-        return _check_opened(widget, stored, damage)
+        return _check_opened(doc, stored, damage)
     finally:
-        widget.close()
+        doc.close()
 
 
 def _check_refusal(
@@ -145,15 +145,15 @@ def _check_refusal(
         )
 
 
-def _check_opened(widget: DurableDocument, stored: Stored, damage: Damage) -> str:
+def _check_opened(doc: DurableDocument, stored: Stored, damage: Damage) -> str:
     what = f"{damage} of {stored.policy}, closed: {stored.is_closed}"
-    assert widget.record in stored.states, f"{what}: record {widget.record} was never written"
-    assert _state(widget) == stored.states[widget.record], f"{what}: another state"
-    if widget.record == stored.last:
+    assert doc.record in stored.states, f"{what}: record {doc.record} was never written"
+    assert _state(doc) == stored.states[doc.record], f"{what}: another state"
+    if doc.record == stored.last:
         return "same"
-    assert not stored.is_closed, f"{what}: {widget.record} of {stored.last} records"
+    assert not stored.is_closed, f"{what}: {doc.record} of {stored.last} records"
     is_cut = damage.kind == "cut"
-    assert widget.torn is not None or is_cut, f"{what}: shorter, and nothing is reported"
+    assert doc.torn is not None or is_cut, f"{what}: shorter, and nothing is reported"
     return "prefix"
 
 

@@ -47,7 +47,7 @@ SWITCHES = Switches()
 class Face:
     """One way to create a document and its views; the answers do not depend on it."""
 
-    kind: Literal["document", "widget", "durable"] = "widget"
+    kind: Literal["tree", "document", "durable"] = "document"
     maintainer: str = DEFAULT  # if it supports the query; else the default
     cache: Literal["memory", "disk"] = "memory"
     is_deferred: bool = False
@@ -76,7 +76,7 @@ class DifferentialCase:
         return f"{self.document[:at]}{filling}{self.document[at:]}"
 
 
-MAINTAINERS = (DEFAULT, "counting", "algebraic", "adaptive", "ivma", "records", "reevaluate")
+MAINTAINERS = (DEFAULT, "counting", "algebraic", "adaptive", "records", "reevaluate")
 LARGE = (20_000, 30_000, 50_000)
 _ANY = Features(siblings=True, reverse=True, size=5)
 
@@ -103,18 +103,18 @@ def make_large_case(random: Random, padding: int) -> DifferentialCase:
     document = _document(random, 14, 0)
     faces = tuple(
         Face(
-            random.choice(("document", "widget", "durable")),
+            random.choice(("tree", "document", "durable")),
             maintainer,
             random.choice(("memory", "disk")),
             is_restless=random.random() < 0.5,
         )
-        for maintainer in (DEFAULT, random.choice(("algebraic", "adaptive", "ivma")))
+        for maintainer in (DEFAULT, random.choice(("algebraic", "adaptive")))
     )
     return DifferentialCase(document, queries, steps, faces, padding)
 
 
 def _faces(random: Random, streams: int) -> tuple[Face, ...]:
-    kinds = ("widget", "durable") if streams else ("document", "document", "widget", "durable")
+    kinds = ("document", "durable") if streams else ("tree", "tree", "document", "durable")
     return tuple(
         Face(
             random.choice(kinds),  # type: ignore[arg-type]  # they are literals

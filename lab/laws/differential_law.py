@@ -36,12 +36,12 @@ from axlog.store.keyvalue import KeyValueStore
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.change import Change, Row
 from axlog.views.choose import MAINTAINERS, Thresholds
-from axlog.views.counting.disk_tables import Shelf
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
 from axlog.views.net_changes import net
+from axlog.views.operators.disk_table import Shelf
 from axlog.views.records.maintainer import Records
-from axlog.views.view import View
+from axlog.views.view import MaintainedView
 from lab.laws.differential_cases import DifferentialCase, Face, Step
 from lab.laws.exact_law import RESTLESS, Broken, replayed
 from lab.laws.fuzz_cases import DEFAULT
@@ -102,8 +102,8 @@ class _Run:
     heard: Told = field(default_factory=dict)
     _shown: dict[str, Counter[Any]] = field(default_factory=dict)  # at the last read, if deferred
     _files: FaultyFiles | None = None
-    _widget: Document | None = None
-    document: MaintainedTree = field(init=False)
+    _doc: Document | None = None
+    tree: MaintainedTree = field(init=False)
 
     def __post_init__(self) -> None:
         self._open()
@@ -115,20 +115,20 @@ class _Run:
 
     def _open(self) -> None:
         text, cache = self.case.text, self.face.cache
-        if self.face.kind == "document":
+        if self.face.kind == "tree":
             shelf = Shelf(KeyValueStore(), _MEMORY) if cache == "disk" else None
-            self.document = MaintainedTree(load(text), shelf=shelf)
-        elif self.face.kind == "widget":
-            self._widget = Document(text, options=Options(never="off", cache=cache, memory=_MEMORY))
-            self.document = maintained(self._widget)
+            self.tree = MaintainedTree(load(text), shelf=shelf)
+        elif self.face.kind == "document":
+            self._doc = Document(text, options=Options(never="off", cache=cache, memory=_MEMORY))
+            self.tree = maintained(self._doc)
         else:
             # A store keeps its rows in memory, whatever the face says.
             self._files = FaultyFiles(Random(0)) if self._files is None else self._files.killed()
             options = Options(never="off")
-            self._widget = start(self._files, text, {}, "always", False, options=options)
-            self.document = maintained(self._widget)
+            self._doc = start(self._files, text, {}, "always", False, options=options)
+            self.tree = maintained(self._doc)
         if self.face.is_restless:
-            self.document.thresholds = Thresholds(1, RESTLESS)
+            self.tree.thresholds = Thresholds(1, RESTLESS)
 
     def _maintainer(self, pattern: Pattern) -> str | None:
         wanted = self.face.maintainer
@@ -137,10 +137,10 @@ class _Run:
         return wanted
 
     def _watch(self, text: str, name: str, maintainer: str | None) -> None:
-        if self._widget is None:
-            self.document.watch(text, name, maintainer=maintainer)
+        if self._doc is None:
+            self.tree.watch(text, name, maintainer=maintainer)
         else:
-            self._widget.watch(text, name, maintainer=maintainer)
+            self._doc.watch(text, name, maintainer=maintainer)
 
     def _listen(self) -> None:
         for name in self.queries:
@@ -151,8 +151,8 @@ class _Run:
                 view.defer()
                 self._shown[name] = _values(view)
 
-    def view(self, name: str) -> View:
-        return self.document.views[name]
+    def view(self, name: str) -> MaintainedView:
+        return self.tree.views[name]
 
     @property
     def is_broken(self) -> bool:
@@ -166,19 +166,19 @@ class _Run:
         for told in self.heard.values():
             told.clear()
         if step.get("reopen"):
-            if isinstance(self._widget, DurableDocument):
+            if isinstance(self._doc, DurableDocument):
                 if "snapshot" in step["reopen"]:
-                    self._widget.snapshot()
+                    self._doc.snapshot()
                 self._open()
                 self._listen()
             return {}
         if "batch" not in step:
             return self._one(step)
-        if self._widget is None:
-            with self.document.told_at_the_end():
+        if self._doc is None:
+            with self.tree.told_at_the_end():
                 outcomes = [self._one(each) for each in step["batch"]]
         else:
-            with self._widget.batch():
+            with self._doc.batch():
                 outcomes = [self._one(each) for each in step["batch"]]
         refused = [outcome for outcome in outcomes if isinstance(outcome, str)]
         every: Told = {name: [] for name in self.queries}
@@ -190,7 +190,7 @@ class _Run:
     def _one(self, step: Step) -> Outcome:
         at = None
         if "ahead" in step:
-            at = (self.document.tree.clock + step["ahead"]) / 1_000_000
+            at = (self.tree.tree.clock + step["ahead"]) / 1_000_000
         try:
             changes = self._carried_out(step, at)
         except AxlogError as error:
@@ -202,15 +202,15 @@ class _Run:
 
     def _carried_out(self, step: Step, at: float | None) -> list[Change]:
         if "update" in step:
-            update = self.document.update if self._widget is None else self._widget.update
+            update = self.tree.update if self._doc is None else self._doc.update
             return update(step["update"], at)
-        assert self._widget is not None, "documents have no streams"
+        assert self._doc is not None, "a bare tree has no streams"
         stream = step["stream"]
         if "insert" in step:
-            return self._widget.feed(stream, step["insert"], at)
+            return self._doc.feed(stream, step["insert"], at)
         if "delete" in step:
-            return self._widget.delete(stream, step["delete"], at)
-        return self._widget.end(stream, at)
+            return self._doc.delete(stream, step["delete"], at)
+        return self._doc.end(stream, at)
 
     # Comparing ------------------------------------------------------------------------------------
 
@@ -248,18 +248,18 @@ class _Run:
             rows = [_rows(run.view(name)) for run in (self, base)]
             self._same(f"the rows of {name}", *rows)
             if not self.face.is_deferred:
-                numbers = [run.view(name).sequence for run in (self, base)]
+                numbers = [run.view(name).position for run in (self, base)]
                 self._same(f"the number of the last change of {name}", *numbers)
 
     def compare_at_the_end(self, base: _Run) -> None:
         """The same document, and the rows that evaluation finds in it."""
-        self._same("the document", self.document.xml(), base.document.xml())
+        self._same("the document", self.tree.xml(), base.tree.xml())
         if self.face.is_deferred:
             self.compare_rows(base)
 
     def compare_with_evaluation(self) -> None:
         """The maintained rows equal those of newly created views."""
-        tree = self.document.nodes()
+        tree = self.tree.nodes()
         for name, query in self.queries.items():
             found = _rows(self.view(name))
             if Counting.refusal(query.pattern) is None:
@@ -282,7 +282,7 @@ def _few(rows: Counter[Any]) -> list[Any]:
     return list(rows)[:5]
 
 
-def _rows(view: View) -> Counter[Any]:
+def _rows(view: MaintainedView) -> Counter[Any]:
     return _counted(view.rows())
 
 
@@ -290,7 +290,7 @@ def _counted(rows: Any) -> Counter[Any]:
     return Counter((row.values_, row.count) for row in rows)
 
 
-def _values(view: View) -> Counter[Any]:
+def _values(view: MaintainedView) -> Counter[Any]:
     return Counter(row.values_ for row in view.rows())
 
 
@@ -328,7 +328,7 @@ def smaller_differential(case: DifferentialCase) -> Iterator[DifferentialCase]:
         for simpler in (
             replace(face, cache="memory"),
             replace(face, is_deferred=False),
-            replace(face, kind="widget"),
+            replace(face, kind="document"),
         ):
             if simpler != face:
                 faces = (*case.faces[:number], simpler, *case.faces[number + 1 :])

@@ -46,13 +46,13 @@ from axlog.views.change import Change
 Edit = Mapping[str, Any]
 
 
-def carry_out(widget: Document, edits: Sequence[Edit]) -> list[Change]:
+def carry_out(doc: Document, edits: Sequence[Edit]) -> list[Change]:
     """Apply one update: a message of a stream, or operations that are applied together."""
     if "stream" in edits[0]:
         (message,) = edits
-        return widget.take(StreamUpdate.of(message))
-    operations = operations_of(maintained(widget).nodes(), edits)
-    return maintained(widget).apply(operations, edits[0].get("at"))
+        return doc.take(StreamUpdate.of(message))
+    operations = operations_of(maintained(doc).nodes(), edits)
+    return maintained(doc).apply(operations, edits[0].get("at"))
 
 
 def operations_of(tree: Tree, edits: Iterable[Edit]) -> list[Operation]:

@@ -21,27 +21,29 @@ from typing import Any, TypeAlias
 from axlog.document.ids import Id
 from axlog.errors import AxlogError
 from axlog.live.document import Document
-from axlog.live.internals import maintained
+from axlog.live.internals import maintained, maintained_view
 from axlog.live.options import Options
+from axlog.live.view import View
 from axlog.query.compile import compile_pattern
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.query import Query
 from axlog.store.keyvalue import KeyValueStore
 from axlog.views.adaptive import Costs, Prices
-from axlog.views.change import Change, Row
+from axlog.views.change import Change, Row, identity
 from axlog.views.choose import MAINTAINERS, Thresholds
-from axlog.views.counting.disk_tables import Shelf
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
 from axlog.views.net_changes import net
+from axlog.views.operators.disk_table import Shelf
 from axlog.views.records.maintainer import Records
-from axlog.views.view import View
 from lab import reference
 from lab.laws.edits import carry_out
 from lab.laws.fuzz_cases import DEFAULT, Case, Step
 
 RESTLESS = Prices(Costs(0.0, 10.0, 0.1), Costs(15.0, 1.0, 0.1), Costs(15.0, 1.0, 0.1))
 """Costs at which adaptive views change over every few updates."""
+
+_BOTH = ("insert", "delete")
 
 Told: TypeAlias = "Counter[tuple[object, ...]]"
 
@@ -97,14 +99,14 @@ class Bench:
 
     def counts_changes(self, name: str) -> bool:
         """Whether the rows of a view's changes have counts: records only know that a row holds."""
-        return self.tested.view(name).chosen.name != Records.name
+        return maintained_view(self.tested.view(name)).chosen.name != Records.name
 
     def take(self, step: Step) -> tuple[list[Change], list[Change]] | None:
         """Apply a step on both sides: their changes, or None if both refuse it alike."""
         results: list[list[Change] | str] = []
-        for widget in (self.tested, self.plain):
+        for doc in (self.tested, self.plain):
             try:
-                results.append(carry_out(widget, step))
+                results.append(carry_out(doc, step))
             except AxlogError as error:
                 results.append(error.code)
         tested, plain = results
@@ -185,9 +187,10 @@ def _check_batch(bench: Bench, steps: tuple[Step, ...]) -> None:
         after = _values(bench.rows(name))
         _same(f"the batch of {name}", heard, net(c for c in every if c.view == name))
         _same(f"the batch of {name}, replayed", replayed(before, heard), after)
+        known = [Counter(identity(c.row) for c in heard if c.op == op) for op in _BOTH]
+        _same(f"what {name} both gains and loses in a batch", known[0] & known[1], Counter())
         gained = Counter(c.row.values_ for c in heard if c.op == "insert")
         lost = Counter(c.row.values_ for c in heard if c.op == "delete")
-        _same(f"what {name} both gains and loses in a batch", gained & lost, Counter())
         if not _has_updates(bench.patterns[name]):
             _same(f"what {name} gains in a batch", gained, after - before)
             _same(f"what {name} loses in a batch", lost, before - after)
@@ -229,15 +232,15 @@ def check_idle(case: Case) -> None:
             _check_idle_message(bench.tested, stream)
 
 
-def _check_idle_message(widget: Document, stream: str) -> None:
-    document = maintained(widget)
+def _check_idle_message(doc: Document, stream: str) -> None:
+    document = maintained(doc)
     call = document.tree.call(document.tree.calls_by_stream[stream])
     if call.mode == "one-shot" or call.most is not None:
         return
     engine = document.engine
     for message, nodes in _UNNOTICED:
         before = (engine.visited, engine.climbed)
-        changes = widget.feed(stream, message)
+        changes = doc.feed(stream, message)
         work = (engine.visited - before[0], engine.climbed - before[1])
         _same(f"the changes by {message}", changes, [])
         if work[0] > nodes:
@@ -270,7 +273,7 @@ def _rows(view: View) -> Told:
 
 def check_labels(view: View) -> None:
     """The ids of rows have the current labels of their paths; equality of ids does not check it."""
-    tree = view.maintainer.tree
+    tree = maintained_view(view).maintainer.tree
     if not any(output.kind is Kind.ID for output in view.query.pattern.outputs):
         return
     for row in view.rows():
@@ -297,9 +300,9 @@ def _changes(changes: list[Change], is_counted: bool) -> Told:
 
 
 def _numbers(changes: list[Change]) -> list[int]:
-    """The sequence numbers of changes, from the first on; `never` changes are numbered too."""
+    """The positions of changes, from the first on; `never` changes are numbered too."""
     told = [change for change in changes if change.op != "never"]
-    return [change.sequence - told[0].sequence for change in told]
+    return [change.position - told[0].position for change in told]
 
 
 def _counted(row: Row | None) -> object:

@@ -21,7 +21,7 @@ from random import Random
 from axlog.errors import UndecidedError
 from axlog.future.generalized_rows import Values
 from axlog.future.truth import Outlook
-from axlog.live.internals import maintained
+from axlog.live.internals import maintained, maintained_view
 from axlog.query.native import parse_pattern
 from axlog.query.truth import Truth
 from lab.laws.edits import Edit
@@ -70,7 +70,7 @@ class _Run(StreamedCase):
         """
         if not maintained(self.tested).tree.calls() or self.is_broken:
             return
-        said = self.view.how_never()  # as `explain` says
+        said = maintained_view(self.view).how_never()  # as `explain` says
         try:
             self.view.possible()
             is_decided = True
@@ -110,7 +110,7 @@ class _Run(StreamedCase):
 
     @property
     def _is_told_by_joins(self) -> bool:
-        return "tables" in self.view.how_never()
+        return "tables" in maintained_view(self.view).how_never()
 
     def _take(self, edits: tuple[Edit, ...]) -> list[Shown]:
         if not edits:

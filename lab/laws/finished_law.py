@@ -17,7 +17,7 @@ from random import Random
 from axlog.errors import AxlogError, UpdateError
 from axlog.live.document import Document
 from axlog.live.options import Collect, Options
-from axlog.views.view import View
+from axlog.live.view import View
 from lab.laws.never_law import Step, make_never_case, take
 from lab.laws.small_cases import calling
 
@@ -112,22 +112,20 @@ def check_finished(case: FinishedCase, make: Callable[..., Document] = Document)
     seen: Counter[str] = Counter()
     views = {f"v{n}": query for n, query in enumerate(case.queries)}
     plain = make(case.document, views=views, facts=case.facts, options=Options(collect="off"))
-    widgets = [
+    documents = [
         make(case.document, views=views, facts=case.facts, options=Options(collect=collect))
         for collect in COLLECTS
     ]
     for number, step in enumerate(case.steps):
         wanted = take(plain, step)
-        for every, widget in enumerate(widgets, 1):
-            _same(f"the changes at {step}", take(widget, step), wanted)
+        for every, doc in enumerate(documents, 1):
+            _same(f"the changes at {step}", take(doc, step), wanted)
             if number % every == 0:
-                report = widget.collect()
+                report = doc.collect()
                 seen["streams"] += len(report.streams)
                 seen["nodes"] += report.nodes
             for name in views:
-                _compare(
-                    f"after {step}", widget.view(name), plain.view(name), bool(case.facts), seen
-                )
+                _compare(f"after {step}", doc.view(name), plain.view(name), bool(case.facts), seen)
         seen["steps"] += 1
         seen["changes"] += len(wanted)
     return seen

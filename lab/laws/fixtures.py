@@ -28,9 +28,9 @@ from typing import Any
 from axlog.errors import AxlogError, InputError, Place
 from axlog.live.document import Document
 from axlog.live.internals import maintained
+from axlog.live.view import View
 from axlog.views.change import Change
 from axlog.views.counting.engine import CountingEngine
-from axlog.views.view import View
 from lab.laws.edits import Edit, carry_out, with_paths
 from lab.laws.fuzz_cases import Case
 
@@ -155,31 +155,33 @@ def _json(thing: Mapping[str, Any]) -> str:
 
 def play(fixture: Fixture, maintainer: str | None = None, block: int = 64) -> Fixture:
     """The fixture with the actual results of its updates, in the sections that it has."""
-    widget = Document(fixture.document)
-    document = maintained(widget)
+    doc = Document(fixture.document)
+    document = maintained(doc)
     document.engine = CountingEngine(document.tree, block)
     for name, query in fixture.queries.items():
-        widget.watch(query, name, maintainer=maintainer)
-    first = _rows(widget, fixture.rows)
-    steps = tuple(_play_step(widget, step) for step in fixture.steps)
+        doc.watch(query, name, maintainer=maintainer)
+    first = _rows(doc, fixture.rows)
+    steps = tuple(_play_step(doc, step) for step in fixture.steps)
     return replace(fixture, rows=first, steps=steps)
 
 
-def _play_step(widget: Document, step: Step) -> Step:
+def _play_step(doc: Document, step: Step) -> Step:
     try:
-        changes = carry_out(widget, step.updates)
+        changes = carry_out(doc, step.updates)
     except AxlogError as error:
-        return replace(step, changes={}, error=error.code, rows=_rows(widget, step.rows))
+        return replace(step, changes={}, error=error.code, rows=_rows(doc, step.rows))
     each = {name: _of_view(name, changes) for name in step.changes}
-    return replace(step, changes=each, error=None, rows=_rows(widget, step.rows))
+    return replace(step, changes=each, error=None, rows=_rows(doc, step.rows))
 
 
 def _of_view(name: str, changes: Iterable[Change]) -> list[Plain]:
-    return [change.to_dict() for change in changes if change.view == name]
+    """The changes of a view: operation, row and row before, which all maintainers agree on."""
+    each = [change.to_dict() for change in changes if change.view == name]
+    return [{part: one[part] for part in ("op", "row", "before") if part in one} for one in each]
 
 
-def _rows(widget: Document, names: Iterable[str]) -> ByView:
-    return {name: plain_rows(widget.view(name)) for name in names}
+def _rows(doc: Document, names: Iterable[str]) -> ByView:
+    return {name: plain_rows(doc.view(name)) for name in names}
 
 
 def plain_rows(view: View) -> list[Plain]:
@@ -193,14 +195,14 @@ def fixture_of(case: Case, title: str) -> Fixture:
     names = [_ONLY] if count == 1 else [f"view{number + 1}" for number in range(count)]
     queries = {name: str(pattern) for name, pattern in zip(names, case.patterns, strict=True)}
     every: ByView = {name: [] for name in names}
-    widget = Document(case.document)
+    doc = Document(case.document)
     steps: list[Step] = []
     for step in case.steps:
-        tree = maintained(widget).nodes()
+        tree = maintained(doc).nodes()
         written = tuple(with_paths(tree, edit) for edit in step)
         steps.append(Step(written, every, every))
         try:
-            carry_out(widget, step)
+            carry_out(doc, step)
         except AxlogError:
             continue
     bare = Fixture(title, case.document, queries, every, tuple(steps))

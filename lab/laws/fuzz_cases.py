@@ -31,7 +31,6 @@ _KEEPERS = (
     "algebraic",
     "algebraic",
     "adaptive",
-    "ivma",
     "records",
 )
 _WITHOUT_NODES = replace(DOWNWARD, outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME), collects=False)
@@ -69,14 +68,14 @@ class _Making:
     """A case under construction: the document its updates apply to, and the parts so far."""
 
     random: Random
-    widget: Document
+    doc: Document
     steps: list[Step] = field(default_factory=list)
     streams: int = 0
     refused: int = 0
 
     def add(self, step: Step) -> None:
         try:
-            carry_out(self.widget, step)
+            carry_out(self.doc, step)
         except AxlogError:
             if self.random.random() < 0.7:  # others stay: a refused update must change nothing
                 return
@@ -163,7 +162,7 @@ def _document(random: Random, streams: int) -> str:
 
 def _edits(making: _Making) -> Step:
     """A random pending update list."""
-    tree = maintained(making.widget).nodes()
+    tree = maintained(making.doc).nodes()
     edits: list[dict[str, Any]] = []
     while not edits:
         edits = [edit_of(tree, op) for op in small_cases.operations(making.random, tree)]
@@ -172,7 +171,7 @@ def _edits(making: _Making) -> Step:
 
 def _message(making: _Making) -> Step:
     """A random message: mostly trees for an open stream."""
-    random, tree = making.random, maintained(making.widget).nodes()
+    random, tree = making.random, maintained(making.doc).nodes()
     open_streams = sorted(tree.calls())
     if not open_streams or random.random() < 0.03:
         open_streams = [f"s{random.randrange(making.streams + 1)}"]
@@ -217,7 +216,7 @@ def _at(making: _Making, edit: dict[str, Any]) -> dict[str, Any]:
     if making.random.random() < 0.3:
         return edit
     ahead = making.random.choice((0, 1, 1, 2, 5, -1))
-    return {**edit, "at": max(0, maintained(making.widget).tree.clock + ahead) / 1_000_000}
+    return {**edit, "at": max(0, maintained(making.doc).tree.clock + ahead) / 1_000_000}
 
 
 # Reduction ----------------------------------------------------------------------------------------

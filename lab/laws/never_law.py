@@ -121,18 +121,18 @@ def _message(random: Random, stream: str, used: dict[str, set[str]]) -> str:
 class Definition:
     """`never` by its definition, step by step, over a document."""
 
-    def __init__(self, widget: Document) -> None:
-        self._widget = widget
-        self._view = widget.view("v")
+    def __init__(self, doc: Document) -> None:
+        self._document = doc
+        self._view = doc.view("v")
         self._since: dict[tuple[tuple[Any, ...], object, object], int] = {}
         self._note(self._outlook().possible())
 
     def _outlook(self) -> Outlook:
-        return Outlook(maintained(self._widget).nodes(), self._view.query.pattern)
+        return Outlook(maintained(self._document).nodes(), self._view.query.pattern)
 
     def _note(self, possible: list[Possible]) -> None:
         """Record the time since which each row has been possible, by its needs and its deadline."""
-        clock = maintained(self._widget).tree.clock
+        clock = maintained(self._document).tree.clock
         ways = {(tuple(one.row.values()), one.needs, one.deadline) for one in possible}
         self._since = {way: self._since.get(way, clock) for way in ways}
 
@@ -155,18 +155,19 @@ class Definition:
 
     def possible(self) -> list[Possible]:
         return [
-            shown_possible(one, self._view.pattern, "seconds") for one in self._outlook().possible()
+            shown_possible(one, self._view.query.pattern, "seconds")
+            for one in self._outlook().possible()
         ]
 
 
-def take(widget: Document, step: Step) -> list[Change]:
+def take(doc: Document, step: Step) -> list[Change]:
     """Apply one step."""
     what, content, time = step
     if what == "advance":
-        return widget.advance(time / 1_000_000)
+        return doc.advance(time / 1_000_000)
     if what == "end":
-        return widget.end(content, at=time / 1_000_000)
-    return widget.feed(what, content, at=time / 1_000_000)
+        return doc.end(content, at=time / 1_000_000)
+    return doc.feed(what, content, at=time / 1_000_000)
 
 
 def check_never(case: NeverCase, make: Callable[..., Document] = Document) -> Counter[str]:
@@ -181,17 +182,17 @@ def check_never(case: NeverCase, make: Callable[..., Document] = Document) -> Co
         Options(cache="disk", keep="needed"), Options(never="all"),
     ]  # fmt: skip
     views = {"v": case.query}
-    widgets = [make(case.document, views=views, facts=case.facts, options=o) for o in options]
-    prospects = streams_of(widgets[0]).prospects(widgets[0].view("v"))
+    documents = [make(case.document, views=views, facts=case.facts, options=o) for o in options]
+    prospects = streams_of(documents[0]).prospects(maintained(documents[0]).views["v"])
     is_certain = prospects is not None
     for step in case.steps:
         take(defining, step)
         wanted = sorted(definition.after(), key=str)
-        each = [take(widget, step) for widget in widgets]
+        each = [take(doc, step) for doc in documents]
         *each, exact = each
         others = each[:1] * (len(each) - 1)
         _same(f"the changes with and without collection, on disk, at {step}", each[1:], others)
-        if streams_of(widgets[-1]).prospects(widgets[-1].view("v")) is not None:
+        if streams_of(documents[-1]).prospects(maintained(documents[-1]).views["v"]) is not None:
             told = sorted((c.row.values_ for c in exact if c.op == "never"), key=str)
             _same(f'what never="all" tells after {step}', told, wanted)
             seen["exact"] += 1
@@ -199,7 +200,7 @@ def check_never(case: NeverCase, make: Callable[..., Document] = Document) -> Co
         if is_certain:
             _same(f"what never comes after {step}", never, wanted)
             for number in (1, 4):  # nothing is kept: only the tables of the joins know it
-                view = widgets[number].view("v")
+                view = documents[number].view("v")
                 _same(f"the truth after {step}, {number}", view.truth, definition.truth)
                 _same(
                     f"what is possible after {step}, {number}",
@@ -207,13 +208,13 @@ def check_never(case: NeverCase, make: Callable[..., Document] = Document) -> Co
                     _plain(definition.possible()),
                 )
         else:
-            nothing = tuple(None for _ in widgets[0].view("v").columns)
+            nothing = tuple(None for _ in documents[0].view("v").columns)
             _same(f"what is missing after {step}", set(wanted) - set(never) - {nothing}, set())
-            _same(f"the truth after {step}", widgets[0].view("v").truth, definition.truth)
+            _same(f"the truth after {step}", documents[0].view("v").truth, definition.truth)
         seen["steps"] += 1
         seen["never"] += len(never)
         seen["rows"] += sum(c.op == "insert" for c in each[0])
-    dropped = streams_of(widgets[0]).collector.joins
+    dropped = streams_of(documents[0]).collector.joins
     seen["dropped"] += sum(waiting.dropped for waiting in dropped)
     seen["certain" if is_certain else "late"] += 1
     return seen

@@ -143,17 +143,17 @@ def _may_meet(pattern: Pattern) -> bool:
 
 
 def _steps(random: Random, text: str) -> tuple[Step, ...]:
-    widget = Document(text)
+    doc = Document(text)
     steps: list[Step] = []
     for _ in range(random.choice((0, 0, 1, 2))):
-        streams = sorted(maintained(widget).nodes().calls())
+        streams = sorted(maintained(doc).nodes().calls())
         if not streams:
             break
         edit: dict[str, Any] = {"stream": random.choice(streams)}
         edit |= {"end": True} if random.random() < 0.1 else {"insert": fragment(random, 2)}
-        edit["at"] = (maintained(widget).tree.clock + random.choice((0, 1, 2))) / 1_000_000
+        edit["at"] = (maintained(doc).tree.clock + random.choice((0, 1, 2))) / 1_000_000
         try:
-            carry_out(widget, [edit])
+            carry_out(doc, [edit])
         except AxlogError:
             continue
         steps.append((edit,))
@@ -162,13 +162,13 @@ def _steps(random: Random, text: str) -> tuple[Step, ...]:
 
 def document_of(case: Case) -> Tree:
     """The document of a case after its messages."""
-    widget = Document(case.document)
+    doc = Document(case.document)
     for step in case.steps:
         try:
-            carry_out(widget, list[Edit](step))
+            carry_out(doc, list[Edit](step))
         except AxlogError:  # a reduced case may have lost the stream
             continue
-    tree = maintained(widget).nodes()
+    tree = maintained(doc).nodes()
     tree.facts = tuple(parse_fact(fact) for fact in case.facts)
     tree.types = None if case.types is None else parse_schema(case.types)
     return tree

@@ -132,12 +132,12 @@ SAMPLES: dict[str, tuple[str, ...]] = {
 }
 
 STORE_UPDATES: tuple[Callable[[Any], object], ...] = (
-    lambda widget: widget.feed("s", "<b><c>3</c></b>", at=1),
-    lambda widget: widget.feed("s", b'<b k="v">x<!--y--></b><b/>', at=2),
-    lambda widget: widget.update("insert node <e xmlns='u'/> into /a"),
-    lambda widget: widget.delete("s", "match /b[c = 3]", at=3),
-    lambda widget: widget.advance(9),
-    lambda widget: widget.watch("//b[c]", "w"),
-    lambda widget: widget.feed("s", "<q/>", at=10),
+    lambda doc: doc.feed("s", "<b><c>3</c></b>", at=1),
+    lambda doc: doc.feed("s", b'<b k="v">x<!--y--></b><b/>', at=2),
+    lambda doc: doc.update("insert node <e xmlns='u'/> into /a"),
+    lambda doc: doc.delete("s", "match /b[c = 3]", at=3),
+    lambda doc: doc.advance(9),
+    lambda doc: doc.watch("//b[c]", "w"),
+    lambda doc: doc.feed("s", "<q/>", at=10),
 )
 """What the store of the samples is made by."""

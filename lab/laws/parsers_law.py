@@ -119,20 +119,20 @@ def _statement(data: bytes) -> None:
 
 
 def _message(data: bytes) -> None:
-    widget = Document(DOCUMENT, views={"v": "match //b/c/$x return $x"})
-    widget.feed("s", data)
-    widget.view("v").rows()
+    doc = Document(DOCUMENT, views={"v": "match //b/c/$x return $x"})
+    doc.feed("s", data)
+    doc.view("v").rows()
 
 
 def _line(data: bytes) -> None:
     update = read_line(_text(data))
-    widget = Document(DOCUMENT)
+    doc = Document(DOCUMENT)
     if update.action == "insert":
-        widget.feed(update.stream, update.content, update.at)
+        doc.feed(update.stream, update.content, update.at)
     elif update.action == "delete":
-        widget.delete(update.stream, str(update.content), update.at)
+        doc.delete(update.stream, str(update.content), update.at)
     else:
-        widget.end(update.stream, update.at)
+        doc.end(update.stream, update.at)
 
 
 def _pipeline(data: bytes) -> None:
@@ -195,12 +195,12 @@ class _Store:
 @cache
 def _store() -> _Store:
     files = FaultyFiles(Random(0))
-    widget = start(files, DOCUMENT, {"v": "match //b/c/$x return $x"}, "off", True)
+    doc = start(files, DOCUMENT, {"v": "match //b/c/$x return $x"}, "off", True)
     for update in STORE_UPDATES:
-        update(widget)
+        update(doc)
     log = files.read(segment_name(1))
     records = tuple(record for _, batch in read_log(files) for record in batch)
-    parts = snapshot_parts(widget, {"open": json.loads(records[0])["open"]}, {})
+    parts = snapshot_parts(doc, {"open": json.loads(records[0])["open"]}, {})
     number = len(records)
     write_snapshot(files, number, parts)
     return _Store(log, records, files.read(snapshot_name(number)), number, parts)
@@ -265,9 +265,9 @@ def _forged_snapshot(data: bytes) -> None:
     _look(load_parts(read_snapshot(files, number), number).document)
 
 
-def _look(widget: Document) -> Any:
+def _look(doc: Document) -> Any:
     """Use the parsed value: an error in it may show only then."""
-    widget.xml()
-    for view in widget.views.values():
+    doc.xml()
+    for view in doc.views.values():
         view.rows()
-    return widget.streams()
+    return doc.streams()

@@ -172,25 +172,23 @@ def merged(part: Sequence[Sequence[Sequence_]]) -> list[StreamUpdate]:
     return found
 
 
-def first_rows(widget: Document) -> list[Change]:
+def first_rows(doc: Document) -> list[Change]:
     """The initial rows of a document, as changes."""
     return [
-        Change("insert", row, view=name)
-        for name, view in widget.views.items()
-        for row in view.rows()
+        Change("insert", row, view=name) for name, view in doc.views.items() for row in view.rows()
     ]
 
 
 def reference(case: PipelineCase) -> Answer | None:
     """The expected result of the pipeline; None where the engines may differ (`_is_ambiguous`)."""
-    widget = Document(case.document, views=case.named(), options=Options(never="joins"))
-    changes = first_rows(widget)
+    doc = Document(case.document, views=case.named(), options=Options(never="joins"))
+    changes = first_rows(doc)
     refused: list[Refusal] = []
     others: set[str] = set()  # rejected for another reason than their time
     for part in case.parts():
         for update in merged(part):
             try:
-                changes += widget.take(update)
+                changes += doc.take(update)
             except AxlogError as error:
                 if error.code != "AX404":
                     others.add(update.origin)

@@ -14,12 +14,12 @@ from random import Random
 from axlog.errors import AxlogError
 from axlog.live.document import Document
 from axlog.live.internals import maintained
+from axlog.live.view import View
 from axlog.query.pattern import Axis, Kind, Name, Pattern, PatternNode, Wildcard
 from axlog.query.query import Query
 from axlog.views.change import Change
 from axlog.views.net_changes import net
 from axlog.views.records.maintainer import Records
-from axlog.views.view import View
 from lab.laws import small_cases
 from lab.laws.edits import carry_out, edit_of
 from lab.laws.exact_law import check_labels
@@ -44,14 +44,14 @@ def make_records_case(random: Random) -> Case:
         text, pattern = f"<r>{children}</r>", _row_pattern(random)
     else:
         text, pattern = small_cases.document(random, random.randint(1, 16)), _pattern(random)
-    widget = Document(text)
+    doc = Document(text)
     steps: list[Step] = []
     for _ in range(random.randint(1, 6)):
-        tree = maintained(widget).nodes()
+        tree = maintained(doc).nodes()
         step = tuple(edit_of(tree, op) for op in small_cases.operations(random, tree))
         try:
             if step:
-                carry_out(widget, step)
+                carry_out(doc, step)
         except AxlogError:
             continue
         steps += [step] if step else []

@@ -28,9 +28,9 @@ from axlog.live.internals import maintained
 from axlog.live.options import Options
 from axlog.live.store import start
 from axlog.live.verification import verify
+from axlog.live.view import View
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
-from axlog.views.view import View
 from lab.laws.fuzz_cases import Case, less_of, make_case
 from lab.laws.never_law import NeverCase, make_never_case, take
 from lab.stress.faulty_disk import FaultyFiles
@@ -91,7 +91,7 @@ def _check_joins(case: NeverCase, events: tuple[str, ...], seed: int) -> None:
         run = _Run(case.document, {"v": case.query}, Options(keep=keep), seed, case.facts)
         for event, step in zip(events, case.steps, strict=True):
             run.happen(event)
-            run.both(str(step), lambda widget, step=step: take(widget, step))  # type: ignore[misc]
+            run.both(str(step), lambda doc, step=step: take(doc, step))  # type: ignore[misc]
             run.compare_outlooks()
 
 
@@ -149,7 +149,7 @@ class _Run:
             self._durable = self._open()
 
     def take(self, update: StreamUpdate) -> None:
-        self.both(str(update), lambda widget: widget.take(update))
+        self.both(str(update), lambda doc: doc.take(update))
 
     def both(self, what: str, do: Callable[[Document], list[Change]]) -> None:
         """Run a function on both sides and compare."""
@@ -163,11 +163,11 @@ class _Run:
             view, plain = self._durable.view(name), self._plain.view(name)
             rows = [Counter((r.values_, r.count) for r in each.rows()) for each in (view, plain)]
             _same(f"the rows of {name}", rows[0], rows[1])
-            _same(f"the number of {name}", view.sequence, plain.sequence)
+            _same(f"the number of {name}", view.position, plain.position)
 
     def compare_outlooks(self) -> None:
         for name in self._views:
-            said = [_outlook(widget.view(name)) for widget in (self._durable, self._plain)]
+            said = [_outlook(doc.view(name)) for doc in (self._durable, self._plain)]
             _same(f"what may come to {name}", said[0], said[1])
 
     def compare_at_the_end(self) -> None:
@@ -187,9 +187,9 @@ def _outlook(view: View) -> object:
         return error.code
 
 
-def _tried(widget: Document, do: Callable[[Document], list[Change]]) -> list[Change] | str:
+def _tried(doc: Document, do: Callable[[Document], list[Change]]) -> list[Change] | str:
     try:
-        return do(widget)
+        return do(doc)
     except StoreError:
         raise
     except AxlogError as error:
@@ -199,11 +199,11 @@ def _tried(widget: Document, do: Callable[[Document], list[Change]]) -> list[Cha
 def _said(told: list[Change] | str) -> Any:
     if isinstance(told, str):
         return told
-    return [(c.view, c.op, c.sequence, c.row.values_, c.time) for c in told]
+    return [(c.view, c.op, c.position, c.row.values_, c.time) for c in told]
 
 
-def _ids(widget: Document) -> list[object]:
-    tree = maintained(widget).nodes()
+def _ids(doc: Document) -> list[object]:
+    tree = maintained(doc).nodes()
     return [tree.id(node) for node in tree.subtree(0)]
 
 

@@ -22,10 +22,10 @@ from axlog.document import pending
 from axlog.document.ids import Id
 from axlog.document.loader import load
 from axlog.document.tree import Tree
+from axlog.document.value_index import ValueIndex
 from axlog.errors import AxlogError
 from axlog.evaluate.answers import answers
 from axlog.evaluate.select import covers, select
-from axlog.evaluate.value_index import ValueIndex
 from axlog.query.compile import compile_pattern
 from axlog.query.pattern import Kind, Output, Pattern
 from axlog.query.rules import output_columns, rules_of

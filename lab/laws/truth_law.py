@@ -19,7 +19,7 @@ from axlog.errors import AxlogError, UndecidedError
 from axlog.future.keys import is_broken
 from axlog.future.truth import Outlook
 from axlog.live.document import Document
-from axlog.live.internals import maintained
+from axlog.live.internals import maintained, maintained_view
 from axlog.live.options import Options
 from axlog.query.query import Query
 from axlog.query.truth import Truth
@@ -43,7 +43,7 @@ def check_truth(random: Random) -> Counter[str]:
         if step is None or run.is_broken:
             break
         run.compare(step)
-    run.seen["searches"] += run.view.truth_cache.searches
+    run.seen["searches"] += maintained_view(run.view).truth_cache.searches
     return run.seen
 
 
@@ -145,8 +145,8 @@ class _Run(StreamedCase):
         pick = random.random()
         if pick < 0.1:
             later = (tree.clock + random.choice((1, 2, 5))) / 1_000_000
-            for widget in (self.plain, self.tested):
-                widget.advance(later)
+            for doc in (self.plain, self.tested):
+                doc.advance(later)
             return f"advance {later}"
         edits = self.statement() if pick < 0.18 else self.message()
         if not edits:

@@ -42,7 +42,7 @@ VALIDATIONS: tuple[Validate, ...] = ("all", "wanted")
 _CONNECTED = replace(DOWNWARD, outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME), collects=False)
 _PLAIN = replace(_CONNECTED, connectives=False)
 TUNE: dict[str, Any] = {"tune": True}
-"""The step at which the tested widget is tuned; the other one goes on."""
+"""The step at which the tested document is tuned; the other one goes on."""
 EXACTLY: dict[str, Any] = {"tune": "exact"}
 
 
@@ -120,9 +120,9 @@ def _leaf(random: Random) -> str:
     return f"<{random.choice(_VALUES)}/>"
 
 
-def _leaves(random: Random, widget: Document) -> dict[str, Any]:
+def _leaves(random: Random, doc: Document) -> dict[str, Any]:
     """A likely message for the call of a random stream, given its place."""
-    tree = maintained(widget).tree
+    tree = maintained(doc).tree
     stream = random.choice(sorted(tree.calls()))
     edit: dict[str, Any] = {"stream": stream}
     is_top = tree.label(tree.parent(tree.calls()[stream])) == "r"
@@ -134,7 +134,7 @@ def _leaves(random: Random, widget: Document) -> dict[str, Any]:
         edit["insert"] = f"<{label}>{inside}</{label}>"
     else:
         edit["insert"] = _leaf(random)
-    return {**edit, "at": (maintained(widget).tree.clock + random.choice((0, 0, 1, 2))) / 1_000_000}
+    return {**edit, "at": (maintained(doc).tree.clock + random.choice((0, 0, 1, 2))) / 1_000_000}
 
 
 def _make_any_case(random: Random) -> Case:
@@ -165,7 +165,7 @@ def _make_any_case(random: Random) -> Case:
     at_source = keep == "needed" and random.random() < 0.4
     made = Case(text, patterns, tuple(steps), keep=keep, validate=validate, at_source=at_source)
     if keep == validate == "all" and random.random() < 0.3:
-        return replace(made, maintainer=random.choice(("algebraic", "adaptive", "ivma", "records")))
+        return replace(made, maintainer=random.choice(("algebraic", "adaptive", "records")))
     return made
 
 
@@ -177,8 +177,8 @@ def _pattern(random: Random, features: Features) -> Pattern:
             return made
 
 
-def _message(random: Random, widget: Document, streams: int) -> dict[str, Any]:
-    open_streams = sorted(maintained(widget).tree.calls()) or ["s0"]
+def _message(random: Random, doc: Document, streams: int) -> dict[str, Any]:
+    open_streams = sorted(maintained(doc).tree.calls()) or ["s0"]
     edit: dict[str, Any] = {"stream": random.choice(open_streams)}
     pick = random.random()
     if pick < 0.82:
@@ -193,7 +193,7 @@ def _message(random: Random, widget: Document, streams: int) -> dict[str, Any]:
     else:
         edit["end"] = True
     ahead = random.choice((None, 0, 1, 2, 5))
-    clock = maintained(widget).tree.clock
+    clock = maintained(doc).tree.clock
     return edit if ahead is None else {**edit, "at": (clock + ahead) / 1_000_000}
 
 
@@ -259,31 +259,31 @@ def check_tuning(case: Case, tell: Callable[[TuningReport], object] | None = Non
 class _Source:
     """The source of a document's streams; it does not send messages that its filters reject."""
 
-    def __init__(self, widget: Document) -> None:
-        self._widget = widget
+    def __init__(self, doc: Document) -> None:
+        self._document = doc
         self._filters: dict[str, Filter | None] = {}
 
     def install(self) -> None:
-        for stream in maintained(self._widget).tree.calls():
-            made = self._widget.filter(stream)
+        for stream in maintained(self._document).tree.calls():
+            made = self._document.filter(stream)
             self._filters[stream] = None if made is None else Filter.from_json(made.to_json())
 
     def send(self, step: Step) -> list[Change] | str:
         if "stream" not in step[0]:
-            return _take(self._widget, step)
+            return _take(self._document, step)
         update = StreamUpdate.of(step[0])
         wanted = self._filters.get(update.stream)
-        is_open = update.stream in maintained(self._widget).tree.calls()
+        is_open = update.stream in maintained(self._document).tree.calls()
         if wanted is None or not is_open or passes(wanted, update):
-            return _take(self._widget, step)
-        return self._widget.advance(self._widget.clock if update.at is None else update.at)
+            return _take(self._document, step)
+        return self._document.advance(self._document.clock if update.at is None else update.at)
 
 
-def _take(widget: Document, step: Step) -> list[Change] | str:
+def _take(doc: Document, step: Step) -> list[Change] | str:
     try:
         if "advance" in step[0]:
-            return widget.advance(step[0]["advance"])
-        return carry_out(widget, step)
+            return doc.advance(step[0]["advance"])
+        return carry_out(doc, step)
     except AxlogError as error:
         return error.code
 
@@ -296,8 +296,8 @@ def _changes(changes: Iterable[Change]) -> Counter[tuple[object, ...]]:
     )
 
 
-def _rows(widget: Document, name: str) -> Counter[tuple[object, ...]]:
-    return Counter(row.values_ for row in widget.view(name).rows())
+def _rows(doc: Document, name: str) -> Counter[tuple[object, ...]]:
+    return Counter(row.values_ for row in doc.view(name).rows())
 
 
 def _same(what: str, found: Any, wanted: Any) -> None:

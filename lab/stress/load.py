@@ -243,7 +243,7 @@ def run_load(
                 run.phase(name, seconds * share, most_updates)
             return run.report()
         finally:
-            run.widget.close(flush=0.0)
+            run.doc.close(flush=0.0)
 
 
 class _Load:
@@ -251,15 +251,15 @@ class _Load:
 
     def __init__(self, path: Path, sizes: Sizes, show: Callable[[Moment], None] | None) -> None:
         self.sizes, self._path, self._show = sizes, path, show
-        self.widget: DurableDocument = open_store(
+        self.doc: DurableDocument = open_store(
             path, DOCUMENT, views=views_of(sizes.views), sync=sizes.sync,
             compact_after=sizes.compact_after,
         )  # fmt: skip
         self._fed = _Fed()
         self.takers: dict[str, Taker] = {}
-        for view in list(self.widget.views)[: sizes.publishers]:
+        for view in list(self.doc.views)[: sizes.publishers]:
             self.takers[view] = Taker(self._fed.when)
-            self.widget.publish(view, self.takers[view], most=sizes.outbox)
+            self.doc.publish(view, self.takers[view], most=sizes.outbox)
         self.slow = self.takers[list(self.takers)[1 % len(self.takers)]]
         self._updates = updates(sizes)
         self._began = perf_counter()
@@ -279,7 +279,7 @@ class _Load:
         phase = Phase(name)
         self.phases.append(phase)
         self.slow.pause = self.sizes.pause if name == "slow" else 0.0
-        boxes = list(self.widget.outboxes.values())
+        boxes = list(self.doc.outboxes.values())
         for box in boxes:
             box.largest = box.waiting
         for taker in self.takers.values():
@@ -305,20 +305,20 @@ class _Load:
         began = perf_counter()
         # The expected number of the record. If a sink's note comes between, it is not found, and
         # not counted.
-        self._fed.note(self.widget.record + 1, began)
+        self._fed.note(self.doc.record + 1, began)
         if stream:
-            self.widget.feed(stream, content)
+            self.doc.feed(stream, content)
         else:
-            self.widget.update(content)
+            self.doc.update(content)
         phase.acknowledged.note(perf_counter() - began)
         phase.updates += 1
         return not stream
 
     def _look(self, phase: Phase) -> None:
-        memory, nodes = resident(), len(maintained(self.widget).tree)
+        memory, nodes = resident(), len(maintained(self.doc).tree)
         phase.memory.append(memory)
         self.most_nodes = max(self.most_nodes, nodes)
-        waiting = max(box.waiting for box in self.widget.outboxes.values())
+        waiting = max(box.waiting for box in self.doc.outboxes.values())
         done = sum(each.updates for each in self.phases)
         at = perf_counter() - self._began
         moment = Moment(round(at, 2), phase.name, done, memory, waiting, self._disk(), nodes)
@@ -337,12 +337,12 @@ class _Load:
 
     def report(self) -> LoadReport:
         """Wait for the sinks, compare, and summarize."""
-        widget, faults = self.widget, []
-        for name, box in widget.outboxes.items():
+        doc, faults = self.doc, []
+        for name, box in doc.outboxes.items():
             if not box.flush(60):
                 faults.append(f"the publisher {name} did not take everything")
         for view, taker in self.takers.items():
-            rows = Counter(row.values_ for row in widget.view(view).rows())
+            rows = Counter(row.values_ for row in doc.view(view).rows())
             if +taker.rows != rows:
                 faults.append(f"what {view} was told does not come to its rows")
         largest = max(phase.largest_outbox for phase in self.phases)
@@ -355,6 +355,6 @@ class _Load:
             if not found.is_right
         ]
         return LoadReport(
-            self.sizes, self.phases, self.moments, widget.snapshots.count,
-            widget.pauses.longest, widget.snapshots.longest, self.most_nodes, faults,
+            self.sizes, self.phases, self.moments, doc.snapshots.count,
+            doc.pauses.longest, doc.snapshots.longest, self.most_nodes, faults,
         )  # fmt: skip

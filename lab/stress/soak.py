@@ -43,7 +43,7 @@ from lab.stress.latencies import Latencies
 PIPELINE = """
 engine: embedded
 name: soak
-widgets:
+documents:
   shop:
     document: <shop><ax:call xmlns:ax="urn:axlog" stream="orders"/></shop>
     streams:
@@ -310,7 +310,7 @@ class _Soak:
                     headers={"Content-Type": "application/xml"},
                 )  # fmt: skip
             elif turn % 4 == 3:
-                answer = client.get("/widgets/shop/views/large?limit=10")
+                answer = client.get("/documents/shop/views/large?limit=10")
             elif turn % 4 == 2:
                 answer = client.get("/channels/orders/updates?limit=10&wait=0")
             else:
@@ -414,7 +414,7 @@ class _Soak:
             turn = 0
             while not ended.wait(2.0):
                 turn += 1
-                path = f"/widgets/board/views/greedy{turn}"
+                path = f"/documents/board/views/greedy{turn}"
                 self._ask("greedy view", client, "PUT", path, json={"query": GREEDY})
                 if ended.wait(2.0):
                     break
@@ -434,10 +434,10 @@ class _Soak:
         """Send unauthorized requests."""
         tries: list[tuple[str, str, dict[str, Any]]] = [
             ("GET", "/channels", {}),
-            ("GET", "/widgets/shop/views/large", {}),
+            ("GET", "/documents/shop/views/large", {}),
             ("POST", "/channels/orders/updates", {"content": b"<order/>"}),
             ("PUT", "/channels/mine", {"json": {}}),
-            ("DELETE", "/widgets/shop/views/large", {}),
+            ("DELETE", "/documents/shop/views/large", {}),
             ("GET", "/channels/orders/updates?subscription=good1", {}),
         ]
         random = Random(2)
@@ -461,7 +461,7 @@ class _Soak:
     def report(self, phases: list[Phase]) -> SoakReport:
         """Summarize."""
         with self.server.client("operator") as client:
-            answer = client.get("/widgets/shop/views/large?limit=0")
+            answer = client.get("/documents/shop/views/large?limit=0")
             if answer.status_code != 200:
                 self.faults.append(f"the view cannot be read at the end: {answer.status_code}")
         return SoakReport(phases, self.attacks, self.answers, self.set_aside, self.faults)

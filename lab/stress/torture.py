@@ -96,33 +96,40 @@ def _refused_now_and_then(
     return [refused if draw.random() < 0.05 else operation for operation in operations]
 
 
-def carry_out(widget: DurableDocument, operation: dict[str, object], number: int) -> None:
+def carry_out(doc: DurableDocument, operation: dict[str, object], number: int) -> None:
     """Apply an operation at its time; every plan has rejected ones."""
     try:
         if "batch" in operation:
-            with widget.batch():
+            with doc.batch():
                 for one in operation["batch"]:  # type: ignore[attr-defined]
-                    carry_out(widget, one, number)
+                    carry_out(doc, one, number)
         elif "update" in operation:
-            widget.update(str(operation["update"]), at=number)
+            doc.update(str(operation["update"]), at=number)
         elif "delete" in operation:
-            widget.delete(str(operation["stream"]), str(operation["delete"]), at=number)
+            doc.delete(str(operation["stream"]), str(operation["delete"]), at=number)
         else:
-            widget.feed(str(operation["stream"]), str(operation["insert"]), at=number)
+            doc.feed(str(operation["stream"]), str(operation["insert"]), at=number)
     except StoreError:
         raise
     except AxlogError:
         return
 
 
-def position(widget: DurableDocument) -> int:
+def position(doc: DurableDocument) -> int:
     """Return how many operations the store has: each advances the clock to its number, except
     rejected ones.
     """
-    return int(widget.clock)
+    return int(doc.clock)
 
 
 # On a disk that fails -----------------------------------------------------------------------------
+
+
+def envelope(change: Change) -> str:
+    """A change as text, without its cause: a restart forgets how many messages were rejected."""
+    said = change.to_dict()
+    del said["cause"]
+    return json.dumps(said, sort_keys=True)
 
 
 class _Outside:
@@ -134,7 +141,7 @@ class _Outside:
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
         if batch > self.last:
-            self.changes += [json.dumps(change.to_dict(), sort_keys=True) for change in changes]
+            self.changes += [envelope(change) for change in changes]
             self.last = batch
 
 
@@ -151,12 +158,12 @@ def on_faulty_disk(seed: int, count: int = 40) -> int:
         if starts < 12:
             files.stop_at(files.operations + draw.randrange(1, 120), fault)
         try:
-            widget = start(files, plan.document, {VIEW: plan.query}, "always", False,
+            doc = start(files, plan.document, {VIEW: plan.query}, "always", False,
                            options=plan.options)  # fmt: skip
-            if position(widget) < acknowledged:
-                raise AssertionError(f"seed {seed}: acknowledged {acknowledged}, {widget.clock}")
-            acknowledged = _work(widget, plan, outside, draw, position(widget))
-            _compare(widget, outside, quiet, seed)
+            if position(doc) < acknowledged:
+                raise AssertionError(f"seed {seed}: acknowledged {acknowledged}, {doc.clock}")
+            acknowledged = _work(doc, plan, outside, draw, position(doc))
+            _compare(doc, outside, quiet, seed)
             return starts
         except Crashed:
             files = files.crash() if draw.random() < 0.6 else files.killed()
@@ -174,25 +181,25 @@ class _Stopped(Exception):
         self.acknowledged = acknowledged
 
 
-def _work(widget: DurableDocument, plan: Plan, outside: _Outside, draw: Random, done: int) -> int:
+def _work(doc: DurableDocument, plan: Plan, outside: _Outside, draw: Random, done: int) -> int:
     """Continue from an operation to the end, with publishing and snapshots."""
-    box = widget.outbox(VIEW, VIEW)
+    box = doc.outbox(VIEW, VIEW)
     for number in range(done, len(plan.operations)):
         try:
-            carry_out(widget, plan.operations[number], number + 1)
+            carry_out(doc, plan.operations[number], number + 1)
             for batch, changes in box.pending():
                 if draw.random() < 0.2:
                     break
                 outside.write(batch, changes)
-                widget.note_published(VIEW, batch)
+                doc.note_published(VIEW, batch)
                 box.took(batch)
             if draw.random() < 0.06:
-                widget.snapshot()
+                doc.snapshot()
         except (StoreError, OSError):
-            raise _Stopped(position(widget) if widget.is_whole else done) from None
+            raise _Stopped(position(doc) if doc.is_whole else done) from None
         except Crashed:
             raise
-        done = max(done, position(widget))
+        done = max(done, position(doc))
     for batch, changes in box.pending():
         outside.write(batch, changes)
         box.took(batch)
@@ -202,27 +209,27 @@ def _work(widget: DurableDocument, plan: Plan, outside: _Outside, draw: Random, 
 def _quiet(plan: Plan) -> tuple[object, list[str]]:
     outside = _Outside()
     files = FaultyFiles(Random(0))
-    widget = start(files, plan.document, {VIEW: plan.query}, "off", False, options=plan.options)
-    box = widget.outbox(VIEW, VIEW)
+    doc = start(files, plan.document, {VIEW: plan.query}, "off", False, options=plan.options)
+    box = doc.outbox(VIEW, VIEW)
     for number, operation in enumerate(plan.operations):
-        carry_out(widget, operation, number + 1)
+        carry_out(doc, operation, number + 1)
         for batch, changes in box.pending():
             outside.write(batch, changes)
             box.took(batch)
-    return _seen(widget), outside.changes
+    return _seen(doc), outside.changes
 
 
-def _seen(widget: DurableDocument) -> object:
-    rows = [(row.to_dict(), row.count) for row in widget.view(VIEW).rows()]
-    xml = None if maintained(widget).forgotten else widget.xml()
-    return xml, rows, widget.view(VIEW).sequence
+def _seen(doc: DurableDocument) -> object:
+    rows = [(row.to_dict(), row.count) for row in doc.view(VIEW).rows()]
+    xml = None if maintained(doc).forgotten else doc.xml()
+    return xml, rows, doc.view(VIEW).position
 
 
 def _compare(
-    widget: DurableDocument, outside: _Outside, quiet: tuple[object, list[str]], seed: int
+    doc: DurableDocument, outside: _Outside, quiet: tuple[object, list[str]], seed: int
 ) -> None:
-    if _seen(widget) != quiet[0]:
-        raise AssertionError(f"seed {seed}: {_seen(widget)} is not {quiet[0]}")
+    if _seen(doc) != quiet[0]:
+        raise AssertionError(f"seed {seed}: {_seen(doc)} is not {quiet[0]}")
     if outside.changes != quiet[1]:
         raise AssertionError(f"seed {seed}: published {outside.changes}, not {quiet[1]}")
 
@@ -245,7 +252,7 @@ class SqliteSink:
         (last,) = run("select coalesce(max(batch), 0) from last").fetchone()
         if batch > last:
             for change in changes:
-                said = json.dumps(change.to_dict(), sort_keys=True)
+                said = envelope(change)
                 run("insert into changes values (?, ?)", (batch, said))
             run("insert into last values (?)", (batch,))
         run("commit")
@@ -279,33 +286,33 @@ def _told(moment: str) -> Iterator[None]:
 def child(directory: Path, seed: int, count: int, sync: Sync) -> None:
     """A process that feeds its store until it is killed, or the plan is done."""
     plan = make_plan(seed, count)
-    widget = open_store(directory / "store", plan.document, views={VIEW: plan.query}, sync=sync,
+    doc = open_store(directory / "store", plan.document, views={VIEW: plan.query}, sync=sync,
                         compact_after=60, options=plan.options)  # fmt: skip
-    draw = Random(f"child:{seed}:{widget.record}")
+    draw = Random(f"child:{seed}:{doc.record}")
     sink = SqliteSink(directory / "published.sqlite")
-    box = widget.publish(VIEW, _Telling(sink), VIEW)
-    for number in range(position(widget), len(plan.operations)):
-        carry_out(widget, plan.operations[number], number + 1)
-        os.write(1, f"{position(widget)}\n".encode())
-        _something_else(widget, draw)
+    box = doc.publish(VIEW, _Telling(sink), VIEW)
+    for number in range(position(doc), len(plan.operations)):
+        carry_out(doc, plan.operations[number], number + 1)
+        os.write(1, f"{position(doc)}\n".encode())
+        _something_else(doc, draw)
     if not box.flush(30):
         raise StoreError("AX873", f"the sink did not take everything: {box.last_error}")
-    widget.close()
+    doc.close()
     os.write(1, b"done\n")
 
 
-def _something_else(widget: DurableDocument, draw: Random) -> None:
+def _something_else(doc: DurableDocument, draw: Random) -> None:
     """From time to time, an invalid update, which changes nothing."""
     pick = draw.random()
     if pick < 0.06:
         with _told("snapshot"):
-            widget.snapshot()
+            doc.snapshot()
     elif pick < 0.08:
         with _told("compaction"):
-            widget.compact(wait=True)
+            doc.compact(wait=True)
     elif pick < 0.14:
         with _told("tuning"):
-            widget.tune()
+            doc.tune()
 
 
 def by_killing(seed: int, count: int = 150, sync: str = "always", kills: int = 6) -> Counter[str]:
@@ -330,15 +337,15 @@ def by_killing(seed: int, count: int = 150, sync: str = "always", kills: int = 6
             if is_done:
                 break
             killed[round_.inside] += 1
-        widget = open_store(directory / "store", compact_after=None)
+        doc = open_store(directory / "store", compact_after=None)
         sink = SqliteSink(directory / "published.sqlite")
         try:
             outside = _Outside()
             outside.changes = sink.all()
-            _compare(widget, outside, quiet, seed)
+            _compare(doc, outside, quiet, seed)
         finally:
             sink.close()
-            widget.close()
+            doc.close()
     return killed
 
 

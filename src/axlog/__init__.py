@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from axlog.live.options import Options
     from axlog.live.relevance import relevance
     from axlog.live.store import open_store as open
+    from axlog.live.view import View
     from axlog.query.query import xpath
     from axlog.query.truth import Truth
     from axlog.views.change import Change, Row
-    from axlog.views.view import View
 
     __version__: str
 
@@ -40,7 +40,7 @@ _MODULES = {
     "Options": "axlog.live.options",
     "Row": "axlog.views.change",
     "Truth": "axlog.query.truth",
-    "View": "axlog.views.view",
+    "View": "axlog.live.view",
     "contains": "axlog.future.containment",
     "open": "axlog.live.store",
     "parse": "axlog.live.document",

@@ -3,8 +3,8 @@
 This module and `errors` form the lowest layer. Every other layer may report and does not know the
 receivers.
 
-- An event is a short text with fields (`widget`, `stream`, `view`, `seq`, ...), logged through the
-  standard library's loggers below `axlog`. `configure_logs` is the only function that sets the
+- An event is a short text with fields (`document`, `stream`, `view`, `seq`, ...), logged by
+  the standard library's loggers below `axlog`. `configure_logs` is the only function that sets the
   destination and the format of events: text lines, or one JSON object per line.
 - A sample is a number with a name and labels. `exposition` writes samples in the Prometheus text
   format 0.0.4. Components keep no counters for metrics alone: samples are read from their state
@@ -40,7 +40,7 @@ LEVELS = ("debug", "info", "warning", "error")
 def report(logger: logging.Logger, level: int, event: str, **fields: object) -> None:
     """Log an event with its fields; omit fields that are None.
 
-    >>> report(logging.getLogger("axlog.x"), logging.INFO, "opened", widget="orders", seq=17)
+    >>> report(logging.getLogger("axlog.x"), logging.INFO, "opened", document="orders", seq=17)
     """
     if logger.isEnabledFor(level):
         said = {name: value for name, value in fields.items() if value is not None}
@@ -213,10 +213,10 @@ _WORSE = list(State)
 class ViewHealth:
     """How far a view is behind its sources, as far as known, and why."""
 
-    widget: str
+    document: str
     view: str
     state: State
-    sequence: int  # of its last change
+    position: int  # of its last change
     updates: int = 0  # accepted updates that its rows do not reflect yet
     undelivered: int = 0  # changes or batches that its readers have not received yet
     seconds: float = 0.0  # how long the oldest of these has waited
@@ -225,10 +225,10 @@ class ViewHealth:
     def plain(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            "widget": self.widget,
+            "document": self.document,
             "view": self.view,
             "status": self.state.value,
-            "sequence": self.sequence,
+            "position": self.position,
             "behind": {
                 "updates": self.updates,
                 "undelivered": self.undelivered,

@@ -1,15 +1,15 @@
 """Test doubles for your tests: streams that abort and end, a clock, a sink that collects changes.
 
     orders = FakeStream((0, "<order><oid>17</oid></order>"), ABORT, (5, "<order/>"), END)
-    told = Collecting()
-    with standing_in(orders=orders, told=told):   # registers two kinds for pipeline files
-        model = load("pipeline.yaml")             # source: {kind: orders}, sinks: [{kind: told}]
+    sink = Collecting()
+    with standing_in(orders=orders, sink=sink):   # registers two kinds for pipeline files
+        model = load("pipeline.yaml")             # source: {kind: orders}, sinks: [{kind: sink}]
         with pytest.raises(Aborted):
             run(model, once=True)                 # the run stops at ABORT
         run(model, once=True)                     # and continues from its checkpoint
-    assert told.told("late") == [("insert", {"x": "17"})]
+    assert sink.received("late") == [("insert", {"x": "17"})]
 
-A stream is the source of a pipeline, or a test feeds it to a widget (`FakeStream.feed`). `ABORT`
+A stream is the source of a pipeline, or a test feeds it to a document (`FakeStream.feed`). `ABORT`
 stops a run once, at its place in the stream. The next run reads again the messages that were not
 committed.
 
@@ -68,9 +68,9 @@ class FakeStream:
             if self.items[number] is not ABORT:
                 yield self._update(stream, number)
 
-    def feed(self, widget: Document, stream: str) -> list[Change]:
-        """Feed all messages to a widget; return the changes."""
-        return [change for update in self.updates(stream) for change in widget.take(update)]
+    def feed(self, doc: Document, stream: str) -> list[Change]:
+        """Feed all messages to a document; return the changes."""
+        return [change for update in self.updates(stream) for change in doc.take(update)]
 
     def _update(self, stream: str, number: int) -> StreamUpdate:
         origin = f"item {number + 1}"
@@ -159,8 +159,8 @@ class Collecting(MemorySink):
             raise ConnectorError("AX859", "the sink is down")
         super().write(batch, changes)
 
-    def told(self, view: str | None = None) -> list[tuple[str, dict[str, Any]]]:
-        """The changes of all views or one: operations and rows, in order."""
+    def received(self, view: str | None = None) -> list[tuple[str, dict[str, Any]]]:
+        """Return the changes of all views or of one, in order: operations and rows."""
         said = [change for change in self.changes if view is None or change.view == view]
         return [(change.op, change.row.to_dict()) for change in said]
 

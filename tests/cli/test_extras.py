@@ -141,7 +141,7 @@ def test_kinds_without_their_extra(extra: str, tmp_path: Path) -> None:
             sink = given
         else:
             stream, content["channels"] = {"channel": "c"}, {"c": given}
-        content["widgets"] = {
+        content["documents"] = {
             "w": {
                 "document": '<r><a>1</a><ax:call xmlns:ax="urn:axlog" stream="s"/></r>',
                 "streams": {"s": stream},

@@ -129,15 +129,15 @@ def filled(options: Any, port: int) -> Any:
 def pipeline(directory: Path, **parts: Any) -> Path:
     """A pipeline file with one row to deliver at once."""
     (directory / "file").write_text("a file")
-    widget: dict[str, Any] = {
+    doc: dict[str, Any] = {
         "document": f"<r><a>1</a>{CALL}</r>",
         "views": {"v": {"query": "match /r/a/$x return $x", "sinks": [{"kind": "memory"}]}},
     }
     for name in ("streams", "views", "documents", "sources"):
         if name in parts:
-            widget[name] = parts.pop(name)
+            doc[name] = parts.pop(name)
     path = directory / "p.yaml"
-    path.write_text(yaml.safe_dump({"engine": "embedded", "widgets": {"w": widget}, **parts}))
+    path.write_text(yaml.safe_dump({"engine": "embedded", "documents": {"w": doc}, **parts}))
     return path
 
 
@@ -227,7 +227,7 @@ def test_a_source_that_comes_later_is_read(tmp_path: Path) -> None:
     document = "<r><ax:call xmlns:ax='urn:axlog' stream='s' deletes='yes'/></r>"
     path = pipeline(tmp_path, streams={"s": {"source": source}}, views=views)
     written = yaml.safe_load(path.read_text())
-    written["widgets"]["w"]["document"] = document
+    written["documents"]["w"]["document"] = document
     path.write_text(yaml.safe_dump(written))
     runner = Runner(load(str(path)))
 
@@ -291,16 +291,16 @@ def test_a_column_that_a_table_cannot_have(
 
 
 @pytest.mark.parametrize(
-    ("name", "query", "documents"),
+    ("name", "query", "key"),
     [
         ("dead_letters", "match /r/a/$x return $x", None),
-        ("v", "match /r/a/$document return $document", {"key": "m/@k"}),
+        ("v", "match /r/a/$document return $document", "m/@k"),
     ],
 )
 def test_names_that_the_runner_uses_itself(
-    name: str, query: str, documents: Any, tmp_path: Path
+    name: str, query: str, key: str | None, tmp_path: Path
 ) -> None:
-    parts = {} if documents is None else {"documents": documents}
+    parts = {} if key is None else {"document_key": key}
     path = pipeline(
         tmp_path,
         streams={"s": {"source": {"kind": "jsonl", "path": "in.jsonl"}}},

@@ -106,9 +106,11 @@ def feed(server: FeedServer, tmp_path: Path, **options: Any) -> Source:
     return FEED.make(FeedOptions(**given), origin(tmp_path))
 
 
-def test_a_feed_that_changes_is_followed_into_a_widget(server: FeedServer, tmp_path: Path) -> None:
+def test_a_feed_that_changes_is_followed_into_a_document(
+    server: FeedServer, tmp_path: Path
+) -> None:
     source = feed(server, tmp_path)
-    widget = Document(
+    doc = Document(
         '<news><ax:call xmlns:ax="urn:axlog" stream="news" deletes="yes"/></news>',
         views={"titles": "match /news/item/title/$t return $t"},
     )
@@ -124,8 +126,8 @@ def test_a_feed_that_changes_is_followed_into_a_widget(server: FeedServer, tmp_p
         reading = source.read(position, 100)
         position = reading.position
         for update in reading.updates:
-            widget.take(update)
-        assert [row["t"] for row in widget.view("titles").rows()] == sorted(t for _, t in items)
+            doc.take(update)
+        assert [row["t"] for row in doc.view("titles").rows()] == sorted(t for _, t in items)
         seen.append(len(reading.updates))
     assert seen == [2, 0, 4, 1]
     assert server.answers == [200, 304, 200, 200]
@@ -588,23 +590,23 @@ def test_a_document_by_patches(tmp_path: Path) -> None:
 def test_the_versions_of_a_real_document(
     conformance: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """What a widget has after each version is what the version has."""
+    """What a document has after each version is what the version has."""
     archive = conformance("stream-large-doc/acl-anthology") / "P18.versions.tar.xz"
     with tarfile.open(archive) as packed:
         named = sorted(packed.getnames())[:3]
         versions = [packed.extractfile(name).read() for name in named]  # type: ignore[union-attr]
     path = tmp_path / "d.xml"
     source = DOCUMENT.make(DocumentOptions(url="d.xml", interval=0), origin(tmp_path, "d"))
-    widget = Document('<all><ax:call xmlns:ax="urn:axlog" stream="d" deletes="yes"/></all>')
+    doc = Document('<all><ax:call xmlns:ax="urn:axlog" stream="d" deletes="yes"/></all>')
     position: Any = None
     for content in versions:
         path.write_bytes(content)
         reading = source.read(position, 100_000)
         position = reading.position
-        with widget.batch():
+        with doc.batch():
             for update in reading.updates:
-                widget.take(update)
-        mine = [_canonical(record[0]) for record in etree.fromstring(widget.xml()).iter("record")]
+                doc.take(update)
+        mine = [_canonical(record[0]) for record in etree.fromstring(doc.xml()).iter("record")]
         wanted = [_canonical(each) for each in etree.fromstring(content) if _is_element(each)]
         assert sorted(mine) == sorted(wanted)
     source.close()

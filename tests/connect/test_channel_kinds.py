@@ -116,7 +116,7 @@ def test_the_law_of_channels(open_channel: Callable[[], Channel]) -> None:
     reader.close(forget=True)
 
 
-def test_a_view_feeds_another_widget_through_a_channel(
+def test_a_view_feeds_another_document_through_a_channel(
     open_channel: Callable[[], Channel],
 ) -> None:
     channel = open_channel()

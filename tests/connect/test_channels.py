@@ -4,7 +4,9 @@ Law (channels/protocol.py): a subscription is given, in order, exactly the updat
 that its filter lets pass, or is told that some are not kept any more.
 """
 
+import shutil
 from pathlib import Path
+from random import Random
 from threading import Thread
 
 import pytest
@@ -20,6 +22,7 @@ from axlog.connect.channels.subscription_filters import passes
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import ChannelError, HostileError, MalformedError
 from axlog.match.filters import Filter
+from lab.stress.faulty_disk import FaultyFiles
 
 
 def order(number: int, client: str = "INRIA", at: float | str | None = None) -> StreamUpdate:
@@ -212,12 +215,12 @@ def test_a_channel_comes_back_with_its_journal(tmp_path: Path) -> None:
 
 def test_what_the_disk_has_no_room_for_is_given_to_nobody(tmp_path: Path) -> None:
     """Who was refused publishes again, and every reader is given it once, also after a restart."""
-    journal = Journal(tmp_path / "orders.channel")
-    channel = LocalChannel("orders", journal=journal)
+    is_full = False
+    files = FaultyFiles(Random(1), lambda _: "full" if is_full else None)
+    channel = LocalChannel("orders", journal=Journal(tmp_path / "orders.channel", files=files))
     reader = channel.subscribe("peer")
     channel.publish(order(1), ("shop", 1))
-    (pages,) = journal._base.execute("pragma page_count").fetchone()
-    journal._base.execute(f"pragma max_page_count = {pages}")  # SQLite's own full disk
+    is_full = True
     big = StreamUpdate("orders", "insert", f"<order>{'x' * 100_000}</order>", None)
     with pytest.raises(ChannelError, match="AX808"):
         channel.publish(big, ("shop", 2))
@@ -225,13 +228,54 @@ def test_what_the_disk_has_no_room_for_is_given_to_nobody(tmp_path: Path) -> Non
         channel.publish_all([big], ("view", "7"))
     assert (channel.last, channel.note("view")) == (1, None)
     assert sequences(reader.read()) == [1]
-    journal._base.execute("pragma max_page_count = 1000000")
+    is_full = False
     assert channel.publish(big, ("shop", 2)) == 2
-    again = LocalChannel("orders", journal=Journal(tmp_path / "orders.channel"))
+    kept = Journal(tmp_path / "orders.channel", files=files.killed())
+    again = LocalChannel("orders", journal=kept)
     assert [len(entry.text) > 1000 for entry in again.subscribe("peer").read().entries] == [
         False,
         True,
     ]
+
+
+def test_a_journal_stays_as_large_as_its_entries(tmp_path: Path) -> None:
+    """It is compacted, and every restart finds the same."""
+    path = tmp_path / "orders.channel"
+    for start in range(0, 3000, 1000):
+        channel = LocalChannel("orders", Retention(messages=100), Journal(path))
+        assert channel.last == start
+        for number in range(start, start + 1000):
+            text = f"<order>{'x' * 1000}{number}</order>"
+            channel.publish(StreamUpdate("orders", "insert", text), ("shop", number))
+            if number == 5:
+                channel.subscribe("peer", after=3)
+            if number > 5:
+                channel.acknowledge("peer", number - 3)
+        channel.close()
+    assert sum(each.stat().st_size for each in path.iterdir()) < 2_000_000
+    again = LocalChannel("orders", Retention(messages=100), Journal(path))
+    assert (again.first, again.last) == (2901, 3000)
+    assert again.subscriptions()["peer"].acknowledged == 2996
+    assert again.publish(order(1), ("shop", 2999)) == 3000
+
+
+def test_an_interrupted_migration_is_finished(tmp_path: Path) -> None:
+    golden = Path(__file__).parents[1] / "golden" / "channel-0.1" / "orders.journal"
+    path, made = tmp_path / "orders.journal", tmp_path / "orders.journal.migrating"
+    shutil.copy(golden, path)
+    Journal(path).close()
+    path.rename(made)  # killed before the last rename
+    again = Journal(path)
+    assert (again.last, [entry.sequence for entry in again.entries()]) == (2, [1, 2])
+    again.close()
+    shutil.rmtree(path)
+    shutil.copy(golden, path)
+    made.mkdir()  # killed before it was complete
+    (made / "log-0000000000000001.axlog").write_bytes(b"axlog")
+    again = Journal(path)
+    assert (again.last, [entry.sequence for entry in again.entries()]) == (2, [1, 2])
+    assert not made.exists()
+    again.close()
 
 
 def test_an_unread_journal_is_refused_when_it_is_something_else(tmp_path: Path) -> None:

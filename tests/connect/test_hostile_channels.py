@@ -6,7 +6,6 @@ channel of this process refuse such a message before it has a number.
 """
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -28,6 +27,8 @@ from axlog.pipeline.model import PipelineModel
 from axlog.runtime.embedded import Runner
 from axlog.server.application import make_application
 from axlog.server.server import running
+from axlog.store.files import DiskFiles
+from axlog.store.log import Log
 from tests.hostile_attacks import LINE_ATTACKS, XML_ATTACKS, is_text
 from tests.server_access import TOKEN, secured
 
@@ -60,7 +61,7 @@ def run(place: Path, source: dict[str, Any], channels: dict[str, Any]) -> Runner
     """A pipeline that takes what is there."""
     written = {
         "engine": "embedded",
-        "widgets": {
+        "documents": {
             "w": {
                 "document": '<a><ax:call xmlns:ax="urn:axlog" stream="s"/></a>',
                 "streams": {"s": source},
@@ -171,12 +172,12 @@ def test_a_channel_that_looks_gives_poison_no_number(tmp_path: Path) -> None:
         http = HttpChannel(f"{address}/channels/c", TOKEN, allowance=Allowance(hosts=LOOPBACK))
         stack.callback(http.close)
         http.make()
-        local = LocalChannel("c", journal=Journal(tmp_path / "c.sqlite"))
+        local = LocalChannel("c", journal=Journal(tmp_path / "c.channel"))
         stack.callback(local.close)
         for channel in (http, local):
             for name, content in SMALL.items():
                 if channel is local and name == "a huge name":
-                    continue  # well-formed: the widget that reads it has limits
+                    continue  # well-formed: the document that reads it has limits
                 with pytest.raises(AxlogError):
                     channel.publish(StreamUpdate("s", "insert", content, 1))
             assert channel.publish(StreamUpdate("s", "insert", "<b/>", 1)) == 1
@@ -187,10 +188,14 @@ def test_a_channel_that_looks_gives_poison_no_number(tmp_path: Path) -> None:
     "body", ["", "null", "[]", '{"sequence": 1}', "[" * 100_000, '{"sequence": "x", "end": true}']
 )
 def test_a_journal_that_was_forged_is_refused(tmp_path: Path, body: str) -> None:
-    path = tmp_path / "c.sqlite"
+    path = tmp_path / "c.channel"
     with closing(LocalChannel("c", journal=Journal(path))) as channel:
         channel.publish(StreamUpdate("s", "insert", "<b/>", 1))
-    with closing(sqlite3.connect(path)) as base, base:
-        base.execute("update entries set body = ?", (body,))
+    with closing(Log(DiskFiles(path))) as log:
+        log.append([json.dumps(["entry", 1, body]).encode()])
     with closing(Journal(path)) as journal, pytest.raises(ChannelError, match="AX806"):
         LocalChannel("c", journal=journal)
+    with closing(Log(DiskFiles(path))) as log:
+        log.append([body.encode() or b" "])
+    with pytest.raises(ChannelError, match="AX806"):
+        Journal(path)

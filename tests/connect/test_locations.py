@@ -113,12 +113,12 @@ def test_documents_types_and_checkpoints(tmp_path: Path, address: str) -> None:
     assert checked(tmp_path, checkpoint=address) == [("AX864", 13, 15)]
     assert checked(tmp_path, checkpoint=address, engine="spark") == []
     assert checked(tmp_path, checkpoint="file:///data/state") == []
-    widgets = {
+    documents = {
         name: {"document": '<w xmlns:ax="urn:axlog"/>', "views": {"v": "match /w"}}
         for name in ("one", "two")
     }
     path = tmp_path / "two.yaml"
-    path.write_text(json.dumps({"widgets": widgets, "settings": {"checkpoint": address}}))
+    path.write_text(json.dumps({"documents": documents, "settings": {"checkpoint": address}}))
     assert [problem.error.code for problem in check(str(path)).problems] == ["AX865"]
 
 
@@ -159,7 +159,7 @@ def test_file_addresses_are_paths(tmp_path: Path) -> None:
     from deltalake import DeltaTable
 
     assert DeltaTable(str(tmp_path / "out" / "v")).to_pyarrow_table()["x"].to_pylist() == ["1"]
-    assert (tmp_path / "state" / "run.sqlite").exists()
+    assert (tmp_path / "state" / "manifest.axlog").exists()
     assert not list(path.parent.glob("file*"))
 
 
@@ -213,5 +213,5 @@ def test_a_pipeline_file_names_a_file_system_of_spark(
     lines = (tmp_path / "out.jsonl").read_text().splitlines()
     rows = [json.loads(line)["row"]["x"] for line in lines]
     assert sorted(map(int, rows)) == list(range(20))
-    assert (tmp_path / "mounted" / "pipeline" / "widget" / "axlog.json").exists()
+    assert (tmp_path / "mounted" / "pipeline" / "document" / "axlog.json").exists()
     assert not list(tmp_path.glob("viewfs*"))

@@ -35,25 +35,25 @@ QUERY = "match /a/order[oid/$x][client/$c] return $x, $c"
 
 
 class Orders:
-    """A widget whose view's changes are written to a sink, each batch twice."""
+    """A document whose view's changes are written to a sink, each batch twice."""
 
     def __init__(self) -> None:
-        self.widget = Document(DOCUMENT, views={"late": QUERY})
+        self.doc = Document(DOCUMENT, views={"late": QUERY})
         self.batch = 0
 
     def origin(self, directory: Path, run: str = "r1") -> Origin:
-        shape = ViewShape.of("late", self.widget.view("late").query)
+        shape = ViewShape.of("late", self.doc.view("late").query)
         return Origin(directory, run=run, views=[shape])
 
     def add(self, oid: int, client: str = "INRIA") -> list[Change]:
         xml = f"<order><oid>{oid}</oid><client><![CDATA[{client}]]></client></order>"
-        return self.widget.feed("orders", xml)
+        return self.doc.feed("orders", xml)
 
     def remove(self, oid: int) -> list[Change]:
-        return self.widget.delete("orders", f'match /order[oid/"{oid}"]')
+        return self.doc.delete("orders", f'match /order[oid/"{oid}"]')
 
     def rows(self) -> list[tuple[str, str]]:
-        return [(row["x"], row["c"]) for row in self.widget.view("late").rows()]
+        return [(row["x"], row["c"]) for row in self.doc.view("late").rows()]
 
 
 def make(kind: str, orders: Orders, directory: Path, run: str = "r1", **options: Any) -> Sink:
@@ -168,11 +168,11 @@ def test_a_state_that_is_something_else_is_refused(tmp_path: Path) -> None:
 
 
 def changes_of_every_kind() -> Sequence[Change]:
-    widget = Document("<a><b>1</b></a>", views={"v": "match /a/b#t return t.val"})
-    (row,) = widget.view("v").rows()
-    updated = widget.update('replace value of node /a/b with "2"')
+    doc = Document("<a><b>1</b></a>", views={"v": "match /a/b#t return t.val"})
+    (row,) = doc.view("v").rows()
+    updated = doc.update('replace value of node /a/b with "2"')
     assert [change.op for change in updated] == ["update"]
-    deleted = widget.update("delete nodes /a/b")
+    deleted = doc.update("delete nodes /a/b")
     return [Change("insert", row, view="v"), *updated, *deleted, Change("never", row, view="v")]
 
 

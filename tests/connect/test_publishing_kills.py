@@ -1,4 +1,4 @@
-"""Durable widgets that publish to real sinks, killed at random moments: every change exactly once.
+"""Durable documents that publish to real sinks, killed at random times: each change exactly once.
 
 The process kills itself while its publishers' threads are at work; what the sinks have at the end
 is what an undisturbed run tells. SQL takes a batch and its number in one transaction, a log of
@@ -29,28 +29,28 @@ from tests.connect.test_publishing_kills import COUNT, DOCUMENT, VIEW, step
 
 place, seed = Path(sys.argv[1]), int(sys.argv[2])
 chance = random.Random(seed)
-widget = axlog.open(place / "store", DOCUMENT, views={"v": VIEW}, sync="batch", compact_after=60)
-shape = ViewShape.of("v", widget.view("v").query, False)
+document = axlog.open(place / "store", DOCUMENT, views={"v": VIEW}, sync="batch", compact_after=60)
+shape = ViewShape.of("v", document.view("v").query, False)
 origin = Origin(place, run="run", views=(shape,))
-widget.publish("v", SqlSink(SqlOptions(url=Secret("sqlite:///t.db")), origin), name="sql")
-widget.publish("v", JsonLinesSink(JsonLinesOptions(path="t.jsonl"), origin), name="lines")
-for number in range(widget.streams()["s"].messages, COUNT):
-    step(widget, number)
+document.publish("v", SqlSink(SqlOptions(url=Secret("sqlite:///t.db")), origin), name="sql")
+document.publish("v", JsonLinesSink(JsonLinesOptions(path="t.jsonl"), origin), name="lines")
+for number in range(document.streams()["s"].messages, COUNT):
+    step(document, number)
     if chance.random() < 0.035:
         os.kill(os.getpid(), signal.SIGKILL)
-widget.close(flush=60)
+document.close(flush=60)
 """
 
 
-def step(widget: axlog.Document, number: int) -> None:
+def step(doc: axlog.Document, number: int) -> None:
     """One update: values come, and some go."""
     if number % 5 == 4:
-        widget.delete("s", f'match /b["{number - 3}"]', at=number)
+        doc.delete("s", f'match /b["{number - 3}"]', at=number)
     else:
-        widget.feed("s", f"<b>{number}</b>", at=number)
+        doc.feed("s", f"<b>{number}</b>", at=number)
 
 
-def test_oracle_sinks_of_killed_widgets(tmp_path: Path) -> None:
+def test_oracle_sinks_of_killed_documents(tmp_path: Path) -> None:
     killed = 0
     for seed in range(60):
         command = [sys.executable, "-c", SCRIPT, str(tmp_path), str(seed)]
@@ -70,4 +70,4 @@ def test_oracle_sinks_of_killed_widgets(tmp_path: Path) -> None:
     assert rows == Counter(row["x"] for row in quiet.view("v").rows())
     lines = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()]
     assert [f"{line['op']} {line['row']['x']}" for line in lines] == told
-    assert [line["sequence"] for line in lines] == list(range(1, len(told) + 1))
+    assert [line["position"] for line in lines] == list(range(1, len(told) + 1))

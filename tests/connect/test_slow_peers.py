@@ -28,7 +28,7 @@ from tests.server_access import TOKEN, secured
 LINE = '10.0.0.1 - - [17/May/2026:10:05:03 +0000] "GET /{n} HTTP/1.1" {status} 17\n'
 SHOP = {
     "name": "shop",
-    "widgets": {
+    "documents": {
         "shop": {
             "document": '<shop><ax:call xmlns:ax="urn:axlog" stream="log"/></shop>',
             "streams": {"log": {"source": {"kind": "access-log", "path": "access.log"}}},
@@ -77,8 +77,8 @@ class Peer:
         if self.runner is not None:
             self.runner.round()
             for one in self.runner.instances.values():
-                for widget in one.widgets.values():
-                    streams_of(widget).tuner.wait()
+                for doc in one.widgets.values():
+                    streams_of(doc).tuner.wait()
 
     def stop(self) -> None:
         if self.runner is not None:
@@ -145,7 +145,7 @@ class World:
             directory / "monitor",
             {
                 "name": "monitor",
-                "widgets": {
+                "documents": {
                     "monitor": {
                         "document": DOCUMENT,
                         "streams": {"a": {"channel": "a"}, "b": {"channel": "b"}},

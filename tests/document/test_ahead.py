@@ -25,7 +25,7 @@ def document(attributes: str = "") -> str:
     return f"<r>{call.format('f', attributes)}{call.format('g', '')}</r>"
 
 
-def widget_at(now: datetime = NOW, attributes: str = "", **options) -> axlog.Document:
+def document_at(now: datetime = NOW, attributes: str = "", **options) -> axlog.Document:
     made = axlog.parse(document(attributes), views=VIEWS, options=axlog.Options(**options))
     streams_of(made).now = now.timestamp
     return made
@@ -41,33 +41,35 @@ def code_of(act) -> str | None:
 
 @pytest.mark.parametrize("keep", ["all", "needed"])
 def test_a_date_may_be_a_day_ahead(keep):
-    widget = widget_at(keep=keep)
+    doc = document_at(keep=keep)
     day = timedelta(days=1)
-    assert code_of(lambda: widget.feed("f", "<a>1</a>", at=NOW + day)) is None
+    assert code_of(lambda: doc.feed("f", "<a>1</a>", at=NOW + day)) is None
     late = NOW + day + timedelta(microseconds=1)
     for at in (late, late.isoformat(), FAR, late.date() + day):
-        assert code_of(lambda at=at: widget.feed("f", "<a>2</a>", at=at)) == "AX417"
-        assert code_of(lambda at=at: widget.end("f", at=at)) == "AX417"
-    widget.feed("g", "<a>3</a>", at=NOW + day)  # nobody is held back
-    assert [row["x"] for row in widget.view("v").rows()] == ["1", "3"]
+        assert code_of(lambda at=at: doc.feed("f", "<a>2</a>", at=at)) == "AX417"
+        assert code_of(lambda at=at: doc.end("f", at=at)) == "AX417"
+    doc.feed("g", "<a>3</a>", at=NOW + day)  # nobody is held back
+    assert [row["x"] for row in doc.view("v").rows()] == ["1", "3"]
 
 
 @pytest.mark.parametrize("at", [1e12, "253402300799", 253402300799, timedelta(days=10**6)])
 def test_numbers_are_of_any_clock(at):
-    widget = widget_at()
-    widget.feed("f", "<a>1</a>", at=at)
-    assert [row["x"] for row in widget.view("v").rows()] == ["1"]
+    doc = document_at()
+    doc.feed("f", "<a>1</a>", at=at)
+    assert [row["x"] for row in doc.view("v").rows()] == ["1"]
 
 
 def test_streams_declare_how_far_ahead_they_may_be():
     hour = timedelta(hours=1)
-    assert code_of(lambda: widget_at(attributes='ahead="2h"').feed("f", "<a/>", NOW + hour)) is None
-    near = widget_at(attributes='ahead="30m"')
+    assert (
+        code_of(lambda: document_at(attributes='ahead="2h"').feed("f", "<a/>", NOW + hour)) is None
+    )
+    near = document_at(attributes='ahead="30m"')
     assert code_of(lambda: near.feed("f", "<a/>", at=NOW + hour)) == "AX417"
     assert code_of(lambda: near.feed("f", "<a/>", at=(NOW + hour).timestamp())) == "AX417"
     assert code_of(lambda: near.delete("f", "match /a", at=NOW + hour)) == "AX417"
     assert code_of(lambda: near.feed("g", "<a/>", at=NOW + hour)) is None
-    assert code_of(lambda: widget_at(attributes='ahead="none"').feed("f", "<a/>", FAR)) is None
+    assert code_of(lambda: document_at(attributes='ahead="none"').feed("f", "<a/>", FAR)) is None
     for wrong in ("soon", "1 day", "-1h", ""):
         with pytest.raises(InputError) as refused:
             axlog.parse(document(f'ahead="{wrong}"'))
@@ -86,15 +88,15 @@ def test_a_store_decides_once(tmp_path: Path, on_error):
     at = NOW + timedelta(days=2)
     with axlog.open(
         tmp_path, document(), views=VIEWS, options=axlog.Options(on_error=on_error)
-    ) as widget:
-        streams_of(widget).now = NOW.timestamp
-        widget.feed("f", "<a>1</a>", at=NOW)
-        code = code_of(lambda: widget.feed("f", "<a>2</a>", at=at))
+    ) as doc:
+        streams_of(doc).now = NOW.timestamp
+        doc.feed("f", "<a>1</a>", at=NOW)
+        code = code_of(lambda: doc.feed("f", "<a>2</a>", at=at))
         assert code == (None if on_error == "dead-letter" else "AX417")
-        streams_of(widget).now = at.timestamp
-        widget.feed("g", "<a>3</a>", at=at)
-        letters = [letter.error.code for letter in widget.dead_letters]
-        xml = widget.xml()
+        streams_of(doc).now = at.timestamp
+        doc.feed("g", "<a>3</a>", at=at)
+        letters = [letter.error.code for letter in doc.dead_letters]
+        xml = doc.xml()
     with axlog.open(tmp_path) as again:
         assert again.xml() == xml
         assert [letter.error.code for letter in again.dead_letters] == letters
@@ -102,7 +104,7 @@ def test_a_store_decides_once(tmp_path: Path, on_error):
 
 
 PIPELINE = """
-widgets:
+documents:
   w:
     document: <r xmlns:ax="urn:axlog"><ax:call stream="f"/><ax:call stream="g"/></r>
     streams:

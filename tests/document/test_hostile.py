@@ -336,17 +336,17 @@ def test_namespaces_of_records_that_are_passed_on_one_by_one():
 
 
 def test_messages_of_a_stream_have_the_limit_of_names():
-    widget = axlog.parse(
+    doc = axlog.parse(
         '<r><ax:call xmlns:ax="urn:axlog" stream="f"/></r>', views={"v": "match /r/*/*/$x"}
     )
-    assert not widget.view("v").holds()
+    assert not doc.view("v").holds()
     for uri, names in ((2_000, 500), (100_000, 3_000)):
         message = f'<b xmlns="{"u" * uri}">{"<c>1</c>" * names}</b>'
         with pytest.raises(LimitError) as refusal:
-            widget.feed("f", message)
+            doc.feed("f", message)
         assert refusal.value.code == "AX125"
-    widget.feed("f", f'<b xmlns="{"u" * 50}">{"<c>1</c>" * 500}</b>')
-    assert widget.view("v").holds()
+    doc.feed("f", f'<b xmlns="{"u" * 50}">{"<c>1</c>" * 500}</b>')
+    assert doc.view("v").holds()
 
 
 def test_size(tmp_path):

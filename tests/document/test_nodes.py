@@ -179,14 +179,14 @@ def test_streams_bring_them(keep: Keep) -> None:
         "empty": "match /r[m[not(node())]]",
         "beside": "match /r/comment()#t return t.label",
     }
-    widget = axlog.parse(f"<r>{CALL.format('')}</r>", views=views, options=axlog.Options(keep=keep))
+    doc = axlog.parse(f"<r>{CALL.format('')}</r>", views=views, options=axlog.Options(keep=keep))
     messages = ["<m><x/></m>", "<m><!--c--></m>", "<m><?p d?>t</m><!--beside-->", "<m/>"]
-    with widget.batch():
+    with doc.batch():
         for message in messages[:2]:
-            widget.feed("s", message)
+            doc.feed("s", message)
     for message in messages[2:]:
-        widget.feed("s", message)
-    rows = {name: [tuple(row.values()) for row in widget.view(name).rows()] for name in views}
+        doc.feed("s", message)
+    rows = {name: [tuple(row.values()) for row in doc.view(name).rows()] for name in views}
     assert rows == {
         "labels": [("c",), ("p",), ("t",), ("x",)],
         "empty": [()],
@@ -195,17 +195,17 @@ def test_streams_bring_them(keep: Keep) -> None:
 
 
 def test_a_stream_deletes_comments_beside_its_call() -> None:
-    widget = axlog.parse("<r><!--1--><!--2-->{}</r>".format(CALL.format(' deletes="yes"')))
-    widget.delete("s", "match /comment()[. = '1']")
-    assert widget.xml().startswith("<r><!--2--><ax:call")
+    doc = axlog.parse("<r><!--1--><!--2-->{}</r>".format(CALL.format(' deletes="yes"')))
+    doc.delete("s", "match /comment()[. = '1']")
+    assert doc.xml().startswith("<r><!--2--><ax:call")
 
 
 def test_a_stream_that_has_brought_its_trees_brings_no_comments() -> None:
-    widget = axlog.parse("<r>{}</r>".format(CALL.format(' most="1"')))
-    widget.feed("s", "<!--1-->")
-    widget.feed("s", "<a/>")
+    doc = axlog.parse("<r>{}</r>".format(CALL.format(' most="1"')))
+    doc.feed("s", "<!--1-->")
+    doc.feed("s", "<a/>")
     with pytest.raises(AxlogError, match="AX406"):
-        widget.feed("s", "<!--2-->")
+        doc.feed("s", "<!--2-->")
 
 
 REFUSED = (
@@ -217,15 +217,15 @@ REFUSED = (
 
 @pytest.mark.parametrize(("text", "declared"), REFUSED)
 def test_the_analyses_refuse_them_by_name(text: str, declared: str) -> None:
-    widget = axlog.parse(f"<r>{CALL.format(declared)}</r>", views={"v": text})
+    doc = axlog.parse(f"<r>{CALL.format(declared)}</r>", views={"v": text})
     with pytest.raises(AxlogError, match="comment or processing instruction") as refused:
-        _ = widget.view("v").truth
+        _ = doc.view("v").truth
     assert refused.value.code == "AX503"
 
 
 def test_node_alone_is_decided() -> None:
-    widget = axlog.parse(f"<r>{CALL.format('')}</r>", views={"v": "match /r/node()"})
-    assert widget.view("v").truth.value == "possible"
+    doc = axlog.parse(f"<r>{CALL.format('')}</r>", views={"v": "match /r/node()"})
+    assert doc.view("v").truth.value == "possible"
 
 
 def test_containment_refuses_them_in_the_first_query() -> None:
@@ -242,12 +242,12 @@ def test_containment_refuses_them_in_the_first_query() -> None:
 def test_bindings_that_travel_have_them(message: str) -> None:
     """What Spark's tasks find in a message is what the document finds."""
     views = {"v": "match /r/m/node()#t return t.label", "b": "match /r/comment()#t return t.label"}
-    widget = axlog.parse(
+    doc = axlog.parse(
         f"<r>{CALL.format('')}</r>", views=views, options=axlog.Options(keep="needed")
     )
-    plan = streams_of(widget).engine.plan("s")
+    plan = streams_of(doc).engine.plan("s")
     assert plan is not None
     found = sorted(row for bag in bags_of(plan, message.encode(), 0) for row in bag)
-    widget.feed("s", message)
-    rows = sorted(tuple(row.values()) for view in widget.views.values() for row in view.rows())
+    doc.feed("s", message)
+    rows = sorted(tuple(row.values()) for view in doc.views.values() for row in view.rows())
     assert found == rows

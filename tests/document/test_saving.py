@@ -32,9 +32,9 @@ def test_differential_saved_and_loaded_at_any_step() -> None:
         plain, saved = Document(case.document), Document(case.document)
         for step in case.steps:
             outcomes: list[str | None] = []
-            for widget in (plain, saved):
+            for doc in (plain, saved):
                 try:
-                    carry_out(widget, step)
+                    carry_out(doc, step)
                     outcomes.append(None)
                 except AxlogError as error:
                     outcomes.append(error.code)

@@ -130,12 +130,12 @@ RETURNED: dict[str, tuple[Callable[[axlog.Document], Any], int]] = {
 }  # fmt: skip
 
 
-def _under_way(widget: axlog.Document) -> Any:
-    return next(one for one in widget.view("v").possible() if one.row["x"] == "2")
+def _under_way(doc: axlog.Document) -> Any:
+    return next(one for one in doc.view("v").possible() if one.row["x"] == "2")
 
 
-def _why(widget: axlog.Document) -> Any:
-    view = widget.view("v")
+def _why(doc: axlog.Document) -> Any:
+    view = doc.view("v")
     (derivation,) = view.why(view.rows()[0])
     assert view.why({"x": "1", "asked.time": view.rows()[0]["asked.time"]}) == [derivation]
     return derivation.matched

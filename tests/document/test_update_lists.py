@@ -35,6 +35,7 @@ from axlog.query.pattern import Kind
 from axlog.query.query import Query
 from lab.laws import small_cases
 from lab.laws.lists_law import after, recorded
+from tests.accepted_errors import accept
 
 INSERT, DELETE = EditKind.INSERT_LAST, EditKind.DELETE
 
@@ -144,7 +145,8 @@ def test_oracle_reduction_never_changes_the_document() -> None:
         given = addressed(tree, operations)
         try:
             pending.apply(tree, operations)
-        except AxlogError:
+        except AxlogError as error:
+            accept(error)
             continue
         reduced = reduce(given)
         reduced_ones += len(reduced) < len(given)
@@ -166,7 +168,8 @@ def test_oracle_every_stage_keeps_the_document(stage: int) -> None:
             given = rule(given)
         try:
             expected = after(xml, UpdateList(given))
-        except AxlogError:
+        except AxlogError as error:
+            accept(error)
             continue
         changed = RULES[stage](given)
         used += changed != given
@@ -256,7 +259,8 @@ def test_oracle_integration_without_conflicts_is_any_order() -> None:
         try:
             expected = after(xml, UpdateList((*one, *two)))
             assert after(xml, UpdateList((*two, *one))) == expected or _inserts(one, two), seed
-        except AxlogError:
+        except AxlogError as error:
+            accept(error)
             continue
         compared += 1
         assert after(xml, integrate([one, two])) == expected, seed

@@ -166,7 +166,7 @@ def test_run_serves_the_page(place: Path, tmp_path: Path) -> None:
         bearer = {"Authorization": f"Bearer {token}"}
         until = time.monotonic() + 60
         while time.monotonic() < until:
-            query = "widget=orders&view=late&truth=true"
+            query = "document=orders&view=late&truth=true"
             asking = Request(f"{address}/live/state?{query}", headers=bearer)
             with urlopen(asking, timeout=60) as answer:
                 state = json.load(answer)
@@ -213,10 +213,10 @@ def test_differential_spark_says_the_same(runner: Runner, tmp_path: Path) -> Non
     (found,) = shown.why("orders", "waited_for_plant", {"order": order})["derivations"]
     assert any(str(match["origin"]).startswith("assembled/") for match in found)
     state = shown.state(Asked())
-    counted = {s["name"]: s["messages"] for s in state["widgets"][0]["streams"]}
+    counted = {s["name"]: s["messages"] for s in state["documents"][0]["streams"]}
     wholes = {name: sum(d.stream == name for d in SENT) for name in chain.STREAMS}
     assert counted == wholes
     assert state["refused"] == len(refused)
-    dropped = {s["name"]: s["dropped"] for s in state["widgets"][0]["streams"]}
+    dropped = {s["name"]: s["dropped"] for s in state["documents"][0]["streams"]}
     status = sum("<TransportationStatus" in d.text and d.is_whole for d in SENT)
     assert dropped["despatches"] == status

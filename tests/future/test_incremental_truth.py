@@ -10,6 +10,7 @@ import pytest
 import axlog
 from axlog import Truth
 from axlog.errors import UndecidedError
+from axlog.live.internals import maintained_view
 from axlog.query.native import parse_pattern
 from lab.laws.edits import Edit
 from lab.laws.fuzz_cases import Case
@@ -20,8 +21,8 @@ CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"{}/>'
 THREE = f"<r>{CALL.format('f', '')}{CALL.format('g', '')}{CALL.format('h', '')}</r>"
 
 
-def truth(widget: axlog.Document) -> Truth:
-    return widget.view("v").truth
+def truth(doc: axlog.Document) -> Truth:
+    return doc.view("v").truth
 
 
 @pytest.mark.parametrize("start", range(0, 400, 100))
@@ -57,84 +58,82 @@ def test_law_holds_where_a_view_follows_statements_after_collection(seed: int) -
 def test_rows_go_whose_partners_were_never_kept() -> None:
     """Rows of a part that nothing to come completes pass by; a statement needs them after all."""
     query = "match /b[$x#t0]/a#t1 where t1 - t0 >= 2us return t0.time"
-    widget = axlog.parse(f"<b>a{CALL.format('s', '')}</b>", views={"v": query})
-    assert [c.op for c in widget.feed("s", "<a/>", at=2e-6)] == ["insert"]
-    assert [c.op for c in widget.update("delete node /b/text()")] == ["delete"]
-    assert len(widget.view("v")) == 0
+    doc = axlog.parse(f"<b>a{CALL.format('s', '')}</b>", views={"v": query})
+    assert [c.op for c in doc.feed("s", "<a/>", at=2e-6)] == ["insert"]
+    assert [c.op for c in doc.update("delete node /b/text()")] == ["delete"]
+    assert len(doc.view("v")) == 0
 
 
 def test_many_messages_need_one_walk() -> None:
-    widget = axlog.parse(THREE, views={"v": "match /r[a][b][c]"})
-    view = widget.view("v")
+    doc = axlog.parse(THREE, views={"v": "match /r[a][b][c]"})
+    view = doc.view("v")
     for number in range(50):
-        assert truth(widget) is Truth.POSSIBLE
-        widget.feed("fgh"[number % 3], "<a/>", at=number)
-    assert view.truth_cache.searches == 1
-    widget.end("h")
-    assert truth(widget) is Truth.POSSIBLE
-    assert view.truth_cache.searches <= 2
-    widget.end("f")
-    widget.end("g")
-    assert truth(widget) is Truth.NEVER
-    walks = view.truth_cache.searches
-    widget.advance(1000)
-    assert truth(widget) is Truth.NEVER
-    assert view.truth_cache.searches == walks
+        assert truth(doc) is Truth.POSSIBLE
+        doc.feed("fgh"[number % 3], "<a/>", at=number)
+    assert maintained_view(view).truth_cache.searches == 1
+    doc.end("h")
+    assert truth(doc) is Truth.POSSIBLE
+    assert maintained_view(view).truth_cache.searches <= 2
+    doc.end("f")
+    doc.end("g")
+    assert truth(doc) is Truth.NEVER
+    walks = maintained_view(view).truth_cache.searches
+    doc.advance(1000)
+    assert truth(doc) is Truth.NEVER
+    assert maintained_view(view).truth_cache.searches == walks
 
 
 def test_a_witness_falls_at_its_deadline_and_with_its_trees() -> None:
     query = "match /r[a#t1][b#t2][c#t3] where t2 - t1 <= 5s and t3 - t2 <= 5s"
-    widget = axlog.parse(f"<r><a/>{CALL.format('f', '')}</r>", views={"v": query})
-    assert truth(widget) is Truth.POSSIBLE  # another a may come: no deadline
+    doc = axlog.parse(f"<r><a/>{CALL.format('f', '')}</r>", views={"v": query})
+    assert truth(doc) is Truth.POSSIBLE  # another a may come: no deadline
     few = CALL.format("f", ' most="2"')
     text = f"<r><a/><e>{CALL.format('e', '')}</e>{few}</r>"
-    widget = axlog.parse(text, views={"v": query})
-    assert truth(widget) is Truth.POSSIBLE
-    widget.feed("e", "<z/>", at=5)
-    assert truth(widget) is Truth.POSSIBLE
-    widget.feed("e", "<z/>", at=6)
-    assert truth(widget) is Truth.NEVER  # three trees would have to come
+    doc = axlog.parse(text, views={"v": query})
+    assert truth(doc) is Truth.POSSIBLE
+    doc.feed("e", "<z/>", at=5)
+    assert truth(doc) is Truth.POSSIBLE
+    doc.feed("e", "<z/>", at=6)
+    assert truth(doc) is Truth.NEVER  # three trees would have to come
 
 
 def test_statements_start_anew() -> None:
-    widget = axlog.parse("<r/>", views={"v": "match /r/a"})
-    assert truth(widget) is Truth.NEVER
-    widget.update("insert node <a/> into /r")
-    assert truth(widget) is Truth.TRUE
-    widget.update("delete node /r/a")
-    assert truth(widget) is Truth.NEVER
+    doc = axlog.parse("<r/>", views={"v": "match /r/a"})
+    assert truth(doc) is Truth.NEVER
+    doc.update("insert node <a/> into /r")
+    assert truth(doc) is Truth.TRUE
+    doc.update("delete node /r/a")
+    assert truth(doc) is Truth.NEVER
 
 
 def test_without_the_messages_a_verdict_found_before_is_kept() -> None:
-    widget = axlog.parse(
-        THREE, views={"v": "match /r[a][b][c]"}, options=axlog.Options(keep="needed")
-    )
-    assert truth(widget) is Truth.POSSIBLE
-    widget.feed("f", "<a/>")
-    assert truth(widget) is Truth.POSSIBLE
-    widget.feed("g", "<b/>")
-    widget.feed("h", "<c/>")
-    assert truth(widget) is Truth.TRUE
+    doc = axlog.parse(THREE, views={"v": "match /r[a][b][c]"}, options=axlog.Options(keep="needed"))
+    assert truth(doc) is Truth.POSSIBLE
+    doc.feed("f", "<a/>")
+    assert truth(doc) is Truth.POSSIBLE
+    doc.feed("g", "<b/>")
+    doc.feed("h", "<c/>")
+    assert truth(doc) is Truth.TRUE
 
 
 def test_many_ends_need_no_walk_each() -> None:
     """P1's managers: each stream could still bring the row; the witness falls again and again."""
     calls = [CALL.format(f"s{number}", "") for number in range(30)]
     trees = "".join(f"<m><p>{call}</p></m>" for call in calls)
-    widget = axlog.parse(f"<r>{trees}</r>", views={"v": "match /r/m/p/d"})
-    view = widget.view("v")
+    doc = axlog.parse(f"<r>{trees}</r>", views={"v": "match /r/m/p/d"})
+    view = doc.view("v")
     for number in reversed(range(30)):
-        assert truth(widget) is Truth.POSSIBLE
-        widget.end(f"s{number}")
-    assert truth(widget) is Truth.NEVER
-    assert view.truth_cache.searches <= 2
-    widget = axlog.parse(
+        assert truth(doc) is Truth.POSSIBLE
+        doc.end(f"s{number}")
+    assert truth(doc) is Truth.NEVER
+    assert maintained_view(view).truth_cache.searches <= 2
+    doc = axlog.parse(
         f"<r>{trees}</r>", views={"v": "match /r/m/p/d"}, options=axlog.Options(never="off")
     )
     for number in range(30):
-        assert truth(widget) is Truth.POSSIBLE
-        widget.end(f"s{number}")
-    assert truth(widget) is Truth.NEVER
+        assert truth(doc) is Truth.POSSIBLE
+        doc.end(f"s{number}")
+    assert truth(doc) is Truth.NEVER
 
 
 @pytest.mark.parametrize(
@@ -148,24 +147,24 @@ def test_many_ends_need_no_walk_each() -> None:
 )
 def test_a_node_that_is_there_has_a_say_in_what_may_come(query: str, wanted: Truth) -> None:
     """What streams bring must agree with the label of a node above them."""
-    widget = axlog.parse(f"<c><b>{CALL.format('f', '')}</b>{CALL.format('g', '')}</c>")
-    widget.watch(query, "v")
-    assert truth(widget) is wanted
+    doc = axlog.parse(f"<c><b>{CALL.format('f', '')}</b>{CALL.format('g', '')}</c>")
+    doc.watch(query, "v")
+    assert truth(doc) is wanted
 
 
 def test_a_key_uses_up_what_a_row_does_not_show() -> None:
     """What is waited for comes, but otherwise, and no second one does."""
-    widget = axlog.parse(
+    doc = axlog.parse(
         f"<r><p>{CALL.format('f', '')}</p><q>{CALL.format('g', '')}</q></r>",
         views={"v": "match /r[p/a[w]/k/$x][q/d[k/$x]/v/$y] return $y"},
         facts=["key p/a by k trusted"],
     )
-    widget.feed("g", "<d><k>1</k><v>6</v></d>")
-    widget.end("g")
-    assert truth(widget) is Truth.POSSIBLE
-    widget.feed("f", "<a><k>1</k></a>")
-    assert truth(widget) is Truth.NEVER
-    assert widget.view("v").possible() == []
+    doc.feed("g", "<d><k>1</k><v>6</v></d>")
+    doc.end("g")
+    assert truth(doc) is Truth.POSSIBLE
+    doc.feed("f", "<a><k>1</k></a>")
+    assert truth(doc) is Truth.NEVER
+    assert doc.view("v").possible() == []
 
 
 @pytest.mark.parametrize("seed", [2006520, 2007893])
@@ -178,9 +177,9 @@ def test_law_7_holds_for_the_truth_of_joins_whose_streams_ended(seed: int) -> No
 def test_a_value_that_a_stream_changes_is_not_taken_for_settled(streams: str) -> None:
     """The stream brings no row of the part that compares the value, yet makes it hold."""
     document = f"<r><p>{CALL.format('f', '')}</p><q>{CALL.format('g', '')}</q></r>"
-    widget = axlog.parse(document, views={"v": 'match /r[p = "1"]/q/b'})
+    doc = axlog.parse(document, views={"v": 'match /r[p = "1"]/q/b'})
     with pytest.raises(UndecidedError):
-        truth(widget)
+        truth(doc)
     for stream in streams:
-        widget.feed(stream, {"f": "<a>1</a>", "g": "<b/>"}[stream])
-    assert truth(widget) is Truth.TRUE
+        doc.feed(stream, {"f": "<a>1</a>", "g": "<b/>"}[stream])
+    assert truth(doc) is Truth.TRUE

@@ -82,13 +82,13 @@ def test_a_path_that_names_the_root_is_refused(how: str) -> None:
 
 def test_an_enforced_key_refuses_a_value_below_a_node_that_is_there() -> None:
     written = xml('r[a[b["1"]], a[?f], a[b["2"], ?g]]')
-    widget = axlog.parse(written, facts=["key a by b enforced"])
+    doc = axlog.parse(written, facts=["key a by b enforced"])
     with pytest.raises(StreamError, match="AX413"):
-        widget.feed("f", "<b>1</b>")
-    widget.feed("g", "<b>2</b>")  # its own value
-    widget.feed("f", "<b>3</b>")
+        doc.feed("f", "<b>1</b>")
+    doc.feed("g", "<b>2</b>")  # its own value
+    doc.feed("f", "<b>3</b>")
     with pytest.raises(StreamError, match="AX413"):
-        widget.feed("g", "<b>3</b>")
+        doc.feed("g", "<b>3</b>")
 
 
 @pytest.mark.parametrize(("make", "number"), [(make_keyed_case, 60), (make_typed_case, 40)])
@@ -107,10 +107,10 @@ def test_a_key_speaks_of_nodes_at_its_own_path_only() -> None:
     text = f"<shop><a>{call.format('a')}</a><b>{call.format('b')}</b></shop>"
     facts = ["key a/item by k trusted", "key b/item by k trusted"]
     query = "match /shop[a/item/k/$x][b/item/k/$x] return $x"
-    widget = axlog.parse(text, views={"join": query}, facts=facts)
-    widget.feed("a", "<item><k>1</k></item>", at=1)
-    later = axlog.parse(widget.xml(), views={"join": query}, facts=facts)
-    for each in (widget, later):  # one that heard of it, one that finds it in its document
+    doc = axlog.parse(text, views={"join": query}, facts=facts)
+    doc.feed("a", "<item><k>1</k></item>", at=1)
+    later = axlog.parse(doc.xml(), views={"join": query}, facts=facts)
+    for each in (doc, later):  # one that heard of it, one that finds it in its document
         assert each.view("join").status({"x": "1"}) is Truth.POSSIBLE
         (change,) = each.feed("b", "<item><k>1</k></item>", at=2)
         assert (change.op, change.row["x"]) == ("insert", "1")

@@ -1,4 +1,4 @@
-"""Types in use: widgets and documents that refuse what breaks them, verdicts that they narrow.
+"""Types in use: documents and documents that refuse what breaks them, verdicts that they narrow.
 
 `differential_` tests compare scenarios under types with `typing.typed_future`, which
 `test_typing.py` checks by brute force.
@@ -50,43 +50,43 @@ def truth(tree: Tree, query: str) -> Truth:
 # Refusing -----------------------------------------------------------------------------------------
 
 
-def test_example_10_p2_a_widget_refuses_what_breaks_its_type() -> None:
+def test_example_10_p2_a_document_refuses_what_breaks_its_type() -> None:
     queries = {"c": "match /a/c#t return t.id", "e": "match /a/e"}
-    widget = axlog.parse(EXAMPLE, views=queries, types=P2_TYPE)
-    before = widget.xml()
-    assert (widget.view("c").truth, widget.view("e").truth) == (Truth.POSSIBLE, Truth.NEVER)
+    doc = axlog.parse(EXAMPLE, views=queries, types=P2_TYPE)
+    before = doc.xml()
+    assert (doc.view("c").truth, doc.view("e").truth) == (Truth.POSSIBLE, Truth.NEVER)
     with pytest.raises(UpdateError, match="AX705"):
-        widget.feed("f", "<e/>")
-    assert widget.xml() == before
-    assert widget.view("c").rows() == []
-    assert [change.op for change in widget.feed("f", "<c/>")] == ["insert"]
-    assert widget.view("c").truth is Truth.TRUE
+        doc.feed("f", "<e/>")
+    assert doc.xml() == before
+    assert doc.view("c").rows() == []
+    assert [change.op for change in doc.feed("f", "<c/>")] == ["insert"]
+    assert doc.view("c").truth is Truth.TRUE
 
 
 def test_a_refused_message_goes_to_the_dead_letters() -> None:
-    widget = axlog.parse(
+    doc = axlog.parse(
         EXAMPLE,
         views={"c": "match /a/c"},
         types=P2_TYPE,
         options=axlog.Options(on_error="dead-letter"),
     )
-    assert widget.feed("f", "<e/>") == []
-    assert [letter.error.code for letter in widget.dead_letters] == ["AX705"]
-    assert len(widget.feed("f", "<c/>")) == 1
+    assert doc.feed("f", "<e/>") == []
+    assert [letter.error.code for letter in doc.dead_letters] == ["AX705"]
+    assert len(doc.feed("f", "<c/>")) == 1
 
 
 def test_a_service_brings_only_what_its_type_says() -> None:
     types = "root: a  a -> |b| >= 0 & |w| >= 0  b -> |b| <= 1  call w root: b  b -> |b| = 1"
-    widget = axlog.parse(EXAMPLE, types=types)
+    doc = axlog.parse(EXAMPLE, types=types)
     with pytest.raises(StreamError, match="AX706"):
-        widget.feed("f", "<b/>")
+        doc.feed("f", "<b/>")
 
 
 def test_an_end_that_leaves_too_few_calls_is_refused() -> None:
-    widget = axlog.parse(EXAMPLE, types=P2_TYPE)
+    doc = axlog.parse(EXAMPLE, types=P2_TYPE)
     with pytest.raises(UpdateError, match="AX705"):
-        widget.end("f")
-    assert "f" in maintained(widget).tree.calls()
+        doc.end("f")
+    assert "f" in maintained(doc).tree.calls()
 
 
 @pytest.mark.parametrize(
@@ -128,10 +128,10 @@ def test_calls_are_added_to_a_dtd(tmp_path: Path) -> None:
     written = xml("a[b[c], ?f]")
     with pytest.raises(InputError, match="AX704"):
         axlog.parse(written, types=path)
-    widget = axlog.parse(written, types=(path, "a -> |f| >= 0  call f root: b"))
+    doc = axlog.parse(written, types=(path, "a -> |f| >= 0  call f root: b"))
     with pytest.raises(UpdateError):
-        widget.feed("f", "<b/>")
-    widget.feed("f", "<b><c/></b>")
+        doc.feed("f", "<b/>")
+    doc.feed("f", "<b><c/></b>")
 
 
 def test_a_second_type_must_be_one_that_adds() -> None:

@@ -91,13 +91,13 @@ def test_example_13_p3_an_order_has_a_deadline() -> None:
 
 
 def test_example_13_p3_with_keys_an_early_order_is_never_late() -> None:
-    widget = Document(xml(SITES), views={"late": LATE.format(">=")}, facts=(
+    doc = Document(xml(SITES), views={"late": LATE.format(">=")}, facts=(
         "key webstore/orders/order by oid trusted", "key shipping/orders/order by oid trusted",
     ))  # fmt: skip
-    widget.feed("placed", xml(ORDER), at=100)
-    late = widget.view("late")
+    doc.feed("placed", xml(ORDER), at=100)
+    late = doc.view("late")
     assert late.status({"x": "17"}) is Truth.POSSIBLE
-    widget.feed("shipped", xml('order[oid["17"]]'), at=150)
+    doc.feed("shipped", xml('order[oid["17"]]'), at=150)
     assert late.status({"x": "17"}) is Truth.NEVER
     assert late.status({"x": "18"}) is Truth.POSSIBLE
 

@@ -28,7 +28,7 @@ from lab.laws.outlook_law import check_outlook, make_small_case
 from tests.papers import document, end, feed, xml
 
 CHUNK = 100
-CASES = 2_500
+CASES = 1_000
 
 
 def truth(tree: Tree | str, query: str) -> Truth:
@@ -216,7 +216,7 @@ def test_a_name_and_a_text_join_only_where_a_name_can_be_that_text() -> None:
     ],
 )
 def test_linear_constraints_are_decided(query: str, expected: Truth) -> None:
-    """By the analysis, and by a widget's view, whether its joins' tables know it or not."""
+    """By the analysis, and by a document's view, whether its joins' tables know it or not."""
     assert truth("r[?f]", query) is expected
     call = '<ax:call xmlns:ax="urn:axlog" stream="f"/>'
     for keep in ("all", "needed"):

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from axlog.live.document import Document
+from axlog.live.internals import maintained_view
 from axlog.live.options import Keep, Options
 from axlog.query.truth import Truth
 from lab.laws.constraints_cases import (
@@ -118,7 +119,7 @@ def test_calls_let_the_times_of_a_message_differ(calls: str, deadline: int | Non
     call = f'<ax:call xmlns:ax="urn:axlog" stream="q" calls="{calls}"/>'
     document = f"<r><p>{CALL.format('p')}</p><q>{call}</q></r>"
     query = "match /r[p/a#t1][q/b#t2[c#t4]] where t1 - t4 + t2 = 2us"
-    (one,) = Document(document, views={"v": query}).view("v")._possible()
+    (one,) = maintained_view(Document(document, views={"v": query}).view("v"))._possible()
     assert one.deadline == deadline
 
 
@@ -127,17 +128,17 @@ def test_never_is_told_from_disk_as_from_memory(keep: Keep) -> None:
     told = []
     for cache in ("memory", "disk"):
         query = "match /r[p/a/$x#t1][q/b/$x#t2] where t2 - t1 <= 5us return $x, t1.time"
-        widget = Document(TWO, views={"late": query}, options=Options(cache=cache, keep=keep))
-        widget.feed("p", "<a>17</a>", at=1e-6)
-        told.append([(c.op, c.row.values_) for c in widget.advance(7e-6)])
+        doc = Document(TWO, views={"late": query}, options=Options(cache=cache, keep=keep))
+        doc.feed("p", "<a>17</a>", at=1e-6)
+        told.append([(c.op, c.row.values_) for c in doc.advance(7e-6)])
     assert told == [[("never", ("17", 1))]] * 2
 
 
 def test_a_pinned_variable_is_shown_and_dominates() -> None:
     query = 'match /r[p/a/$x][q/b/$y] where $x = "1" and $x = $y return $x, $y'
-    view = (widget := Document(TWO, views={"v": query})).view("v")
+    view = (doc := Document(TWO, views={"v": query})).view("v")
     assert [dict(one.row) for one in view.possible()] == [{"x": "1", "y": "1"}]
-    widget.feed("p", "<a>1</a>")
-    widget.feed("q", "<b>1</b>")
+    doc.feed("p", "<a>1</a>")
+    doc.feed("q", "<b>1</b>")
     assert view.truth is Truth.TRUE
     assert view.possible() == []

@@ -14,7 +14,7 @@ from lab.laws.containment_law import check_pair, make_pair
 from lab.laws.fuzz_runs import CHUNK, LawRun, State, new_run, run
 from lab.laws.fuzzing import LAWS, Failure, run_case
 
-CASES = {"3": 300, "6": 200, "7": 90, "rows": 300, "lists": 300, "filters": 120,
+CASES = {"3": 300, "6": 200, "7": 90, "11": 1500, "rows": 300, "lists": 300, "filters": 120,
          "feeds": 150, "containment": 120, "truth": 30, "never": 6, "collect": 2}  # fmt: skip
 """Laws 1, 2, 4, 5, 8 and records have tests of their own."""
 

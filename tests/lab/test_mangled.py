@@ -58,16 +58,16 @@ def test_stores_of_version_1_with_a_flipped_bit(tmp_path):
     golden = Path(__file__).parents[1] / "golden" / "store-1"
     files = {path.name: path.read_bytes() for path in golden.iterdir()}
     log = next(name for name in files if name.startswith("log-"))
-    with axlog.open(_copy(files, tmp_path / "good")) as widget:
-        good = widget.xml(), {name: view.rows() for name, view in widget.views.items()}
+    with axlog.open(_copy(files, tmp_path / "good")) as doc:
+        good = doc.xml(), {name: view.rows() for name, view in doc.views.items()}
     for number, at in enumerate(range(5, len(files[log]), 37)):
         broken = bytearray(files[log])
         broken[at] ^= 0x10
         with (
             suppress(StoreError),
-            axlog.open(_copy({**files, log: bytes(broken)}, tmp_path / str(number))) as widget,
+            axlog.open(_copy({**files, log: bytes(broken)}, tmp_path / str(number))) as doc,
         ):
-            assert len(widget.xml()) <= len(good[0])
+            assert len(doc.xml()) <= len(good[0])
 
 
 def _copy(files: dict[str, bytes], place: Path) -> Path:
@@ -148,14 +148,14 @@ def test_what_is_allowed_is_still_there():
 def test_names_and_texts_cannot_become_code(name):
     """Patterns are compiled to Python; what stands in quotes in them stays a text."""
     quoted = name.replace('"', '""')
-    widget = axlog.parse(
+    doc = axlog.parse(
         "<a><ax:call xmlns:ax='urn:axlog' stream='s'/></a>",
         views={"v": f'match /a/b[c = "{quoted}"]/d/$x return $x'},
     )
     escaped = name.replace("&", "&amp;").replace("<", "&lt;").replace("\r", "&#13;")
-    widget.feed("s", f"<b><c>{escaped}</c><d>1</d></b>")
-    widget.feed("s", "<b><c>other</c><d>2</d></b>")
-    assert [row["x"] for row in widget.view("v").rows()] == ["1"]
+    doc.feed("s", f"<b><c>{escaped}</c><d>1</d></b>")
+    doc.feed("s", "<b><c>other</c><d>2</d></b>")
+    assert [row["x"] for row in doc.view("v").rows()] == ["1"]
 
 
 def test_files_of_other_names_in_a_store_are_left_alone(tmp_path):
@@ -163,5 +163,5 @@ def test_files_of_other_names_in_a_store_are_left_alone(tmp_path):
         pass
     for name in ("snapshot-x.axlog", "log-x.axlog", "snapshot-.axlog", "log-\u0663.axlog.bak"):
         (tmp_path / name).write_bytes(b"nothing of ours")
-    with axlog.open(tmp_path) as widget:
-        assert widget.xml() == "<a/>"
+    with axlog.open(tmp_path) as doc:
+        assert doc.xml() == "<a/>"

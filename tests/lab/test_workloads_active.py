@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from axlog.errors import WorkloadError
-from lab.generators.active import Widget, updates, widget
+from lab.generators.active import Workload, updates, workload
 from lab.generators.random_patterns import PatternNode
 
 CALL = "{urn:axlog}call"
@@ -55,7 +55,7 @@ def valuations(node: PatternNode, element: etree._Element) -> Counter[Binding]:
     return joined
 
 
-def parsed(made: Widget) -> etree._Element:
+def parsed(made: Workload) -> etree._Element:
     return etree.fromstring(made.document)
 
 
@@ -69,7 +69,7 @@ def apply(root: etree._Element, update: dict[str, object]) -> None:
         call.addprevious(tree)
 
 
-def is_wanted(made: Widget, update: dict[str, object]) -> bool:
+def is_wanted(made: Workload, update: dict[str, object]) -> bool:
     (call,) = (each for each in made.calls if each.stream == update["stream"])
     trees = forest(str(update["insert"]))
     if call.missing.axis == "//":
@@ -78,13 +78,13 @@ def is_wanted(made: Widget, update: dict[str, object]) -> bool:
 
 
 @st.composite
-def widgets(draw: st.DrawFn, values: int = 5) -> Widget:
+def documents(draw: st.DrawFn, values: int = 5) -> Workload:
     joins = draw(st.integers(0, 2))
     paths = draw(st.integers(joins + 1, 5))
     outputs = 1
     ended = min(paths, 2 * joins + 1)
     size = draw(st.integers(1 + paths + ended, 13))
-    return widget(
+    return workload(
         document_size=draw(st.integers(400, 700)),
         pattern_size=size,
         descendants=draw(st.integers(0, min(3, paths))),
@@ -97,9 +97,9 @@ def widgets(draw: st.DrawFn, values: int = 5) -> Widget:
     )
 
 
-@given(widgets())
+@given(documents())
 @settings(max_examples=60)
-def test_a_widget_has_the_sizes_asked_for(made):
+def test_a_document_has_the_sizes_asked_for(made):
     root = parsed(made)
     streams = Counter(call.get("stream") for call in root.iter(CALL))
     assert streams == Counter(call.stream for call in made.calls)
@@ -109,11 +109,11 @@ def test_a_widget_has_the_sizes_asked_for(made):
 
 @pytest.mark.parametrize("size", [500, 5000, 20_000])
 def test_document_size_is_exact(size):
-    root = parsed(widget(document_size=size))
+    root = parsed(workload(document_size=size))
     assert sum(1 for e in root.iter(etree.Element) if e.tag != CALL) == size
 
 
-@given(widgets())
+@given(documents())
 @settings(max_examples=60)
 def test_oracle_calls_stand_below_their_patterns_parent(made):
     """Where a call stands, the missing sub-pattern would hang on what its parent matches."""
@@ -127,9 +127,9 @@ def test_oracle_calls_stand_below_their_patterns_parent(made):
         assert above[id(call.missing)].test in ancestors
 
 
-@given(widgets(values=1))
+@given(documents(values=1))
 @settings(max_examples=60)
-def test_oracle_a_widget_is_satisfiable(made):
+def test_oracle_a_document_is_satisfiable(made):
     """With one value for all variables, what each call wants makes the pattern hold."""
     root = parsed(made)
     wanted = {call.stream for call in made.calls}
@@ -141,7 +141,7 @@ def test_oracle_a_widget_is_satisfiable(made):
     assert valuations(made.tree.root, root)
 
 
-@given(widgets(values=2))
+@given(documents(values=2))
 @settings(max_examples=60)
 def test_oracle_joins_can_meet(made):
     """With two values, enough messages make every join meet, planted data included."""
@@ -151,13 +151,13 @@ def test_oracle_joins_can_meet(made):
     assert valuations(made.tree.root, root)
 
 
-@given(widgets())
+@given(documents())
 @settings(max_examples=60)
 def test_oracle_pertinent_messages_match_what_is_wanted(made):
     assert all(is_wanted(made, update) for update in updates(made, 30, pertinence=1.0))
 
 
-@given(widgets())
+@given(documents())
 @settings(max_examples=60)
 def test_oracle_other_messages_change_nothing(made):
     root = parsed(made)
@@ -168,7 +168,7 @@ def test_oracle_other_messages_change_nothing(made):
     assert valuations(made.tree.root, root) == before
 
 
-@given(widgets())
+@given(documents())
 @settings(max_examples=40)
 def test_oracle_the_filling_matches_nothing(made):
     planted = etree.fromstring(
@@ -180,7 +180,7 @@ def test_oracle_the_filling_matches_nothing(made):
 
 @pytest.mark.parametrize("pertinence", [0.1, 0.7, 0.9])
 def test_pertinence_is_the_share_of_wanted_messages(pertinence):
-    made = widget(seed=3)
+    made = workload(seed=3)
     share = sum(is_wanted(made, update) for update in updates(made, 1000, pertinence)) / 1000
     assert share == pytest.approx(pertinence, abs=0.04)
 
@@ -189,7 +189,7 @@ def test_joins_meet_now_and_then():
     """Over P3's experiment, some rows come by joins of messages, but not all values join."""
     met = 0
     for seed in range(10):
-        made = widget(document_size=1000, seed=seed)
+        made = workload(document_size=1000, seed=seed)
         root = parsed(made)
         before = {row["x1"] for row in map(dict, valuations(made.tree.root, root))}
         for update in updates(made, 100):
@@ -202,7 +202,7 @@ def test_joins_meet_now_and_then():
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_join_has_a_side_that_arrives(seed):
-    made = widget(seed=seed)
+    made = workload(seed=seed)
     inside = [
         {node.test for node in call.missing.walk() if node.variable} for call in made.calls[:3]
     ]
@@ -211,14 +211,14 @@ def test_a_join_has_a_side_that_arrives(seed):
 
 @pytest.mark.parametrize("size", [12, 20, 50])
 def test_messages_have_the_size_asked_for(size):
-    made = widget(seed=1)
+    made = workload(seed=1)
     for update in updates(made, 200, message_size=size):
         (tree,) = forest(str(update["insert"]))
         assert sum(1 for _ in tree.iter()) == size
 
 
 def test_updates_are_json_in_the_order_of_time():
-    made = widget(document_size=500, calls=4)
+    made = workload(document_size=500, calls=4)
     drawn = list(updates(made, 50, interval=0.5))
     assert [json.loads(json.dumps(update)) for update in drawn] == drawn
     assert [update["at"] for update in drawn] == [0.5 * (i + 1) for i in range(50)]
@@ -226,7 +226,7 @@ def test_updates_are_json_in_the_order_of_time():
 
 
 def test_deletions_are_the_share_asked_for_and_select_something():
-    made = widget(values=2, deletes=True, seed=4)
+    made = workload(values=2, deletes=True, seed=4)
     assert 'deletes="yes"' in made.document
     drawn = list(updates(made, 500, deletions=0.2))
     deletions = [update for update in drawn if "delete" in update]
@@ -236,10 +236,10 @@ def test_deletions_are_the_share_asked_for_and_select_something():
     assert tests == labels
 
 
-def test_one_seed_one_widget():
-    made, again = widget(seed=9, document_size=600), widget(seed=9, document_size=600)
+def test_one_seed_one_document():
+    made, again = workload(seed=9, document_size=600), workload(seed=9, document_size=600)
     assert made.document == again.document
-    assert made.pattern == again.pattern != widget(seed=8).pattern
+    assert made.pattern == again.pattern != workload(seed=8).pattern
     drawn = list(updates(made, 20, seed=2))
     assert drawn == list(updates(again, 20, seed=2)) != list(updates(again, 20, seed=3))
     text = made.document + made.pattern + json.dumps(drawn)
@@ -247,7 +247,7 @@ def test_one_seed_one_widget():
 
 
 def test_a_large_document_comes_in_pieces():
-    pieces = list(widget(document_size=50_000).chunks())
+    pieces = list(workload(document_size=50_000).chunks())
     assert max(map(len, pieces)) < 20_000
 
 
@@ -260,14 +260,14 @@ def test_a_large_document_comes_in_pieces():
         {"pattern_size": 1, "paths": 1, "joins": 0, "descendants": 0, "outputs": 0},
     ],
 )
-def test_widgets_that_cannot_be_are_refused(parameters):
+def test_documents_that_cannot_be_are_refused(parameters):
     with pytest.raises(WorkloadError) as refused:
-        widget(**parameters)
+        workload(**parameters)
     assert refused.value.code == "AX601"
 
 
 def test_updates_that_cannot_be_are_refused():
     with pytest.raises(WorkloadError):
-        updates(widget(calls=0), 1)
+        updates(workload(calls=0), 1)
     with pytest.raises(WorkloadError):
-        updates(widget(), 1, deletions=0.5)
+        updates(workload(), 1, deletions=0.5)

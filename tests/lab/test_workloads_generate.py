@@ -37,10 +37,10 @@ def test_pattern_is_one_line():
     assert run("pattern", 12, "--joins", 2, "--times", 1) == pattern(12, joins=2, times=1) + "\n"
 
 
-def test_widget_writes_three_files(tmp_path):
-    into = tmp_path / "new" / "widget"
-    said = run("widget", "--into", into, "--document-size", 600, "--updates", 30, "--seed", 5)
-    made = active.widget(600, seed=5)
+def test_workload_writes_three_files(tmp_path):
+    into = tmp_path / "new" / "workload"
+    said = run("workload", "--into", into, "--document-size", 600, "--updates", 30, "--seed", 5)
+    made = active.workload(600, seed=5)
     assert (into / "document.xml").read_text() == made.document
     assert (into / "pattern.axlog").read_text() == made.pattern + "\n"
     lines = (into / "updates.jsonl").read_text().splitlines()
@@ -48,8 +48,8 @@ def test_widget_writes_three_files(tmp_path):
     assert said.startswith("axlog maintain ")
 
 
-def test_widget_with_deletions_declares_them(tmp_path):
-    run("widget", "--into", tmp_path, "--deletions", 0.3, "--updates", 40)
+def test_workload_with_deletions_declares_them(tmp_path):
+    run("workload", "--into", tmp_path, "--deletions", 0.3, "--updates", 40)
     assert 'deletes="yes"' in (tmp_path / "document.xml").read_text()
     assert '"delete"' in (tmp_path / "updates.jsonl").read_text()
 
@@ -63,6 +63,6 @@ def test_orders_write_both_queries(tmp_path):
     assert [json.loads(line) for line in lines] == list(orders.messages(25, keyed=False))
 
 
-@pytest.mark.parametrize("arguments", [["auction", "no"], ["document", "0"], ["widget"]])
+@pytest.mark.parametrize("arguments", [["auction", "no"], ["document", "0"], ["workload"]])
 def test_bad_usage_is_told_apart(arguments):
     assert CliRunner().invoke(generators, arguments).exit_code == 2

@@ -1,4 +1,4 @@
-"""A batch whose body raises leaves nothing behind: documents, widgets and stores."""
+"""A batch whose body raises leaves nothing behind: documents, documents and stores."""
 
 # ruff: noqa: PT012  # the body of the batch is what is tested
 
@@ -25,23 +25,23 @@ class Failed(Exception):
 
 
 def told(changes: list[Change]) -> list[tuple[Any, ...]]:
-    return [(c.op, c.row.values_, c.row.count, c.view, c.time, c.sequence) for c in changes]
+    return [(c.op, c.row.values_, c.row.count, c.view, c.time, c.position) for c in changes]
 
 
-def everything(widget: Document) -> dict[str, Any]:
-    """All that can be seen of a widget."""
-    names = widget.views
+def everything(doc: Document) -> dict[str, Any]:
+    """All that can be seen of a document."""
+    names = doc.views
     return {
-        "tree": None if maintained(widget).forgotten else snapshot(maintained(widget).nodes()),
+        "tree": None if maintained(doc).forgotten else snapshot(maintained(doc).nodes()),
         "rows": {n: [(r.values_, r.count) for r in names[n].rows()] for n in names},
-        "sequences": {name: view.sequence for name, view in names.items()},
-        "streams": widget.streams(),
-        "letters": len(widget.dead_letters),
-        "clock": widget.clock,
+        "positions": {name: view.position for name, view in names.items()},
+        "streams": doc.streams(),
+        "letters": len(doc.dead_letters),
+        "clock": doc.clock,
     }
 
 
-@pytest.mark.parametrize("maintainer", ["counting", "algebraic", "adaptive", "records", "ivma"])
+@pytest.mark.parametrize("maintainer", ["counting", "algebraic", "adaptive", "records"])
 def test_a_document_is_as_before(maintainer: str) -> None:
     doc = axlog.parse("<r><a>1</a><!--c--></r>")
     view = doc.watch("//a", "v", maintainer=maintainer)
@@ -57,7 +57,7 @@ def test_a_document_is_as_before(maintainer: str) -> None:
     assert (len(view.rows()), heard, doc.clock) == (1, [], 0)
     with doc.batch():
         changes = doc.update("insert node <a>3</a> into /r")
-    assert [c.sequence for c in changes] == [1]
+    assert [c.position for c in changes] == [1]
     assert told(heard) == told(changes)
 
 
@@ -116,15 +116,15 @@ LATE = "match /r[o/m/$x#t1][s/m/$x#t2] where t2 - t1 <= 5 return $x"
 
 @pytest.mark.parametrize("keep", ["all", "needed"])
 @pytest.mark.parametrize("cache", ["memory", "disk"])
-def test_a_widget_is_as_before(keep: Keep, cache: Cache) -> None:
+def test_a_document_with_streams_is_as_before(keep: Keep, cache: Cache) -> None:
     """The rows that a join dropped as time passed are there again."""
     key = "key o/m by x enforced"
     facts = [key] if keep == "all" else []
     options = axlog.Options(keep=keep, cache=cache)
     tested = Document(CALLS, views={"v": LATE}, facts=facts, options=options)
     plain = Document(CALLS, views={"v": LATE}, facts=facts, options=options)
-    for widget in (tested, plain):
-        widget.feed("o", "<m>1</m>", at=1)
+    for doc in (tested, plain):
+        doc.feed("o", "<m>1</m>", at=1)
     before = everything(tested)
     with pytest.raises(Failed), tested.batch():
         tested.feed("o", "<m>2</m>", at=2)
@@ -142,24 +142,24 @@ def test_a_widget_is_as_before(keep: Keep, cache: Cache) -> None:
 
 
 def test_a_store_logs_nothing_of_it(tmp_path: Path) -> None:
-    with axlog.open(tmp_path / "s", CALLS, views={"v": LATE}) as widget:
-        widget.feed("o", "<m>1</m>", at=1)
-        before, record = everything(widget), widget.record
-        with pytest.raises(Failed), widget.batch():
-            widget.feed("s", "<m>1</m>", at=2)
+    with axlog.open(tmp_path / "s", CALLS, views={"v": LATE}) as doc:
+        doc.feed("o", "<m>1</m>", at=1)
+        before, record = everything(doc), doc.record
+        with pytest.raises(Failed), doc.batch():
+            doc.feed("s", "<m>1</m>", at=2)
             raise Failed
-        assert (everything(widget), widget.record) == (before, record)
-        with widget.batch():
-            widget.feed("s", "<m>1</m>", at=3)
-        after = everything(widget)
+        assert (everything(doc), doc.record) == (before, record)
+        with doc.batch():
+            doc.feed("s", "<m>1</m>", at=3)
+        after = everything(doc)
     with axlog.open(tmp_path / "s") as again:
         assert everything(again)["rows"] == after["rows"]
-        assert again.xml() == widget.xml()
+        assert again.xml() == doc.xml()
 
 
 def test_oracle_random_batches_that_fail_change_nothing() -> None:
-    """Random cases of law 1: some steps in a batch that raises, then the rest, beside a widget that
-    never saw them."""
+    """Random cases of law 1: some steps in a batch that raises, then the rest, beside a document
+    that never saw them."""
     failed = 0
     for seed in range(60):
         random = Random(seed)
@@ -169,8 +169,8 @@ def test_oracle_random_batches_that_fail_change_nothing() -> None:
         tested, plain = Document(case.document), Document(case.document)
         for number, pattern in enumerate(case.patterns):
             query = Query(pattern=pattern, template=None, language="tree", text=str(pattern))
-            for widget in (tested, plain):
-                widget.watch(query, f"v{number}")
+            for doc in (tested, plain):
+                doc.watch(query, f"v{number}")
         middle = random.randrange(len(case.steps))
         for number, step in enumerate(case.steps):
             if number == middle:
@@ -188,8 +188,8 @@ def test_oracle_random_batches_that_fail_change_nothing() -> None:
     assert failed > 30
 
 
-def attempt(widget: Document, step: Any) -> object:
+def attempt(doc: Document, step: Any) -> object:
     try:
-        return told(carry_out(widget, step))
+        return told(carry_out(doc, step))
     except AxlogError as error:
         return error.code

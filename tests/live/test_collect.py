@@ -29,76 +29,76 @@ def managers() -> Document:
     return Document(f"<managers>{''.join(trees)}</managers>", views={"done": DONE})
 
 
-def names(widget: Document) -> list[str]:
-    return [row["n"] for row in widget.view("done").rows()]
+def names(doc: Document) -> list[str]:
+    return [row["n"] for row in doc.view("done").rows()]
 
 
 def test_example_6_managers_who_are_finished_are_collected() -> None:
-    widget = managers()
-    nothing = widget.collect()
+    doc = managers()
+    nothing = doc.collect()
     assert (nothing.streams, nothing.nodes, nothing.kept) == ((), 0, None)
-    before = len(widget)
-    widget.feed("a", "<project>done</project>")  # satisfied
-    widget.end("b")  # cannot be any more
-    report = widget.collect()
+    before = len(doc)
+    doc.feed("a", "<project>done</project>")  # satisfied
+    doc.end("b")  # cannot be any more
+    report = doc.collect()
     assert report.streams == ("a",)
     assert [each.what for each in report.dropped if each.kind == "nodes"] == [
         "/managers/manager[1]",
         "/managers/manager[2]",
     ]
     assert report.nodes >= 8
-    assert len(widget) < before
-    assert names(widget) == ["a"]
-    told = widget.feed("c", "<project>done</project>")
+    assert len(doc) < before
+    assert names(doc) == ["a"]
+    told = doc.feed("c", "<project>done</project>")
     assert [(change.op, change.row["n"]) for change in told] == [("insert", "c")]
-    assert names(widget) == ["a", "c"]
-    assert [each.kind for each in widget.collected if each.kind != "rows"] == [
+    assert names(doc) == ["a", "c"]
+    assert [each.kind for each in doc.collected if each.kind != "rows"] == [
         "stream",
         "nodes",
         "nodes",
     ]
-    assert all(each.why for each in widget.collected)
+    assert all(each.why for each in doc.collected)
 
 
 def test_a_closed_stream_may_go_on_sending() -> None:
-    widget = managers()
-    widget.feed("a", "<project>done</project>", at=1)
-    widget.collect()
-    assert widget.feed("a", "<project>done</project>", at=5) == []
-    assert widget.clock == 5
-    assert widget.streams()["a"].is_unsubscribed
-    assert not widget.streams()["a"].ended
+    doc = managers()
+    doc.feed("a", "<project>done</project>", at=1)
+    doc.collect()
+    assert doc.feed("a", "<project>done</project>", at=5) == []
+    assert doc.clock == 5
+    assert doc.streams()["a"].is_unsubscribed
+    assert not doc.streams()["a"].ended
     with pytest.raises(AxlogError, match="AX404"):
-        widget.feed("a", "<project/>", at=2)
+        doc.feed("a", "<project/>", at=2)
     with pytest.raises(AxlogError):
-        widget.feed("a", "<project", at=6)
+        doc.feed("a", "<project", at=6)
     inner = CALL.format("x")
-    assert widget.feed("a", f"<project>{inner}</project>", at=6) == []
-    assert widget.feed("x", "<done/>", at=7) == []
+    assert doc.feed("a", f"<project>{inner}</project>", at=6) == []
+    assert doc.feed("x", "<done/>", at=7) == []
     with pytest.raises(StreamError, match="AX403"):
-        widget.feed("b", f"<project>{inner}</project>", at=8)
-    assert widget.end("a", at=9) == []
-    assert widget.streams()["a"].ended
+        doc.feed("b", f"<project>{inner}</project>", at=8)
+    assert doc.end("a", at=9) == []
+    assert doc.streams()["a"].ended
     with pytest.raises(AxlogError, match="AX402"):
-        widget.feed("a", "<project/>", at=10)
-    assert names(widget) == ["a"]
+        doc.feed("a", "<project/>", at=10)
+    assert names(doc) == ["a"]
 
 
 def test_what_would_need_the_whole_document_is_refused() -> None:
-    widget = managers()
-    widget.feed("a", "<project>done</project>")
-    widget.collect()
+    doc = managers()
+    doc.feed("a", "<project>done</project>")
+    doc.collect()
     for needs_it in (
-        lambda: widget.watch("match //manager"),
-        lambda: widget.update("delete nodes //manager"),
-        lambda: maintained(widget).apply([]),
-        lambda: widget.view("done").why({"n": "a"}),
-        widget.xml,
+        lambda: doc.watch("match //manager"),
+        lambda: doc.update("delete nodes //manager"),
+        lambda: maintained(doc).apply([]),
+        lambda: doc.view("done").why({"n": "a"}),
+        doc.xml,
     ):
         with pytest.raises(UpdateError, match="AX307"):
             needs_it()
-    assert widget.tune(exact=True).installed
-    assert names(widget) == ["a"]
+    assert doc.tune(exact=True).installed
+    assert names(doc) == ["a"]
 
 
 def test_nothing_goes_where_it_can_be_seen() -> None:
@@ -137,75 +137,71 @@ def _order(oid: int, client: str = "<client>INRIA</client>") -> str:
 
 
 def test_delivered_orders_leave_the_document_under_the_key() -> None:
-    widget = Document(SHOP, views={"v": ON_TIME}, facts=KEYS)
-    empty = len(widget)
+    doc = Document(SHOP, views={"v": ON_TIME}, facts=KEYS)
+    empty = len(doc)
     plain = Document(SHOP, views={"v": ON_TIME}, facts=KEYS, options=axlog.Options(collect="off"))
-    for each in (widget, plain):
+    for each in (doc, plain):
         each.feed("orders", _order(1), at=1)
         each.feed("orders", _order(2), at=2)
         each.feed("shipping", _order(1, ""), at=3)
-    report = widget.collect()
+    report = doc.collect()
     assert report.nodes == 8
-    assert widget.feed("shipping", _order(2, ""), at=4) == plain.feed(
-        "shipping", _order(2, ""), at=4
-    )
-    widget.collect()
-    assert len(widget) == empty
-    assert [row["x"] for row in widget.view("v").rows()] == ["1", "2"]
+    assert doc.feed("shipping", _order(2, ""), at=4) == plain.feed("shipping", _order(2, ""), at=4)
+    doc.collect()
+    assert len(doc) == empty
+    assert [row["x"] for row in doc.view("v").rows()] == ["1", "2"]
 
 
 def test_without_the_key_what_was_shipped_too_late_stays() -> None:
     dropped = {}
     for facts in ((), KEYS):
-        widget = Document(SHOP, views={"v": ON_TIME}, facts=facts)
-        widget.feed("orders", _order(1), at=1)
-        widget.feed("shipping", _order(1, ""), at=10)
-        dropped[facts] = widget.collect().nodes
+        doc = Document(SHOP, views={"v": ON_TIME}, facts=facts)
+        doc.feed("orders", _order(1), at=1)
+        doc.feed("shipping", _order(1, ""), at=10)
+        dropped[facts] = doc.collect().nodes
     assert dropped == {(): 5, KEYS: 8}  # an order 1 that comes now would be on time
 
 
 def test_automatic_collection_keeps_the_document_small() -> None:
-    widget = Document(SHOP, views={"v": ON_TIME}, facts=KEYS, options=axlog.Options(collect="auto"))
+    doc = Document(SHOP, views={"v": ON_TIME}, facts=KEYS, options=axlog.Options(collect="auto"))
     for oid in range(300):
-        widget.feed("orders", _order(oid), at=oid)
-        widget.feed("shipping", _order(oid, ""), at=oid)
-    assert len(widget.view("v")) == 300
-    assert len(widget) < 300 * 4
-    assert {each.kind for each in widget.collected} >= {"nodes"}
-    assert len(widget.collected) <= 1000
+        doc.feed("orders", _order(oid), at=oid)
+        doc.feed("shipping", _order(oid, ""), at=oid)
+    assert len(doc.view("v")) == 300
+    assert len(doc) < 300 * 4
+    assert {each.kind for each in doc.collected} >= {"nodes"}
+    assert len(doc.collected) <= 1000
 
 
 def test_a_new_call_that_may_delete_finds_the_rows_that_were_let_go() -> None:
     deleting = '<ax:call xmlns:ax="urn:axlog" stream="d" deletes="yes"/>'
     changes = []
     for collect in ("off", "state"):
-        widget = Document(
+        doc = Document(
             CALLING_SHOP, views={"v": ON_TIME}, facts=KEYS, options=axlog.Options(collect=collect)
         )
-        widget.feed("orders", _order(1), at=1)
-        widget.feed("shipping", _order(1, ""), at=2)
-        assert streams_of(widget).collector.has_dropped == (collect == "state")
-        made = widget.feed("shipping", f"<order>{deleting}</order>", at=3)
-        made += widget.feed("d", "<oid>1</oid>", at=4)
-        made += widget.delete("d", 'match /oid/"1"', at=5)
-        changes.append((made, [(row["x"], row.count) for row in widget.view("v").rows()]))
+        doc.feed("orders", _order(1), at=1)
+        doc.feed("shipping", _order(1, ""), at=2)
+        assert streams_of(doc).collector.has_dropped == (collect == "state")
+        made = doc.feed("shipping", f"<order>{deleting}</order>", at=3)
+        made += doc.feed("d", "<oid>1</oid>", at=4)
+        made += doc.delete("d", 'match /oid/"1"', at=5)
+        changes.append((made, [(row["x"], row.count) for row in doc.view("v").rows()]))
     assert changes[0] == changes[1]
 
 
 @pytest.mark.parametrize("keep", ["all", "needed"])
 def test_a_new_call_that_may_delete_is_refused_where_rows_are_gone(keep: Keep) -> None:
     deleting = '<ax:call xmlns:ax="urn:axlog" stream="d" deletes="yes"/>'
-    widget = Document(
-        CALLING_SHOP, views={"v": ON_TIME}, facts=KEYS, options=axlog.Options(keep=keep)
-    )
-    widget.feed("orders", _order(1), at=1)
-    widget.feed("shipping", _order(1, ""), at=2)
+    doc = Document(CALLING_SHOP, views={"v": ON_TIME}, facts=KEYS, options=axlog.Options(keep=keep))
+    doc.feed("orders", _order(1), at=1)
+    doc.feed("shipping", _order(1, ""), at=2)
     if keep == "all":
-        assert widget.collect().nodes
+        assert doc.collect().nodes
     with pytest.raises(UpdateError, match="AX307"):
-        widget.feed("shipping", f"<order>{deleting}</order>", at=3)
-    assert "d" not in widget.streams()
-    assert len(widget.view("v")) == 1
+        doc.feed("shipping", f"<order>{deleting}</order>", at=3)
+    assert "d" not in doc.streams()
+    assert len(doc.view("v")) == 1
 
 
 def test_a_store_keeps_the_whole_document(tmp_path: Path) -> None:
@@ -214,10 +210,10 @@ def test_a_store_keeps_the_whole_document(tmp_path: Path) -> None:
             tmp_path / "one", SHOP, views={"v": ON_TIME}, options=axlog.Options(collect="auto")
         )
     with (
-        axlog.open(tmp_path / "two", SHOP, views={"v": ON_TIME}) as widget,
+        axlog.open(tmp_path / "two", SHOP, views={"v": ON_TIME}) as doc,
         pytest.raises(UpdateError, match="AX876"),
     ):
-        widget.collect()
+        doc.collect()
 
 
 def test_collection_changes_nothing() -> None:

@@ -78,9 +78,9 @@ def test_fuzzed_stores():
 
 def test_records_that_were_acknowledged_are_not_truncated_after_a_close(tmp_path: Path):
     """The report that started it: 2,000 rows, sync="off", one bit."""
-    with axlog.open(tmp_path, DOCUMENT, views=VIEWS, sync="off", compact_after=None) as widget:
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS, sync="off", compact_after=None) as doc:
         for number in range(2000):
-            widget.feed("f", f"<a>{number}</a>")
+            doc.feed("f", f"<a>{number}</a>")
     path = tmp_path / segment_name(1)
     whole = bytearray(path.read_bytes())
     whole[4000] ^= 16
@@ -95,10 +95,10 @@ def test_records_that_were_acknowledged_are_not_truncated_after_a_close(tmp_path
 
 
 def test_a_torn_end_is_reported(tmp_path: Path, caplog):
-    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as widget:
-        widget.feed("f", "<a>1</a>")
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as doc:
+        doc.feed("f", "<a>1</a>")
         end = (tmp_path / segment_name(1)).stat().st_size
-        widget.feed("f", "<a>2</a>")
+        doc.feed("f", "<a>2</a>")
         killed = {name: DiskFiles(tmp_path).read(name) for name in (segment_name(1), NAME)}
     for name, data in killed.items():
         (tmp_path / name).write_bytes(data)
@@ -121,10 +121,10 @@ def test_a_torn_end_is_reported(tmp_path: Path, caplog):
 
 
 def test_a_store_whose_log_is_missing_is_refused(tmp_path: Path):
-    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as widget:
-        widget.feed("f", "<a>1</a>")
-        widget.snapshot()
-        widget.feed("f", "<a>2</a>")
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as doc:
+        doc.feed("f", "<a>1</a>")
+        doc.snapshot()
+        doc.feed("f", "<a>2</a>")
     for path in tmp_path.glob("log-*"):
         path.unlink()
     for source in (None, DOCUMENT):
@@ -165,22 +165,22 @@ def test_every_segment_of_a_log_has_to_be_there(is_closed):
 
 def test_a_forked_child_cannot_write(tmp_path: Path):
     """It shares the parent's files: what it wrote would stand in the middle of the parent's log."""
-    with axlog.open(tmp_path, DOCUMENT, views=VIEWS, sync="batch") as widget:
-        widget.feed("f", "<a>1</a>")
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS, sync="batch") as doc:
+        doc.feed("f", "<a>1</a>")
         reading, writing = os.pipe()
         child = os.fork()
         if not child:  # no assertion here: it would run the rest of the tests
-            codes = [_code(lambda: widget.feed("f", "<a>2</a>")), _code(widget.snapshot)]
-            codes += [_code(lambda: widget.batch().__enter__()), _code(widget.compact)]
-            rows = [row["x"] for row in widget.view("v").rows()]
-            widget.close()
+            codes = [_code(lambda: doc.feed("f", "<a>2</a>")), _code(doc.snapshot)]
+            codes += [_code(lambda: doc.batch().__enter__()), _code(doc.compact)]
+            rows = [row["x"] for row in doc.view("v").rows()]
+            doc.close()
             os.write(writing, repr((codes, rows)).encode())
             os._exit(0)
         os.close(writing)
         os.waitpid(child, 0)
         assert os.read(reading, 1000).decode() == repr((["AX879"] * 4, ["1"]))
         os.close(reading)
-        widget.feed("f", "<a>3</a>")
+        doc.feed("f", "<a>3</a>")
         assert not verify(DiskFiles(tmp_path)).is_closed
     with axlog.open(tmp_path) as again:
         assert [row["x"] for row in again.view("v").rows()] == ["1", "3"]
@@ -233,10 +233,10 @@ def test_a_read_only_directory_has_a_code(tmp_path: Path):
 def test_files_of_version_1_are_read_and_followed_by_version_2(tmp_path: Path):
     for file in GOLDEN.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    with axlog.open(tmp_path) as widget:
-        rows = [row["x"] for row in widget.view("v").rows()]
+    with axlog.open(tmp_path) as doc:
+        rows = [row["x"] for row in doc.view("v").rows()]
         assert len(segments(DiskFiles(tmp_path))) == 2
-        widget.feed("f", "<a>new</a>")
+        doc.feed("f", "<a>new</a>")
     with axlog.open(tmp_path) as again:
         assert [row["x"] for row in again.view("v").rows()] == sorted([*rows, "new"])
     head = DiskFiles(tmp_path).read(segment_name(segments(DiskFiles(tmp_path))[-1]))
@@ -265,12 +265,12 @@ def test_a_store_that_was_refused_opens_as_before(tmp_path: Path):
 def test_a_reader_beside_the_writer_sees_a_whole_log():
     """What is read while another process goes on is no damage."""
     files = FaultyFiles(Random(0))
-    widget = start(files, DOCUMENT, VIEWS, "always", False)
+    doc = start(files, DOCUMENT, VIEWS, "always", False)
     for number in range(5):
-        widget.feed("f", f"<a>{number}</a>")
+        doc.feed("f", f"<a>{number}</a>")
         found = verify(files)
-        assert (found.record, found.is_closed, found.torn) == (widget.record, False, None)
+        assert (found.record, found.is_closed, found.torn) == (doc.record, False, None)
         if number == 2:
-            widget.snapshot()
-    widget.close()
+            doc.snapshot()
+    doc.close()
     assert verify(files).is_closed

@@ -1,4 +1,4 @@
-"""Durable widgets: what was acknowledged is there after any crash, and publishers get it once."""
+"""Durable documents: what was acknowledged is there after any crash, and publishers get it once."""
 
 import subprocess
 import sys
@@ -42,50 +42,50 @@ class Sink:
             self.rows += [change.row["x"] for change in changes]
 
 
-def feed(widget, *values: str) -> None:
+def feed(doc, *values: str) -> None:
     for value in values:
-        widget.feed("f", f"<a>{value}</a>")
+        doc.feed("f", f"<a>{value}</a>")
 
 
-def rows(widget, view: str = "v") -> list[str]:
-    return [row["x"] for row in widget.view(view).rows()]
+def rows(doc, view: str = "v") -> list[str]:
+    return [row["x"] for row in doc.view(view).rows()]
 
 
-def ids_of(widget) -> list[axlog.Id]:
-    tree = maintained(widget).nodes()
+def ids_of(doc) -> list[axlog.Id]:
+    tree = maintained(doc).nodes()
     return [tree.id(node) for node in tree.subtree(0)]
 
 
 def test_a_store_opens_with_everything(tmp_path: Path) -> None:
-    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as widget:
-        feed(widget, "1", "2")
-        widget.delete("f", 'match /a/"1"', at=5)
-        widget.update("insert node <a>3</a> as last into /r", at=7)
-        widget.advance(9.5)
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as doc:
+        feed(doc, "1", "2")
+        doc.delete("f", 'match /a/"1"', at=5)
+        doc.update("insert node <a>3</a> as last into /r", at=7)
+        doc.advance(9.5)
         xml, ids = (
-            widget.xml(),
-            [maintained(widget).tree.id(n) for n in maintained(widget).tree.subtree(0)],
+            doc.xml(),
+            [maintained(doc).tree.id(n) for n in maintained(doc).tree.subtree(0)],
         )
     with axlog.open(tmp_path) as again:
         assert rows(again) == ["2", "3"]
         assert again.xml() == xml
         assert ids_of(again) == ids
         assert again.clock == 9.5
-        assert again.view("v").sequence == 4
+        assert again.view("v").position == 4
         assert again.streams()["f"].messages == 3
 
 
 def test_refused_updates_leave_no_trace(tmp_path: Path) -> None:
-    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as widget:
-        before = widget.record
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as doc:
+        before = doc.record
         for wrong in ("<a>", "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>"):
             with pytest.raises(AxlogError):
-                widget.feed("f", wrong)
+                doc.feed("f", wrong)
         with pytest.raises(AxlogError):
-            widget.update("delete node /r/nothing, rename node /r as")
+            doc.update("delete node /r/nothing, rename node /r as")
         with pytest.raises(AxlogError):
-            widget.watch("match /r[", "w")
-        assert widget.record == before
+            doc.watch("match /r[", "w")
+        assert doc.record == before
     assert len(list(read_log(DiskFiles(tmp_path)))) == before
 
 
@@ -112,29 +112,29 @@ def test_every_way_to_change_the_document_is_logged(tmp_path: Path) -> None:
 
 
 def test_a_batch_survives_whole_and_is_told_once(tmp_path: Path) -> None:
-    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as widget:
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as doc:
         told: list[str] = []
-        widget.view("v").subscribe(lambda change: told.append(f"{change.op} {change.row['x']}"))
-        with widget.batch():
-            feed(widget, "1", "2")
-            widget.delete("f", 'match /a/"1"')
+        doc.view("v").subscribe(lambda change: told.append(f"{change.op} {change.row['x']}"))
+        with doc.batch():
+            feed(doc, "1", "2")
+            doc.delete("f", 'match /a/"1"')
             assert told == []
         assert told == ["insert 2"]
-        record = widget.record
-        with suppress(ZeroDivisionError), widget.batch():
-            feed(widget, "3")
+        record = doc.record
+        with suppress(ZeroDivisionError), doc.batch():
+            feed(doc, "3")
             raise ZeroDivisionError
         assert told == ["insert 2"]  # all or nothing, in the log too
-        assert widget.record == record
+        assert doc.record == record
     with axlog.open(tmp_path) as again:
         assert rows(again) == ["2"]
 
 
 def test_views_come_and_go(tmp_path: Path) -> None:
-    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as widget:
-        feed(widget, "1")
-        widget.watch("match /r/a#n return n.val", "w")
-        widget.unwatch("v")
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as doc:
+        feed(doc, "1")
+        doc.watch("match /r/a#n return n.val", "w")
+        doc.unwatch("v")
     with axlog.open(tmp_path, views={"third": "match /r/a"}) as again:
         assert sorted(again.views) == ["third", "w"]
         assert again.view("third").holds()
@@ -149,10 +149,10 @@ def test_a_view_added_to_what_is_not_kept_is_filled_from_the_log_or_refused(
 ) -> None:
     with axlog.open(
         tmp_path, DOCUMENT, views=VIEWS, retain=retain, options=axlog.Options(keep="needed")
-    ) as widget:
-        feed(widget, "1", "2")
-        widget.snapshot()
-        feed(widget, "3")
+    ) as doc:
+        feed(doc, "1", "2")
+        doc.snapshot()
+        feed(doc, "3")
     more = {"w": "match /r/a/$x return $x"}
     if not retain:
         with pytest.raises(AxlogError):
@@ -167,15 +167,15 @@ def test_snapshots_shorten_the_log_and_change_nothing(tmp_path: Path, keep: Keep
     sink = Sink()
     with axlog.open(
         tmp_path, DOCUMENT, views=VIEWS, options=axlog.Options(keep=keep, on_error="dead-letter")
-    ) as widget:
-        box = widget.publish("v", sink)
-        feed(widget, "1", "2")
-        widget.feed("f", "<broken")
+    ) as doc:
+        box = doc.publish("v", sink)
+        feed(doc, "1", "2")
+        doc.feed("f", "<broken")
         assert box.flush(5)
-        widget.compact()
+        doc.compact()
         assert len(list(read_log(DiskFiles(tmp_path)))) <= 1  # a note of the publisher at most
-        feed(widget, "3")
-        widget.snapshot()
+        feed(doc, "3")
+        doc.snapshot()
         assert box.flush(5)
     with axlog.open(tmp_path) as again:
         feed(again, "4")
@@ -188,20 +188,20 @@ def test_snapshots_shorten_the_log_and_change_nothing(tmp_path: Path, keep: Keep
 
 def test_a_publisher_that_fails_gets_it_all_in_order(tmp_path: Path) -> None:
     sink = Sink(failures=2)
-    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as widget:
-        box = widget.publish("v", sink)
-        feed(widget, "1", "2", "3")
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as doc:
+        box = doc.publish("v", sink)
+        feed(doc, "1", "2", "3")
         assert box.flush(10)
     assert sink.rows == ["1", "2", "3"]
 
 
 def test_what_a_publisher_never_took_comes_after_the_restart(tmp_path: Path) -> None:
-    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as widget:
-        widget.publish("v", Sink(failures=10**9))
-        feed(widget, "1", "2")
-        widget.snapshot()
-        feed(widget, "3")
-        widget.close(flush=0.1)
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as doc:
+        doc.publish("v", Sink(failures=10**9))
+        feed(doc, "1", "2")
+        doc.snapshot()
+        feed(doc, "3")
+        doc.close(flush=0.1)
     sink = Sink()
     with axlog.open(tmp_path) as again:
         assert again.publish("v", sink).flush(5)
@@ -219,16 +219,16 @@ def test_filters_and_positions_come_back(tmp_path: Path, by_snapshot: bool) -> N
     """What streams were tuned to, how far publishers are, what each stream has brought."""
     views = {"v": "match /r[p/a/$x][q/b/$x] return $x"}
     sink = Sink()
-    with axlog.open(tmp_path, TUNED, views=views, options=axlog.Options(keep="needed")) as widget:
-        assert widget.publish("v", sink).flush(5)
-        widget.feed("f", "<b>1</b>")
-        tuned = {stream: one.wanted for stream, one in widget.tune().streams.items()}
-        widget.feed("f", "<b>2</b>")
-        assert widget.outboxes["v"].flush(5)
-        taken = widget.outboxes["v"].taken
-        before = {s: (one.messages, one.is_tuned) for s, one in widget.streams().items()}
+    with axlog.open(tmp_path, TUNED, views=views, options=axlog.Options(keep="needed")) as doc:
+        assert doc.publish("v", sink).flush(5)
+        doc.feed("f", "<b>1</b>")
+        tuned = {stream: one.wanted for stream, one in doc.tune().streams.items()}
+        doc.feed("f", "<b>2</b>")
+        assert doc.outboxes["v"].flush(5)
+        taken = doc.outboxes["v"].taken
+        before = {s: (one.messages, one.is_tuned) for s, one in doc.streams().items()}
         if by_snapshot:
-            widget.snapshot()
+            doc.snapshot()
     with axlog.open(tmp_path) as again:
         assert {s: (one.messages, one.is_tuned) for s, one in again.streams().items()} == before
         assert {s: one.wanted for s, one in again.streams().items() if one.is_tuned} == {
@@ -244,14 +244,14 @@ def test_filters_and_positions_come_back(tmp_path: Path, by_snapshot: bool) -> N
 
 def test_a_snapshot_in_the_middle_of_a_compaction(tmp_path: Path) -> None:
     """Found by `torture`: the log that the other process reads goes with the snapshot."""
-    with axlog.open(tmp_path, DOCUMENT, views=VIEWS, compact_after=None) as widget:
-        feed(widget, "1", "2")
-        widget.compact(wait=False)
-        widget.snapshot()
-        feed(widget, "3")
-        widget.compact()
-        assert widget.failed_snapshots == 0
-        assert widget.snapshots.count == 2
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS, compact_after=None) as doc:
+        feed(doc, "1", "2")
+        doc.compact(wait=False)
+        doc.snapshot()
+        feed(doc, "3")
+        doc.compact()
+        assert doc.failed_snapshots == 0
+        assert doc.snapshots.count == 2
     with axlog.open(tmp_path) as again:
         assert rows(again) == ["1", "2", "3"]
 
@@ -283,11 +283,11 @@ def test_a_directory_without_a_store_needs_a_source(tmp_path: Path) -> None:
 )
 def test_verify_compares_what_rows_show(tmp_path: Path, query: str) -> None:
     """Found by `fuzz --law 7`: outputs are values and contents, not handles of nodes."""
-    with axlog.open(tmp_path, DOCUMENT, views={"v": query}) as widget:
-        feed(widget, "1", "1", "2")
+    with axlog.open(tmp_path, DOCUMENT, views={"v": query}) as doc:
+        feed(doc, "1", "1", "2")
         (result,) = verify(DiskFiles(tmp_path)).views
         assert result.is_right
-        assert result.rows == len(widget.view("v").rows()) > 1
+        assert result.rows == len(doc.view("v").rows()) > 1
 
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "store-1"
@@ -297,12 +297,12 @@ def test_stores_of_version_1_open(tmp_path: Path) -> None:
     """Written once by the first version; every later one opens it."""
     for file in GOLDEN.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    with axlog.open(tmp_path) as widget:
-        assert rows(widget) == ["1", "ä", "\U0001f600"]
-        assert widget.view("w").rows()[0]["n.val"] == "1"
-        assert widget.outboxes["v"].waiting == 2
-        assert widget.clock == 4
-        assert not widget.streams()["f"].ended
+    with axlog.open(tmp_path) as doc:
+        assert rows(doc) == ["1", "ä", "\U0001f600"]
+        assert doc.view("w").rows()[0]["n.val"] == "1"
+        assert doc.outboxes["v"].waiting == 2
+        assert doc.clock == 4
+        assert not doc.streams()["f"].ended
 
 
 def test_oracle_faulty_disks() -> None:
@@ -331,25 +331,25 @@ def test_the_other_policies_survive_a_kill(tmp_path: Path) -> None:
             "os.kill(os.getpid(), signal.SIGKILL)\n"
         )
         assert subprocess.run([sys.executable, "-c", script]).returncode == -9
-        with open_store(tmp_path / sync) as widget:
-            assert len(rows(widget)) == 20
+        with open_store(tmp_path / sync) as doc:
+            assert len(rows(doc)) == 20
 
 
 def test_history_and_verification(tmp_path: Path) -> None:
     """`axlog replay` tells the same changes again; `axlog verify` sees a view that is wrong."""
-    with axlog.open(tmp_path, DOCUMENT, views=VIEWS, retain=True) as widget:
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS, retain=True) as doc:
         told: list[str] = []
-        widget.view("v").subscribe(lambda change: told.append(change.row["x"]))
-        feed(widget, "1", "2")
-        widget.snapshot()
-        feed(widget, "3")
+        doc.view("v").subscribe(lambda change: told.append(change.row["x"]))
+        feed(doc, "1", "2")
+        doc.snapshot()
+        feed(doc, "3")
         files = DiskFiles(tmp_path)
         again = [c.row["x"] for _, changes in history(files) for c in changes]
         assert again == told == ["1", "2", "3"]
         assert [number for number, _ in history(files, until=3)] == [3]
         assert [result.is_right for result in verify(files).views] == [True]
     shown = CliRunner().invoke(application(), ["replay", str(tmp_path), "--until", "3"])
-    assert '"op": "insert", "row": {"x": "1"}' in shown.stdout
+    assert '"op": "insert", "key": ["1"], "row": {"x": "1"}' in shown.stdout
     assert CliRunner().invoke(application(), ["verify", str(tmp_path)]).exit_code == 0
 
 
@@ -359,16 +359,16 @@ def test_views_of_what_is_not_kept_are_verified_from_the_whole_log(
 ) -> None:
     with axlog.open(
         tmp_path, DOCUMENT, views=VIEWS, retain=retain, options=axlog.Options(keep="needed")
-    ) as widget:
-        feed(widget, "1", "2")
-        widget.snapshot()
+    ) as doc:
+        feed(doc, "1", "2")
+        doc.snapshot()
         (result,) = verify(DiskFiles(tmp_path)).views
         assert result.is_right == retain
         if retain:
             # A view that is wrong on purpose: the snapshot says it has a row more.
-            widget.view("v").maintainer._counts["9",] = 1  # type: ignore[attr-defined]
-            widget.view("v").maintainer._values["9",] = ("9",)  # type: ignore[attr-defined]
-            widget.feed("f", "<b/>")
-            widget.snapshot()
+            doc.view("v").maintainer._counts["9",] = 1  # type: ignore[attr-defined]
+            doc.view("v").maintainer._values["9",] = ("9",)  # type: ignore[attr-defined]
+            doc.feed("f", "<b/>")
+            doc.snapshot()
             (result,) = verify(DiskFiles(tmp_path)).views
             assert [row["x"] for row in result.extra] == ["9"]

@@ -16,7 +16,16 @@ def test_a_skeleton_has_a_place_for_each_stream() -> None:
     doc = axlog.Document(streams=["orders", "shipments"], views=IDS)
     assert list(doc.streams()) == ["orders", "shipments"]
     assert [change.to_dict() for change in doc.feed("orders", ORDER)] == [
-        {"op": "insert", "row": {"x": "17"}}
+        {
+            "view": "ids",
+            "op": "insert",
+            "key": ["17"],
+            "row": {"x": "17"},
+            "time": 0,
+            "cause": {"kind": "message", "stream": "orders", "number": 1},
+            "final": False,
+            "position": 1,
+        }
     ]
     assert doc.feed("shipments", ORDER) == []
     assert [child.tag for child in doc.element()] == ["orders", "shipments"]

@@ -62,7 +62,7 @@ def text_of(content: bytes) -> str:
 # Entry points -------------------------------------------------------------------------------------
 
 
-def widget(**options: Any) -> axlog.Document:
+def doc(**options: Any) -> axlog.Document:
     return axlog.parse(DOCUMENT, views={"v": QUERY}, options=axlog.Options(**options))
 
 
@@ -87,13 +87,13 @@ class Parsing:
 
 
 class Feeding(Parsing):
-    """A widget's stream."""
+    """A document's stream."""
 
     def __init__(self, as_text: bool = False, **options: Any) -> None:
         self.as_text, self.options = as_text, options
 
     def prepare(self, place: Path) -> None:
-        self.made = widget(**self.options)
+        self.made = doc(**self.options)
 
     def enter(self, content: bytes) -> None:
         self.made.feed("s", text_of(content) if self.as_text else content, at=1)
@@ -106,7 +106,7 @@ class Feeding(Parsing):
 
 
 class Storing(Parsing):
-    """A durable widget: once it is closed again, not a byte of its files has changed."""
+    """A durable document: once it is closed again, not a byte of its files has changed."""
 
     def __init__(self) -> None:
         pass
@@ -125,13 +125,13 @@ class Storing(Parsing):
 
 
 class Subscribed(Parsing):
-    """A channel with a filter, and a widget that reads it."""
+    """A channel with a filter, and a document that reads it."""
 
     def __init__(self) -> None:
         self.made: Any = None
 
     def prepare(self, place: Path) -> None:
-        self.made = widget()
+        self.made = doc()
         self.channel = LocalChannel("c")
         self.reader = self.channel.subscribe(after=0)
 
@@ -210,7 +210,7 @@ def take(reading: Any) -> None:
     if reading.refused or not reading.updates:
         raise Refused(reading.refused)
     for update in reading.updates:
-        widget().feed("s", update.content)
+        doc().feed("s", update.content)
 
 
 def from_folder(content: bytes, place: Path) -> None:
@@ -242,7 +242,7 @@ def from_document(content: bytes, place: Path) -> None:
         looked = WatchedDocument(options, Origin(place, stream="s")).look(None, 1.0)
         if form == "patch" or not looked.refused:  # records are looked at one by one
             for update in looked.updates:
-                widget().feed("s", update.content)
+                doc().feed("s", update.content)
         if looked.refused:
             raise Refused(looked.refused[0])
 

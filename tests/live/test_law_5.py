@@ -17,8 +17,8 @@ from lab.laws.fixtures import fixture_of, write_fixture
 from lab.laws.fuzzing import run_case
 from lab.laws.tuning_law import check_tuning, make_tuning_case
 
-CHUNK = 200
-CASES = 800
+CHUNK = 150
+CASES = 300
 
 
 @pytest.mark.parametrize("start", range(0, CASES, CHUNK))
@@ -31,7 +31,7 @@ def _fixture(failures: list[Any]) -> str:
     return write_fixture(fixture_of(failures[0].case, str(failures[0]))) if failures else ""
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_differential_law_5_holds_for_hypothesis(data: st.DataObject) -> None:
     check_tuning(make_tuning_case(data.draw(st.randoms(use_true_random=False))))
@@ -41,7 +41,7 @@ def test_differential_law_5_holds_where_ways_are_put_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(provenance, "MOST_WAYS", 2)
-    failures = [f for seed in range(5000, 5150) if (f := run_case(seed, "5")) is not None]
+    failures = [f for seed in range(5000, 5075) if (f := run_case(seed, "5")) is not None]
     assert not failures, "\n".join(map(str, failures)) + _fixture(failures)
 
 
@@ -70,7 +70,7 @@ def test_cases_are_tuned_to_some_effect() -> None:
     assert unsubscribed > 25
 
 
-def test_ids_count_messages_that_nobody_wants() -> None:
+def test_ids_count_messages_that_no_view_wants() -> None:
     """Found by `fuzz --law 5`: with `keep="all"` a message that is not wanted has a place."""
     document = '<r><ax:call xmlns:ax="urn:axlog" stream="s"/></r>'
     views = {"v": "match //c#t return t.id"}
@@ -79,9 +79,9 @@ def test_ids_count_messages_that_nobody_wants() -> None:
         Document(document, views=views),
     )
     tuned.tune()
-    for widget in (tuned, plain):
-        widget.feed("s", "<a/>")
-        widget.feed("s", "<b><c/></b>")
+    for doc in (tuned, plain):
+        doc.feed("s", "<a/>")
+        doc.feed("s", "<b><c/></b>")
     assert [row["t.id"] for row in tuned.view("v").rows()] == [
         row["t.id"] for row in plain.view("v").rows()
     ]
@@ -95,9 +95,9 @@ def test_comments_are_wanted_of_a_tuned_stream() -> None:
         "comments": "match //comment()#t return t.val",
         "instructions": "match /r/b/processing-instruction()#t return t.val",
     }
-    widget = Document(document, views=views)
-    assert not widget.tune().unsubscribed
-    told = widget.feed("s", "<b><!--one--><?p two?></b>")
+    doc = Document(document, views=views)
+    assert not doc.tune().unsubscribed
+    told = doc.feed("s", "<b><!--one--><?p two?></b>")
     assert [change.row["t.val"] for change in told] == ["one", "two"]
 
 
@@ -105,11 +105,11 @@ def test_comments_are_wanted_of_a_tuned_stream() -> None:
 def test_a_row_whose_value_may_change_is_not_collected(options: dict[str, Any]) -> None:
     """Found by seed 609: no stream feeds the join, but one changes a value that a part compares."""
     document = '<r>1<b><ax:call xmlns:ax="urn:axlog" stream="s"/></b></r>'
-    widget = Document(
+    doc = Document(
         document, views={"v": 'match /r#t = "1", /* return t.label'}, options=Options(**options)
     )
-    assert len(widget.view("v").rows()) == 1
-    assert [change.op for change in widget.feed("s", "<c>2</c>")] == ["delete"]
+    assert len(doc.view("v").rows()) == 1
+    assert [change.op for change in doc.feed("s", "<c>2</c>")] == ["delete"]
 
 
 def test_a_filter_that_has_no_text_is_not_sent() -> None:

@@ -19,11 +19,11 @@ from axlog.future.capacity import fits
 from axlog.live.document import Document
 from axlog.live.internals import maintained
 from axlog.live.maintained import MaintainedTree
-from axlog.live.metrics import widget_health, widget_samples
+from axlog.live.metrics import document_health, document_samples
 from axlog.live.options import Options
+from axlog.live.view import View
 from axlog.server.row_lists import Asked
 from axlog.server.summaries import Observer
-from axlog.views.view import View
 
 CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
 CALLING = CALL.format("h").replace("/>", ' calls="yes"/>')
@@ -63,7 +63,14 @@ READS: dict[type, dict[str, Read]] = {
         "to_pandas": lambda view: view.to_pandas(),
         "broken": lambda view: view.broken,
         "columns": lambda view: view.columns,
-        "pattern": lambda view: view.pattern,
+        "query": lambda view: view.query.pattern,
+        "name": lambda view: view.name,
+        "key": lambda view: view.key,
+        "work": lambda view: view.work,
+        "position": lambda view: view.position,
+        "retained": lambda view: view.retained,
+        "snapshot": lambda view: view.snapshot(),
+        "changes_since": lambda view: view.retained and view.changes_since(view.position),
         "is_deferred": lambda view: view.is_deferred,
         "__len__": len,
         "__iter__": list,
@@ -83,28 +90,27 @@ READS: dict[type, dict[str, Read]] = {
         "__len__": len,
     },
     Document: {
-        "view": lambda widget: widget.view("pair"),
-        "views": lambda widget: [str(view.pattern) for view in widget.views.values()],
-        "streams": lambda widget: [s.wanted for s in widget.streams().values()],
-        "state_sizes": lambda widget: widget.state_sizes(),
-        "code": lambda widget: widget.code("f"),
-        "clock": lambda widget: widget.clock,
-        "collected": lambda widget: widget.collected,
-        "xml": lambda widget: widget.xml(),
-        "element": lambda widget: widget.element(),
-        "dead_letters": lambda widget: widget.dead_letters,
-        "options": lambda widget: widget.options,
-        "changes": lambda widget: widget.changes("pair").close(),
-        "filter": lambda widget: widget.filter("f"),
-        "tune": lambda widget: widget.tune(),
+        "view": lambda doc: doc.view("pair"),
+        "views": lambda doc: [str(view.query.pattern) for view in doc.views.values()],
+        "streams": lambda doc: [s.wanted for s in doc.streams().values()],
+        "state_sizes": lambda doc: doc.state_sizes(),
+        "code": lambda doc: doc.code("f"),
+        "clock": lambda doc: doc.clock,
+        "collected": lambda doc: doc.collected,
+        "xml": lambda doc: doc.xml(),
+        "element": lambda doc: doc.element(),
+        "dead_letters": lambda doc: doc.dead_letters,
+        "options": lambda doc: doc.options,
+        "changes": lambda doc: doc.changes("pair").close(),
+        "filter": lambda doc: doc.filter("f"),
+        "tune": lambda doc: doc.tune(),
         "__len__": len,
         "__str__": str,
         "__repr__": repr,
     },
 }
 WRITES: dict[type, set[str]] = {
-    View: {"subscribe", "put_aside", "before", "after", "defer", "refresh", "number", "tell",
-           "taken"},
+    View: {"subscribe", "retain", "defer", "refresh"},
     MaintainedTree: {
         "watch", "unwatch", "insert", "delete", "update", "apply", "apply_at", "told_at_the_end",
         "netted", "drop", "as_one", "make_engines", "announce", "carry_out", "settle", "untune",
@@ -115,8 +121,8 @@ WRITES: dict[type, set[str]] = {
     },
 }  # fmt: skip
 OUTSIDE: dict[str, Read] = {
-    "metrics": lambda widget: list(widget_samples("w", widget)),
-    "health": lambda widget: widget_health("w", widget),
+    "metrics": lambda doc: list(document_samples("w", doc)),
+    "health": lambda doc: document_health("w", doc),
 }
 
 
@@ -174,22 +180,22 @@ def switching() -> Iterator[None]:
     sys.setswitchinterval(usual)
 
 
-def reads_of(widget: Document) -> dict[str, Callable[[], object]]:
+def reads_of(doc: Document) -> dict[str, Callable[[], object]]:
     found: dict[str, Callable[[], object]] = {}
 
     def add(name: str, read: Read, of: object) -> None:
         found[name] = lambda: read(of)
 
-    for name, view in widget.views.items():
+    for name, view in doc.views.items():
         for method, read in READS[View].items():
             add(f"view {name}: {method}", read, view)
     for method, read in READS[MaintainedTree].items():
-        add(f"tree: {method}", read, maintained(widget))
+        add(f"tree: {method}", read, maintained(doc))
     for method, read in READS[Document].items():
-        add(f"widget: {method}", read, widget)
+        add(f"document: {method}", read, doc)
     for what, read in OUTSIDE.items():
-        add(what, read, widget)
-    observer = Observer({"w": widget})
+        add(what, read, doc)
+    observer = Observer({"w": doc})
     for name in QUERIES:
         asked = Asked("w", name)
         add(f"page of {name}", lambda one: one[0].state(one[1]), (observer, asked))
@@ -197,39 +203,39 @@ def reads_of(widget: Document) -> dict[str, Callable[[], object]]:
     return found
 
 
-def write(widget: Document) -> None:
+def write(doc: Document) -> None:
     """Messages, deletions, statements, batches, views that come and go, and the clock."""
     for number in range(UPDATES):
         at = number / 1_000_000
-        widget.feed("f", f"<a>{number % 7}</a>", at=at)
-        widget.feed("g", f"<b>{number % 5}</b>", at=at)
+        doc.feed("f", f"<a>{number % 7}</a>", at=at)
+        doc.feed("g", f"<b>{number % 5}</b>", at=at)
         if number % 3 == 0:
-            with widget.batch():
-                widget.feed("f", f"<a>{number % 11}</a>", at=at)
-                widget.feed("h", "<c/>", at=at)
-        widget.feed("h", f"<c>{CALL.format(f'n{number}')}</c>", at=at)
-        widget.end(f"n{number}", at=at)
+            with doc.batch():
+                doc.feed("f", f"<a>{number % 11}</a>", at=at)
+                doc.feed("h", "<c/>", at=at)
+        doc.feed("h", f"<c>{CALL.format(f'n{number}')}</c>", at=at)
+        doc.end(f"n{number}", at=at)
         if number % 10 == 4:
-            widget.update("delete nodes /r/p/a[1]", at=at)
+            doc.update("delete nodes /r/p/a[1]", at=at)
         if number % 10 == 7:
-            widget.watch("match /r/q/b/$x return $x", "other")
-            widget.advance(at)
-            widget.unwatch("other")
+            doc.watch("match /r/q/b/$x return $x", "other")
+            doc.advance(at)
+            doc.unwatch("other")
 
 
 @pytest.mark.usefixtures("switching")
 @pytest.mark.parametrize("options", [{}, {"cache": "disk", "never": "all"}], ids=str)
 def test_readers_beside_a_writer_are_never_disturbed(options: dict[str, Any]) -> None:
     pytest.importorskip("pyarrow")
-    widget = Document(DOCUMENT, views=QUERIES, options=Options(**options))
-    with Readers(reads_of(widget)) as readers:
-        write(widget)
+    doc = Document(DOCUMENT, views=QUERIES, options=Options(**options))
+    with Readers(reads_of(doc)) as readers:
+        write(doc)
     assert readers.raised == []
     assert all(readers.count.values())
     alone = Document(DOCUMENT, views=QUERIES, options=Options(**options))
     write(alone)
     for name in QUERIES:
-        assert widget.view(name).rows() == alone.view(name).rows()
+        assert doc.view(name).rows() == alone.view(name).rows()
 
 
 # The copy that long questions are asked of --------------------------------------------------------
@@ -247,15 +253,15 @@ def test_an_update_in_the_middle_of_a_question_changes_nothing(
 ) -> None:
     """A stream that the rows need ends while they are worked out: it neither waits, nor is seen."""
     query = "match /r[p/a/$x#t1][q/b/$x][s/c#t3] where t3 - t1 <= 90us return $x"
-    widget = Document(DOCUMENT, views={"v": query})
-    widget.feed("f", "<a>1</a>", at=1e-6)
-    view, ask = widget.view("v"), QUESTIONS[question]
+    doc = Document(DOCUMENT, views={"v": query})
+    doc.feed("f", "<a>1</a>", at=1e-6)
+    view, ask = doc.view("v"), QUESTIONS[question]
     before = ask(view)
     writers: list[Thread] = []
 
     def meanwhile(*given: Any) -> bool:
-        if not writers and not maintained(widget).lock._is_owned():  # type: ignore[attr-defined]
-            writers.append(Thread(target=widget.end, args=("h",), daemon=True))
+        if not writers and not maintained(doc).lock._is_owned():  # type: ignore[attr-defined]
+            writers.append(Thread(target=doc.end, args=("h",), daemon=True))
             writers[0].start()
             writers[0].join(60)
             assert not writers[0].is_alive(), "the update had to wait for the question"
@@ -268,14 +274,14 @@ def test_an_update_in_the_middle_of_a_question_changes_nothing(
 
 
 def test_a_copied_document_is_the_same_and_stays() -> None:
-    widget = Document(DOCUMENT, views={"v": QUERIES["nodes"]})
-    widget.feed("f", "<a k='1'>x<b/></a>", at=1e-6)
-    tree = maintained(widget).nodes()
+    doc = Document(DOCUMENT, views={"v": QUERIES["nodes"]})
+    doc.feed("f", "<a k='1'>x<b/></a>", at=1e-6)
+    tree = maintained(doc).nodes()
     copied = tree.copied()
-    text = widget.xml()
+    text = doc.xml()
     assert Document(copied).xml() == text
     assert set(copied.__dict__) == set(Tree().__dict__)
-    widget.update("delete nodes /r/p/a; insert node <z/> into /r")
+    doc.update("delete nodes /r/p/a; insert node <z/> into /r")
     assert Document(copied).xml() == text
     shared = [
         name for name, value in tree.__dict__.items()
@@ -286,6 +292,6 @@ def test_a_copied_document_is_the_same_and_stays() -> None:
 
 def test_undecided_is_no_accident() -> None:
     """The codes that readers may meet are those of questions, not of races."""
-    widget = Document(DOCUMENT, views={"v": "match /r[p/a/$x][not(q/b/$x)]"})
+    doc = Document(DOCUMENT, views={"v": "match /r[p/a/$x][not(q/b/$x)]"})
     with pytest.raises(UndecidedError, match="AX501"):
-        assert widget.view("v").truth
+        assert doc.view("v").truth

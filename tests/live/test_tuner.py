@@ -1,6 +1,6 @@
 """The tuner: examples 14 to 17 of P3, what is installed, dropped, restored and refused.
 
-Law 5 (`test_law_5.py`) compares with untuned widgets on random cases.
+Law 5 (`test_law_5.py`) compares with untuned documents on random cases.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ from axlog.match.filters import Filter
 from tests.papers import xml
 
 
-def widget(notation: str, query: str, **options: str) -> Document:
+def doc(notation: str, query: str, **options: str) -> Document:
     return Document(xml(notation), views={"v": query}, options=Options(**options))  # type: ignore[arg-type]
 
 
@@ -30,7 +30,7 @@ FIGURE_4 = ("a[d[?f], b[?g]]", "match /a[d/y][b/c/$x] return $x")
 
 
 def test_example_14_p3_figure_4_what_filters_keep() -> None:
-    made = widget(*FIGURE_4, keep="needed")
+    made = doc(*FIGURE_4, keep="needed")
     report = made.tune()
     assert {name: each.wanted for name, each in report.streams.items()} == {
         "f": ("y",), "g": ("c/$x",),
@@ -46,7 +46,7 @@ def test_example_14_p3_figure_4_what_filters_keep() -> None:
 
 
 def test_example_14_after_y_the_stream_is_unsubscribed() -> None:
-    made = widget(*FIGURE_4, keep="needed")
+    made = doc(*FIGURE_4, keep="needed")
     made.tune()
     made.feed("f", "<y/>", at=1)
     report = made.tune()
@@ -64,7 +64,7 @@ def test_example_14_after_y_the_stream_is_unsubscribed() -> None:
 
 
 def test_example_14_a_stream_that_ends_without_y_leaves_nothing_to_want() -> None:
-    made = widget(*FIGURE_4, keep="needed")
+    made = doc(*FIGURE_4, keep="needed")
     made.tune()
     made.end("f")
     assert made.tune().unsubscribed == ("g",)
@@ -74,7 +74,7 @@ def test_example_14_a_stream_that_ends_without_y_leaves_nothing_to_want() -> Non
 
 
 def test_example_15_what_came_before_y_is_matched_already() -> None:
-    made = widget(*FIGURE_4, keep="needed")
+    made = doc(*FIGURE_4, keep="needed")
     made.tune()
     for number in range(200):
         made.feed("g", f"<c>{number}</c>")
@@ -86,7 +86,7 @@ def test_example_15_what_came_before_y_is_matched_already() -> None:
 
 
 def test_example_16_p3_figure_6_nothing_is_relevant() -> None:
-    made = widget("r[s[a2], m[u, ?f], n[v, ?g]]", "match /r[s/$x][m/u][n/v] return $x")
+    made = doc("r[s[a2], m[u, ?f], n[v, ?g]]", "match /r[s/$x][m/u][n/v] return $x")
     assert made.streams()["f"].wanted == ("u",)
     assert made.tune().unsubscribed == ("f", "g")
     climbed = maintained(made).engine.climbed
@@ -96,7 +96,7 @@ def test_example_16_p3_figure_6_nothing_is_relevant() -> None:
 
 
 def test_example_9_p3_figure_7_is_seen_by_a_closer_look_only() -> None:
-    made = widget("r[b[?f], d[?g]]", "match /r[//c][d/c]")
+    made = doc("r[b[?f], d[?g]]", "match /r[//c][d/c]")
     assert made.tune().streams["f"].wanted == ("//c",)
     report = made.tune(exact=True)
     assert report.unsubscribed == ("f",)
@@ -105,7 +105,7 @@ def test_example_9_p3_figure_7_is_seen_by_a_closer_look_only() -> None:
 
 
 def test_streams_that_can_replace_each_other_are_not_both_dropped() -> None:
-    made = widget("r[b[?f], b[?g], d[?h]]", "match /r[//c][d/k]")
+    made = doc("r[b[?f], b[?g], d[?h]]", "match /r[//c][d/k]")
     assert made.tune(exact=True).unsubscribed == ()
 
 
@@ -113,7 +113,7 @@ FIGURE_8 = ("r[a[b[?f]], ?g{deletes=only}]", "match /r/a/b/c/$x return $x")
 
 
 def test_example_17_p3_figure_8_a_deletion_finds_all_that_came() -> None:
-    made = widget(*FIGURE_8)
+    made = doc(*FIGURE_8)
     report = made.tune()
     assert "may delete" in report.streams["f"].reason
     made.feed("f", "<c><d><e/></d></c>")
@@ -124,7 +124,7 @@ def test_example_17_p3_figure_8_a_deletion_finds_all_that_came() -> None:
 
 
 def test_example_17_a_deletion_that_would_need_what_was_not_kept_is_refused() -> None:
-    made = widget(*FIGURE_8, keep="needed")
+    made = doc(*FIGURE_8, keep="needed")
     made.tune()
     made.feed("f", "<c><d><e/></d></c>")
     with pytest.raises(AxlogError, match="AX307"):
@@ -145,7 +145,7 @@ def ship(number: int) -> str:
 
 
 def test_values_that_can_still_join_are_asked_for() -> None:
-    made = widget(*MONITOR, keep="needed")
+    made = doc(*MONITOR, keep="needed")
     for number in range(5):
         made.feed("orders", order(number))
     made.tune()
@@ -155,7 +155,7 @@ def test_values_that_can_still_join_are_asked_for() -> None:
     climbed = maintained(made).engine.climbed
     assert made.feed("ships", ship(99)) == []
     assert [change.row["x"] for change in made.feed("ships", ship(3))] == ["3"]
-    tables = [t for s in maintained(made).engine.states_at(1) for t in s.tables]
+    tables = [t for s in maintained(made).engine.states_at(1) for t in s.join.kept]
     assert sorted(len(table) for table in tables) == [0, 5]  # no order to come: none waits
     assert maintained(made).engine.climbed == climbed + 2
     made.tune()
@@ -175,7 +175,7 @@ def test_tuned_for_all_views() -> None:
 
 
 def test_a_view_added_later_subscribes_again() -> None:
-    made = widget(*FIGURE_4)
+    made = doc(*FIGURE_4)
     made.feed("f", "<y/>")
     assert made.tune().unsubscribed == ("f",)
     made.feed("f", "<y/>")
@@ -187,7 +187,7 @@ def test_a_view_added_later_subscribes_again() -> None:
 
 
 def test_a_view_that_would_need_what_was_dropped_is_refused() -> None:
-    made = widget(*FIGURE_4, keep="needed")
+    made = doc(*FIGURE_4, keep="needed")
     made.tune()
     made.feed("f", "<z/>")
     with pytest.raises(AxlogError, match="AX307"):
@@ -197,7 +197,7 @@ def test_a_view_that_would_need_what_was_dropped_is_refused() -> None:
 
 
 def test_a_statement_gets_the_whole_counts_back() -> None:
-    made = widget(*FIGURE_4)
+    made = doc(*FIGURE_4)
     made.feed("g", "<c>1</c>")
     made.feed("f", "<y/>")
     made.tune()
@@ -213,9 +213,9 @@ def test_a_statement_gets_the_whole_counts_back() -> None:
 
 
 def test_contents_of_nodes_above_a_call_need_all_that_comes() -> None:
-    made = widget(*(FIGURE_4[0], "match /a[d/y]/b#n/c return n.cont"), keep="needed")
+    made = doc(*(FIGURE_4[0], "match /a[d/y]/b#n/c return n.cont"), keep="needed")
     report = made.tune()
-    assert "content of a node" in report.streams["g"].reason
+    assert "content of an element" in report.streams["g"].reason
     made.feed("f", "<y/>")
     made.feed("g", "<c/>")
     assert [change.op for change in made.feed("g", "<z/>")] == ["update"]
@@ -223,7 +223,7 @@ def test_contents_of_nodes_above_a_call_need_all_that_comes() -> None:
 
 @pytest.mark.parametrize("is_tuned", [False, True])
 def test_collected_paths_are_read_from_all_that_came(is_tuned: bool) -> None:
-    made = widget("c[b, ?f]", "match //b#t1, /*[collect(//b#t3)] return t3.label")
+    made = doc("c[b, ?f]", "match //b#t1, /*[collect(//b#t3)] return t3.label")
     if is_tuned:
         assert "collects" in made.tune().streams["f"].reason
     changes = made.feed("f", "<b><b/></b>")
@@ -232,14 +232,14 @@ def test_collected_paths_are_read_from_all_that_came(is_tuned: bool) -> None:
 
 
 def test_values_of_nodes_above_a_call_need_all_that_comes() -> None:
-    made = widget('r[c[?f], "2"]', "match /r[c = 1]", keep="needed", validate="wanted")
+    made = doc('r[c[?f], "2"]', "match /r[c = 1]", keep="needed", validate="wanted")
     assert "compares the value" in made.tune().streams["f"].reason
     assert not made.streams()["f"].is_unsubscribed
     assert made.filter("f") is None
     assert len(made.feed("f", "<z>1</z>")) == 1
 
 
-def test_a_widget_without_views_wants_nothing() -> None:
+def test_a_document_without_views_wants_nothing() -> None:
     made = Document(xml("r[?f]"))
     assert made.tune().unsubscribed == ("f",)
     made.feed("f", "<a/>")
@@ -247,7 +247,7 @@ def test_a_widget_without_views_wants_nothing() -> None:
 
 
 def test_not_is_left_alone() -> None:
-    made = widget("r[?f, a[?g]]", "match /r[not(b)]/a/c/$x return $x")
+    made = doc("r[?f, a[?g]]", "match /r[not(b)]/a/c/$x return $x")
     report = made.tune()
     assert "`not`" in report.undecided["v"]
     assert report.streams["f"].wanted == ("a/c/$x", "b")
@@ -266,7 +266,7 @@ def passing(made: Document, stream: str, *messages: str) -> list[bool]:
 
 
 def test_a_filter_for_the_source_of_a_stream() -> None:
-    made = widget(*FIGURE_4, keep="needed")
+    made = doc(*FIGURE_4, keep="needed")
     assert passing(made, "g", "<c>1</c>", "<c/>", "<z/>") == [True, False, False]
     made.feed("f", "<y/>")
     assert passing(made, "f", "<y/>") == [True]
@@ -277,7 +277,7 @@ def test_a_filter_for_the_source_of_a_stream() -> None:
 
 
 def test_a_filter_for_the_source_asks_for_values() -> None:
-    made = widget(*MONITOR, keep="needed")
+    made = doc(*MONITOR, keep="needed")
     made.feed("orders", order(3))
     made.end("orders")
     made.tune()
@@ -285,7 +285,7 @@ def test_a_filter_for_the_source_asks_for_values() -> None:
 
 
 def test_a_filter_counts_no_message_and_is_given_again() -> None:
-    made = widget(*FIGURE_4, keep="needed")
+    made = doc(*FIGURE_4, keep="needed")
     first, again = made.filter("g"), made.filter("g")
     assert first is not None
     assert again is not None
@@ -296,7 +296,7 @@ def test_a_filter_counts_no_message_and_is_given_again() -> None:
 
 
 def test_a_filter_stays_with_its_source_when_a_batch_is_rolled_back() -> None:
-    made = widget(*FIGURE_4, keep="needed")
+    made = doc(*FIGURE_4, keep="needed")
     with pytest.raises(AxlogError, match="AX101"), made.batch():
         made.feed("g", f"<{made.filter('g')}")
     with pytest.raises(AxlogError, match="AX307"):
@@ -310,10 +310,10 @@ def test_the_source_of_a_durable_document_sends_everything(tmp_path: Path) -> No
 
 
 def test_a_source_sends_everything_where_it_must() -> None:
-    assert widget(*FIGURE_4).filter("f") is None  # all is kept
-    assert widget(*FIGURE_8, keep="needed").filter("f") is None
-    assert widget(FIGURE_4[0], "match /a/b#n return n.cont", keep="needed").filter("g") is None
-    assert widget(*FIGURE_4, keep="needed").filter("unknown") is None
+    assert doc(*FIGURE_4).filter("f") is None  # all is kept
+    assert doc(*FIGURE_8, keep="needed").filter("f") is None
+    assert doc(FIGURE_4[0], "match /a/b#n return n.cont", keep="needed").filter("g") is None
+    assert doc(*FIGURE_4, keep="needed").filter("unknown") is None
 
 
 def test_one_automaton_for_many_views() -> None:
@@ -329,7 +329,7 @@ def test_one_automaton_for_many_views() -> None:
 
 
 def test_views_that_need_nodes_are_filtered_too() -> None:
-    made = widget("r[?f, d[?g]]", "match /r[d/y]/order#o[vip] return o.cont", keep="needed")
+    made = doc("r[?f, d[?g]]", "match /r[d/y]/order#o[vip] return o.cont", keep="needed")
     made.tune()
     nodes = len(made)
     assert made.feed("f", "<order/>") == made.feed("f", "<order><vip/></order>") == []
@@ -343,7 +343,7 @@ def test_views_that_need_nodes_are_filtered_too() -> None:
 
 
 def test_tuned_by_number_of_messages_beside_feeding() -> None:
-    made = widget(*FIGURE_4, keep="needed", tune={"messages": 3})  # type: ignore[arg-type]
+    made = doc(*FIGURE_4, keep="needed", tune={"messages": 3})  # type: ignore[arg-type]
     made.feed("f", "<y/>")
     made.feed("g", "<c>1</c>")
     assert not made.streams()["f"].is_tuned
@@ -359,7 +359,7 @@ def test_a_message_during_a_slow_tuning_is_tuned_for_too(monkeypatch: pytest.Mon
     """No message comes that would ask again: a tuning that is due may wait, but is not dropped."""
     from axlog.live import tuner
 
-    made = widget(*FIGURE_4, keep="needed", tune={"messages": 1})  # type: ignore[arg-type]
+    made = doc(*FIGURE_4, keep="needed", tune={"messages": 1})  # type: ignore[arg-type]
     work_out = tuner._work_out
     has_begun, may_end = Event(), Event()
 
@@ -383,7 +383,7 @@ def test_a_tuning_requested_while_another_fails_is_not_dropped(
 ) -> None:
     from axlog.live import tuner
 
-    made = widget(*FIGURE_4, keep="needed", tune={"messages": 1})  # type: ignore[arg-type]
+    made = doc(*FIGURE_4, keep="needed", tune={"messages": 1})  # type: ignore[arg-type]
     work_out = tuner._work_out
     has_begun, may_fail = Event(), Event()
 
@@ -404,7 +404,7 @@ def test_a_tuning_requested_while_another_fails_is_not_dropped(
 
 
 def test_a_tuning_sees_the_message_that_requests_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = widget(*FIGURE_4, keep="needed", tune={"messages": 1})  # type: ignore[arg-type]
+    made = doc(*FIGURE_4, keep="needed", tune={"messages": 1})  # type: ignore[arg-type]
     seen: list[int] = []
     monkeypatch.setattr(
         streams_of(made).tuner, "begin", lambda: seen.append(made.streams()["f"].messages)
@@ -414,7 +414,7 @@ def test_a_tuning_sees_the_message_that_requests_it(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_message_soon_after_a_slow_tuning_is_tuned_for_too() -> None:
-    made = widget(*FIGURE_4, keep="needed", tune={"messages": 1})  # type: ignore[arg-type]
+    made = doc(*FIGURE_4, keep="needed", tune={"messages": 1})  # type: ignore[arg-type]
     made.feed("g", "<c>1</c>")
     streams_of(made).tuner.wait()
     streams_of(made).tuner._pause = 0.2  # as if it had taken a twentieth of this
@@ -424,14 +424,14 @@ def test_a_message_soon_after_a_slow_tuning_is_tuned_for_too() -> None:
 
 
 def test_tuned_when_a_stream_ends() -> None:
-    made = widget(*FIGURE_4, keep="needed", tune="auto")
+    made = doc(*FIGURE_4, keep="needed", tune="auto")
     made.end("f")
     streams_of(made).tuner.wait()
     assert made.streams()["g"].is_unsubscribed
 
 
 def test_what_a_person_wrote_in_between_is_not_overruled(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = widget(*FIGURE_4)
+    made = doc(*FIGURE_4)
     made.feed("f", "<y/>")
     from axlog.live import tuner
 

@@ -1,4 +1,4 @@
-"""Widgets: messages, callbacks and feeds, batches, bad messages, readers beside a writer."""
+"""Documents: messages, callbacks and feeds, batches, bad messages, readers beside a writer."""
 
 import asyncio
 import threading
@@ -53,28 +53,28 @@ def told(changes: list[Change]) -> list[tuple[str, str]]:
 
 @BOTH
 def test_messages_change_the_view(make: Callable[..., Document]) -> None:
-    widget = make()
-    assert told(widget.feed("o", "<a>1</a>", at=1)) == []
-    assert told(widget.feed("s", b"<b>1</b>", at=2.5)) == [("insert", "1")]
-    assert told(widget.feed("s", etree.fromstring("<b>1</b>"), at=3)) == []
-    assert widget.view("pairs").rows()[0].count == 2
-    assert told(widget.delete("o", 'match /a/"1"', at=4)) == [("delete", "1")]
-    assert told(widget.end("o", at=5)) == [("never", None), ("never", "1")]
-    assert widget.clock == 5
-    assert widget.xml() == (f'<m {AX}><o/><s><b>1</b><b>1</b><ax:call stream="s"/></s></m>')
+    doc = make()
+    assert told(doc.feed("o", "<a>1</a>", at=1)) == []
+    assert told(doc.feed("s", b"<b>1</b>", at=2.5)) == [("insert", "1")]
+    assert told(doc.feed("s", etree.fromstring("<b>1</b>"), at=3)) == []
+    assert doc.view("pairs").rows()[0].count == 2
+    assert told(doc.delete("o", 'match /a/"1"', at=4)) == [("delete", "1")]
+    assert told(doc.end("o", at=5)) == [("never", None), ("never", "1")]
+    assert doc.clock == 5
+    assert doc.xml() == (f'<m {AX}><o/><s><b>1</b><b>1</b><ax:call stream="s"/></s></m>')
 
 
 @BOTH
 def test_changes_carry_time_and_number(make: Callable[..., Document]) -> None:
-    widget = make()
+    doc = make()
     heard: list[Change] = []
-    widget.view("pairs").subscribe(heard.append)
-    widget.feed("o", "<a>1</a>", at=1)
-    widget.feed("s", "<b>1</b>", at=2.5)
-    widget.feed("o", "<a>2</a>")
-    widget.feed("s", "<b>2</b>")
-    widget.delete("o", "match /a")
-    assert [(c.time, c.sequence) for c in heard] == [
+    doc.view("pairs").subscribe(heard.append)
+    doc.feed("o", "<a>1</a>", at=1)
+    doc.feed("s", "<b>1</b>", at=2.5)
+    doc.feed("o", "<a>2</a>")
+    doc.feed("s", "<b>2</b>")
+    doc.delete("o", "match /a")
+    assert [(c.time, c.position) for c in heard] == [
         (2.5, 1), (2.5, 2), (2.5, 3), (2.5, 4)
     ]  # fmt: skip
     assert {change.view for change in heard} == {"pairs"}
@@ -82,67 +82,67 @@ def test_changes_carry_time_and_number(make: Callable[..., Document]) -> None:
 
 @BOTH
 def test_messages_with_several_trees_comments_and_calls(make: Callable[..., Document]) -> None:
-    widget = make()
-    widget.feed("s", "<b>1</b><!-- and --><b>2</b>")
-    widget.feed("o", f'<a>1</a><box {AX}><ax:call stream="inner"/></box>')
-    assert told(widget.feed("o", "<?xml version='1.0'?><!-- one --><a>2</a>")) == [("insert", "2")]
-    assert widget.feed("inner", "<a>9</a>") == []
-    assert sorted(widget.streams()) == ["inner", "o", "s"]
-    assert widget.xml().count("<!-- ") == 2
+    doc = make()
+    doc.feed("s", "<b>1</b><!-- and --><b>2</b>")
+    doc.feed("o", f'<a>1</a><box {AX}><ax:call stream="inner"/></box>')
+    assert told(doc.feed("o", "<?xml version='1.0'?><!-- one --><a>2</a>")) == [("insert", "2")]
+    assert doc.feed("inner", "<a>9</a>") == []
+    assert sorted(doc.streams()) == ["inner", "o", "s"]
+    assert doc.xml().count("<!-- ") == 2
 
 
 def test_a_call_may_be_written_in_many_ways() -> None:
     """The namespace of a call may be spelled with references; it is a call all the same."""
     hidden = '<a xmlns:k="urn&#58;axlog"><k:call stream="inner"/>1</a>'
     for options in ({}, {"validate": "wanted"}):
-        widget = pairs(**options)
-        widget.feed("o", hidden)
-        assert "inner" in widget.streams()
-        assert widget.feed("inner", "<b/>") == []
+        doc = pairs(**options)
+        doc.feed("o", hidden)
+        assert "inner" in doc.streams()
+        assert doc.feed("inner", "<b/>") == []
 
 
 def test_one_shot_and_most() -> None:
-    widget = Document(
+    doc = Document(
         f'<r {AX}><ax:call stream="once" mode="one-shot"/><ax:call stream="two" most="2"/></r>',
         views={"all": "match /r/a/$x return $x"},
     )
-    widget.feed("once", "<a>1</a>")
+    doc.feed("once", "<a>1</a>")
     with pytest.raises(EndedStreamError):
-        widget.feed("once", "<a>2</a>")
-    widget.feed("two", "<a>3</a>")
+        doc.feed("once", "<a>2</a>")
+    doc.feed("two", "<a>3</a>")
     with pytest.raises(StreamError) as caught:
-        widget.feed("two", "<a>4</a><a>5</a>")
+        doc.feed("two", "<a>4</a><a>5</a>")
     assert caught.value.code == "AX406"
-    widget.feed("two", "<a>6</a>")
-    assert [row["x"] for row in widget.view("all")] == ["1", "3", "6"]
-    assert {name: status.ended for name, status in widget.streams().items()} == {
+    doc.feed("two", "<a>6</a>")
+    assert [row["x"] for row in doc.view("all")] == ["1", "3", "6"]
+    assert {name: status.ended for name, status in doc.streams().items()} == {
         "once": True,
         "two": False,
     }
 
 
 def test_streams_tell_what_has_come() -> None:
-    widget = pairs()
-    widget.feed("o", "<a>1</a>", at=3)
+    doc = pairs()
+    doc.feed("o", "<a>1</a>", at=3)
     with pytest.raises(MalformedError):
-        widget.feed("o", "<a>")
+        doc.feed("o", "<a>")
     with pytest.raises(UnknownStreamError):
-        widget.feed("nobody", "<a/>")
-    widget.end("s", at=4)
-    streams = widget.streams()
+        doc.feed("nobody", "<a/>")
+    doc.end("s", at=4)
+    streams = doc.streams()
     assert sorted(streams) == ["o", "s"]
     assert (streams["o"].messages, streams["o"].refused, streams["o"].last) == (2, 1, 3)
     assert (streams["s"].ended, streams["o"].ended) == (True, False)
 
 
 def test_views_by_name() -> None:
-    widget = pairs()
-    assert list(widget.views) == ["pairs"]
-    later = widget.watch("match /m/o/a/$x return $x", "later")
-    widget.feed("o", "<a>1</a>")
+    doc = pairs()
+    assert list(doc.views) == ["pairs"]
+    later = doc.watch("match /m/o/a/$x return $x", "later")
+    doc.feed("o", "<a>1</a>")
     assert later.rows() == [{"x": "1"}]
     with pytest.raises(QueryError) as caught:
-        widget.view("other")
+        doc.view("other")
     assert caught.value.code == "AX203"
     assert "later" in str(caught.value)
 
@@ -158,27 +158,27 @@ def test_options_are_checked(option: str) -> None:
 
 
 def test_a_feed_is_iterated_as_far_as_it_goes() -> None:
-    widget = pairs()
-    widget.feed("o", "<a>1</a><a>2</a>")
-    feed = widget.changes("pairs")
-    widget.feed("s", "<b>1</b>")
+    doc = pairs()
+    doc.feed("o", "<a>1</a><a>2</a>")
+    feed = doc.changes("pairs")
+    doc.feed("s", "<b>1</b>")
     assert told(list(feed)) == [("insert", "1")]
     assert list(feed) == []
-    widget.feed("s", "<b>2</b>")
+    doc.feed("s", "<b>2</b>")
     assert told(feed.take()) == [("insert", "2")]
     feed.close()
-    widget.delete("o", "match /a")
+    doc.delete("o", "match /a")
     assert list(feed) == []
 
 
 def test_async_iteration_waits_for_a_writer_in_another_thread() -> None:
-    widget = pairs()
-    feed = widget.changes("pairs")
+    doc = pairs()
+    feed = doc.changes("pairs")
 
     def write() -> None:
         for number in range(50):
-            widget.feed("o", f"<a>{number}</a>")
-            widget.feed("s", f"<b>{number}</b>")
+            doc.feed("o", f"<a>{number}</a>")
+            doc.feed("s", f"<b>{number}</b>")
         feed.close()
 
     async def read() -> list[str]:
@@ -193,10 +193,10 @@ def test_async_iteration_waits_for_a_writer_in_another_thread() -> None:
 
 
 def test_async_iteration_sees_what_came_before() -> None:
-    widget = pairs()
-    feed = widget.changes("pairs")
-    widget.feed("o", "<a>1</a>")
-    widget.feed("s", "<b>1</b>")
+    doc = pairs()
+    feed = doc.changes("pairs")
+    doc.feed("o", "<a>1</a>")
+    doc.feed("s", "<b>1</b>")
     feed.close()
 
     async def read() -> list[Change]:
@@ -207,53 +207,57 @@ def test_async_iteration_sees_what_came_before() -> None:
 
 @BOTH
 def test_a_batch_tells_what_it_comes_to(make: Callable[..., Document]) -> None:
-    widget = make()
-    widget.feed("o", "<a>1</a><a>2</a>")
-    widget.feed("s", "<b>1</b>")
-    feed = widget.changes("pairs")
-    with widget.batch():
-        assert told(widget.feed("s", "<b>2</b>")) == [("insert", "2")]
-        widget.delete("o", 'match /a/"1"')
-        with widget.batch():
-            widget.feed("o", "<a>1</a>")
-            widget.feed("o", "<a>3</a>")
-        widget.feed("s", "<b>3</b>")
-        widget.delete("o", 'match /a/"2"')
+    doc = make()
+    doc.feed("o", "<a>1</a><a>2</a>")
+    doc.feed("s", "<b>1</b>")
+    feed = doc.changes("pairs")
+    with doc.batch():
+        assert told(doc.feed("s", "<b>2</b>")) == [("insert", "2")]
+        doc.delete("o", 'match /a/"1"')
+        with doc.batch():
+            doc.feed("o", "<a>1</a>")
+            doc.feed("o", "<a>3</a>")
+        doc.feed("s", "<b>3</b>")
+        doc.delete("o", 'match /a/"2"')
         assert list(feed) == []
     assert told(list(feed)) == [("insert", "3")]
 
 
 def test_a_batch_joins_updates_of_a_row() -> None:
-    widget = Document(
+    doc = Document(
         f'<r {AX}><p><ax:call stream="s" deletes="yes"/></p></r>',
         views={"text": "match /r/p#t return t.val"},
     )
-    feed = widget.changes("text")
-    with widget.batch():
-        widget.feed("s", "<c>1</c>")
-        widget.feed("s", "<c>2</c>")
+    feed = doc.changes("text")
+    with doc.batch():
+        doc.feed("s", "<c>1</c>")
+        doc.feed("s", "<c>2</c>")
     (change,) = feed
-    assert change.to_dict() == {"op": "update", "row": {"t.val": "12"}, "before": {"t.val": ""}}
-    with widget.batch():
-        widget.feed("s", "<c>3</c>")
-        widget.delete("s", "match /c[. = 3]")
+    assert change.to_dict() == {
+        "view": "text", "op": "update", "key": ["1.1"], "row": {"t.val": "12"},
+        "before": {"t.val": ""}, "time": 0,
+        "cause": {"kind": "message", "stream": "s", "number": 2}, "final": False, "position": 2,
+    }  # fmt: skip
+    with doc.batch():
+        doc.feed("s", "<c>3</c>")
+        doc.delete("s", "match /c[. = 3]")
     assert list(feed) == []
 
 
 def test_a_batch_that_fails_does_and_tells_nothing() -> None:
-    widget = pairs()
-    feed = widget.changes("pairs")
-    widget.feed("o", "<a>1</a>")
+    doc = pairs()
+    feed = doc.changes("pairs")
+    doc.feed("o", "<a>1</a>")
 
     def fail_half_way() -> None:
-        with widget.batch():
-            widget.feed("s", "<b>1</b>")
-            widget.feed("s", "<b>")
+        with doc.batch():
+            doc.feed("s", "<b>1</b>")
+            doc.feed("s", "<b>")
 
     with pytest.raises(MalformedError):
         fail_half_way()
     assert list(feed) == []
-    assert told(widget.feed("s", "<b>1</b>")) == [("insert", "1")]
+    assert told(doc.feed("s", "<b>1</b>")) == [("insert", "1")]
 
 
 # Bad messages -------------------------------------------------------------------------------------
@@ -285,9 +289,9 @@ BAD: list[tuple[str, Callable[[Document], Any], type[AxlogError], str]] = [
 ]  # fmt: skip
 
 
-def state(widget: Document) -> tuple[Any, ...]:
-    views = {name: [(dict(r), r.count) for r in view] for name, view in widget.views.items()}
-    return widget.xml(), views, widget.clock, sorted(maintained(widget).tree.calls())
+def state(doc: Document) -> tuple[Any, ...]:
+    views = {name: [(dict(r), r.count) for r in view] for name, view in doc.views.items()}
+    return doc.xml(), views, doc.clock, sorted(maintained(doc).tree.calls())
 
 
 @BOTH
@@ -300,30 +304,30 @@ def test_a_bad_message_changes_nothing_and_says_where(
     kind: type[AxlogError],
     code: str,
 ) -> None:
-    widget = make(limits=LIMITS)
-    widget.feed("o", "<a>1</a>", at=5)
+    doc = make(limits=LIMITS)
+    doc.feed("o", "<a>1</a>", at=5)
     heard: list[Change] = []
-    widget.view("pairs").subscribe(heard.append)
-    before = state(widget)
+    doc.view("pairs").subscribe(heard.append)
+    before = state(doc)
     with pytest.raises(kind) as caught:
-        send(widget)
+        send(doc)
     assert caught.value.code.startswith(code)
     assert caught.value.context is not None
     assert "message " in caught.value.context
     assert "of stream '" in caught.value.context
     assert caught.value.context in str(caught.value)
-    assert state(widget) == before
+    assert state(doc) == before
     assert heard == []
-    assert told(widget.feed("s", "<b>1</b>")) == [("insert", "1")]
+    assert told(doc.feed("s", "<b>1</b>")) == [("insert", "1")]
 
 
 @BOTH
 def test_an_error_has_stream_number_and_place(make: Callable[..., Document]) -> None:
-    widget = make()
-    widget.feed("o", "<a>1</a>")
-    widget.feed("o", "<a>2</a>")
+    doc = make()
+    doc.feed("o", "<a>1</a>")
+    doc.feed("o", "<a>2</a>")
     with pytest.raises(MalformedError) as caught:
-        widget.feed("o", "<a>\n  <b></a>")
+        doc.feed("o", "<a>\n  <b></a>")
     error = caught.value
     assert error.context == "message 3 of stream 'o'"
     assert error.place is not None
@@ -334,106 +338,106 @@ def test_an_error_has_stream_number_and_place(make: Callable[..., Document]) -> 
 
 @BOTH
 def test_an_ended_stream_brings_nothing(make: Callable[..., Document]) -> None:
-    widget = make()
-    widget.feed("o", "<a>1</a>")
-    widget.end("o")
-    before = state(widget)
+    doc = make()
+    doc.feed("o", "<a>1</a>")
+    doc.end("o")
+    before = state(doc)
     sends: list[Callable[[], Any]] = [
-        lambda: widget.feed("o", "<a>2</a>"),
-        lambda: widget.delete("o", "match /a"),
-        lambda: widget.end("o"),
+        lambda: doc.feed("o", "<a>2</a>"),
+        lambda: doc.delete("o", "match /a"),
+        lambda: doc.end("o"),
     ]
     for send in sends:
         with pytest.raises(EndedStreamError) as caught:
             send()
         assert caught.value.code == "AX402"
-    assert state(widget) == before
+    assert state(doc) == before
 
 
 @BOTH
 def test_dead_letters_are_collected_with_their_errors(make: Callable[..., Document]) -> None:
-    widget = make(limits=LIMITS, on_error="dead-letter")
-    widget.feed("o", "<a>1</a>", at=5)
-    before = state(widget)
+    doc = make(limits=LIMITS, on_error="dead-letter")
+    doc.feed("o", "<a>1</a>", at=5)
+    before = state(doc)
     for _, send, _, _ in BAD:
-        assert send(widget) == []
-    assert state(widget) == before
-    assert [letter.error.code[:3] for letter in widget.dead_letters] == [
+        assert send(doc) == []
+    assert state(doc) == before
+    assert [letter.error.code[:3] for letter in doc.dead_letters] == [
         code[:3] for _, _, _, code in BAD
     ]
-    first = widget.dead_letters[0]
+    first = doc.dead_letters[0]
     assert (first.stream, first.sequence, first.message) == ("o", 2, "<a><b></a>")
-    assert told(widget.feed("s", "<b>1</b>")) == [("insert", "1")]
-    assert widget.streams()["o"].refused == len(
-        [letter for letter in widget.dead_letters if letter.stream == "o"]
+    assert told(doc.feed("s", "<b>1</b>")) == [("insert", "1")]
+    assert doc.streams()["o"].refused == len(
+        [letter for letter in doc.dead_letters if letter.stream == "o"]
     )
 
 
 def test_what_a_listener_raises_is_no_fault_of_the_message() -> None:
-    widget = pairs(on_error="dead-letter")
+    doc = pairs(on_error="dead-letter")
 
     def broken(change: Change) -> None:
         raise StreamError("AX407", "the receiver is full")
 
-    widget.view("pairs").subscribe(broken)
-    widget.feed("o", "<a>1</a>")
+    doc.view("pairs").subscribe(broken)
+    doc.feed("o", "<a>1</a>")
     with pytest.raises(StreamError, match="the receiver is full"):
-        widget.feed("s", "<b>1</b>")
-    assert widget.dead_letters == []
-    assert widget.streams()["s"].refused == 0
-    assert widget.view("pairs").rows() == [{"x": "1"}]
+        doc.feed("s", "<b>1</b>")
+    assert doc.dead_letters == []
+    assert doc.streams()["s"].refused == 0
+    assert doc.view("pairs").rows() == [{"x": "1"}]
 
 
 def test_late_messages_can_be_moved_to_the_clock() -> None:
-    widget = Document(
+    doc = Document(
         f'<r {AX}><ax:call stream="s" late="clock"/></r>', views={"t": "match /r/a#t return t.time"}
     )
-    widget.feed("s", "<a/>", at=5)
-    assert widget.feed("s", "<a/>", at=3) == []  # the same row once more: a count, no change
-    assert [(row["t.time"], row.count) for row in widget.view("t")] == [(5, 2)]
+    doc.feed("s", "<a/>", at=5)
+    assert doc.feed("s", "<a/>", at=3) == []  # the same row once more: a count, no change
+    assert [(row["t.time"], row.count) for row in doc.view("t")] == [(5, 2)]
 
 
 # What is kept, what is parsed ---------------------------------------------------------------------
 
 
 def test_unwanted_messages_are_counted_and_move_the_clock() -> None:
-    widget = pairs(validate="wanted")
-    assert widget.feed("o", "<z>not even well-formed", at=7) == []
-    assert widget.clock == 7
-    assert (widget.streams()["o"].messages, widget.streams()["o"].unparsed) == (1, 1)
-    widget.feed("o", "<a>1</a>", at=8)
-    assert told(widget.feed("s", "<b>1</b>", at=8)) == [("insert", "1")]
+    doc = pairs(validate="wanted")
+    assert doc.feed("o", "<z>not even well-formed", at=7) == []
+    assert doc.clock == 7
+    assert (doc.streams()["o"].messages, doc.streams()["o"].unparsed) == (1, 1)
+    doc.feed("o", "<a>1</a>", at=8)
+    assert told(doc.feed("s", "<b>1</b>", at=8)) == [("insert", "1")]
     with pytest.raises(MalformedError):
-        widget.feed("o", "<a>1")
+        doc.feed("o", "<a>1")
 
 
 @pytest.mark.parametrize("options", [{"keep": "needed"}, {"validate": "wanted"}])
 def test_what_was_not_kept_is_never_guessed(options: dict[str, str]) -> None:
-    widget = pairs(**options)
-    widget.feed("o", "<z>1</z>")
-    widget.feed("o", "<a>1</a>")
-    assert told(widget.feed("s", "<b>1</b>")) == [("insert", "1")]
+    doc = pairs(**options)
+    doc.feed("o", "<z>1</z>")
+    doc.feed("o", "<a>1</a>")
+    assert told(doc.feed("s", "<b>1</b>")) == [("insert", "1")]
     asks: list[Callable[[], Any]] = [
-        lambda: widget.watch("match /m/o/z/$x return $x"),
-        lambda: widget.delete("o", "match /a"),
-        lambda: widget.xml(),
+        lambda: doc.watch("match /m/o/z/$x return $x"),
+        lambda: doc.delete("o", "match /a"),
+        lambda: doc.xml(),
     ]
     for ask in asks:
         with pytest.raises(AxlogError) as caught:
             ask()
         assert caught.value.code == "AX307"
         assert "keep" in str(caught.value)
-    assert widget.view("pairs").rows() == [{"x": "1"}]
-    assert told(widget.feed("o", "<a>1</a>")) == []
+    assert doc.view("pairs").rows() == [{"x": "1"}]
+    assert told(doc.feed("o", "<a>1</a>")) == []
 
 
 def test_a_text_in_a_query_never_becomes_code() -> None:
     """The generated matcher names pattern nodes in comments: a line break must not end one."""
     trap = "x\nraise SystemExit('executed')\n#"
-    widget = Document(PAIRS_XML, views={"trap": f'match /m/o/a["{trap}"]/$x return $x'})
-    assert widget.feed("o", "<a>1</a>") == []
-    assert [c.row["x"] for c in widget.feed("o", f"<a>{trap}</a>")] == [trap]
-    code = widget.code("o")
+    doc = Document(PAIRS_XML, views={"trap": f'match /m/o/a["{trap}"]/$x return $x'})
+    assert doc.feed("o", "<a>1</a>") == []
+    assert [c.row["x"] for c in doc.feed("o", f"<a>{trap}</a>")] == [trap]
+    code = doc.code("o")
     assert code is not None
     assert "\nraise" not in code
 
@@ -448,12 +452,12 @@ def test_code_is_shown_for_streams_that_have_it() -> None:
 
 @BOTH
 def test_why_names_every_matched_node_and_its_time(make: Callable[..., Document]) -> None:
-    widget = make()
-    widget.feed("o", "<a>1</a>", at=1)
-    widget.feed("s", "<b>1</b>", at=2)
-    widget.feed("s", "<b>1</b>", at=3)
-    derivations = widget.view("pairs").why({"x": "1"})
-    assert len(derivations) == widget.view("pairs").rows()[0].count == 2
+    doc = make()
+    doc.feed("o", "<a>1</a>", at=1)
+    doc.feed("s", "<b>1</b>", at=2)
+    doc.feed("s", "<b>1</b>", at=3)
+    derivations = doc.view("pairs").why({"x": "1"})
+    assert len(derivations) == doc.view("pairs").rows()[0].count == 2
     found = {m.path: m.time for d in derivations for m in d.matched if m.pattern == "$x"}
     assert found == {
         "/m/o/a/text()": 1,
@@ -468,9 +472,9 @@ def test_why_names_every_matched_node_and_its_time(make: Callable[..., Document]
 @BOTH
 def test_readers_see_a_view_before_or_after_an_update(make: Callable[..., Document]) -> None:
     """Each message brings two rows and each deletion takes two: a reader never sees one alone."""
-    widget = make()
-    widget.feed("s", "".join(f"<b>{number}</b>" for number in range(200)))
-    view = widget.view("pairs")
+    doc = make()
+    doc.feed("s", "".join(f"<b>{number}</b>" for number in range(200)))
+    view = doc.view("pairs")
     done = threading.Event()
     seen: list[int] = []
 
@@ -484,8 +488,8 @@ def test_readers_see_a_view_before_or_after_an_update(make: Callable[..., Docume
         reader.start()
     try:
         for number in range(0, 100, 2):
-            widget.feed("o", f"<a>{number}<i/>{number + 1}</a>")
-        widget.delete("o", "match /a[i]")
+            doc.feed("o", f"<a>{number}<i/>{number + 1}</a>")
+        doc.delete("o", "match /a[i]")
     finally:
         done.set()
         for reader in readers:
@@ -496,9 +500,9 @@ def test_readers_see_a_view_before_or_after_an_update(make: Callable[..., Docume
 
 
 def test_a_batch_is_one_step_for_readers() -> None:
-    widget = pairs()
-    widget.feed("s", "".join(f"<b>{number}</b>" for number in range(10)))
-    view = widget.view("pairs")
+    doc = pairs()
+    doc.feed("s", "".join(f"<b>{number}</b>" for number in range(10)))
+    view = doc.view("pairs")
     started = threading.Event()
     seen: list[int] = []
 
@@ -507,22 +511,22 @@ def test_a_batch_is_one_step_for_readers() -> None:
         seen.append(len(view))
 
     reader = threading.Thread(target=read)
-    with widget.batch():
-        widget.feed("o", "<a>1</a>")
+    with doc.batch():
+        doc.feed("o", "<a>1</a>")
         reader.start()
         assert started.wait(60)
         for number in range(2, 10):
-            widget.feed("o", f"<a>{number}</a>")
+            doc.feed("o", f"<a>{number}</a>")
     reader.join()
     assert seen == [9]
 
 
 def test_two_writers_take_turns() -> None:
-    widget = pairs()
+    doc = pairs()
 
     def write(stream: str, label: str) -> None:
         for number in range(200):
-            widget.feed(stream, f"<{label}>{number}</{label}>")
+            doc.feed(stream, f"<{label}>{number}</{label}>")
 
     writers = [
         threading.Thread(target=write, args=arguments) for arguments in (("o", "a"), ("s", "b"))
@@ -531,5 +535,5 @@ def test_two_writers_take_turns() -> None:
         writer.start()
     for writer in writers:
         writer.join()
-    assert len(widget.view("pairs")) == 200
-    assert {s.messages for s in widget.streams().values()} == {200}
+    assert len(doc.view("pairs")) == 200
+    assert {s.messages for s in doc.streams().values()} == {200}

@@ -62,8 +62,8 @@ def test_many_messages_at_once_make_the_changes_of_one_after_the_other() -> None
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_differential_halves_of_random_widgets(seed: int) -> None:
-    made = active.widget(seed=seed)
+def test_differential_halves_of_random_documents(seed: int) -> None:
+    made = active.workload(seed=seed)
     messages = plain(active.updates(made, 60, seed=seed))
     whole, apart = (
         Document(made.document, views={"v": made.pattern}, options=Options(keep="needed"))
@@ -74,7 +74,7 @@ def test_differential_halves_of_random_widgets(seed: int) -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 1, 57, 399])
-def test_state_goes_on_in_another_widget(cut: int) -> None:
+def test_state_goes_on_in_another_document(cut: int) -> None:
     whole, first, second = monitor(), monitor(), monitor()
     wanted = [whole.feed(stream, message, at=at) for stream, message, at in MESSAGES]
     found = [first.feed(stream, message, at=at) for stream, message, at in MESSAGES[:cut]]
@@ -96,17 +96,17 @@ def test_message_that_must_become_nodes_has_no_bags() -> None:
 
 
 def test_stream_without_a_plan_takes_no_bags() -> None:
-    widget = Document(
+    doc = Document(
         '<r><ax:call xmlns:ax="urn:axlog" stream="f" mode="one-shot"/></r>',
         views={"v": "match /r/a#n return n.id"},
     )
-    assert streams_of(widget).engine.plan("f") is None
+    assert streams_of(doc).engine.plan("f") is None
     with pytest.raises(StreamError, match="no plan"):
-        streams_of(widget).engine.apply_all([("f", (), 0)])
+        streams_of(doc).engine.apply_all([("f", (), 0)])
 
 
 @pytest.mark.parametrize("query", [orders.LATE, orders.ON_TIME, orders.WITHIN])
-def test_state_with_keys_and_deadlines_goes_on_in_another_widget(query: str) -> None:
+def test_state_with_keys_and_deadlines_goes_on_in_another_document(query: str) -> None:
     first, second, whole = (
         Document(
             orders.DOCUMENT, views={"v": query}, facts=orders.KEYS, options=Options(keep="needed")

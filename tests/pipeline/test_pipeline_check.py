@@ -50,7 +50,7 @@ def test_a_file_in_order_has_no_problems_and_is_a_pipeline() -> None:
     assert checked.problems == []
     assert checked.model is not None
     assert checked.model.engine == "embedded"
-    assert checked.model.widgets["widget"].streams["orders"].deletes == "no"
+    assert checked.model.documents["document"].streams["orders"].deletes == "no"
     assert [name.full for name in checked.model.view_names()] == ["ids"]
 
 
@@ -59,8 +59,8 @@ def test_the_long_form_is_the_same_pipeline_with_longer_names() -> None:
     assert short is not None
     plain = short.model_dump(by_alias=True, exclude_unset=True)
     again = PipelineModel.model_validate(plain)
-    assert again.widgets == short.widgets
-    assert [name.full for name in again.view_names()] == ["widget.ids"]
+    assert again.documents == short.documents
+    assert [name.full for name in again.view_names()] == ["document.ids"]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_what_is_no_pipeline_is_refused_without_a_trace(text: str) -> None:
 def test_plain_values_are_those_of_yaml_1_2() -> None:
     checked = check_text(GOOD.replace("deletes: no", "deletes: yes"))
     assert checked.model is not None
-    assert checked.model.widgets["widget"].streams["orders"].deletes == "yes"
+    assert checked.model.documents["document"].streams["orders"].deletes == "yes"
 
 
 def test_secrets_are_filled_in_and_never_shown() -> None:
@@ -202,7 +202,9 @@ def test_an_inline_secret_is_in_no_message(monkeypatch: pytest.MonkeyPatch) -> N
     assert not any("hush" in problem.error.describe() for problem in checked.problems)
     good = check_text(text.replace("many", "3")).model
     assert good is not None
-    options = _WithSecret.model_validate(good.widgets["widget"].streams["orders"].source.written)  # type: ignore[union-attr]  # it has one
+    source = good.documents["document"].streams["orders"].source
+    assert source is not None
+    options = _WithSecret.model_validate(source.written)
     assert "hush" not in repr(options) + options.model_dump_json()
 
 
@@ -211,11 +213,11 @@ def test_an_inline_secret_is_in_no_message(monkeypatch: pytest.MonkeyPatch) -> N
     [
         ("facts: [keys a by b]", "AX201", "declared fact"),
         ("facts: [key orders/order by oid trusted]", "AX201", "starts with the root element"),
-        ("documents: {key: a//b}", "AX852", "not a valid step"),
-        ("documents: {key: 'p:a'}", "AX852", "not declared"),
+        ("document_key: a//b", "AX852", "not a valid step"),
+        ("document_key: 'p:a'", "AX852", "not declared"),
         ("types: 'orders -> |order| >='", "AX701", ""),
         ("sources: {kind: folder, path: x}", "AX852", "do not name their stream"),
-        ("widgets: {}", "AX852", ""),
+        ("documents: {}", "AX852", ""),
     ],
 )
 def test_other_parts_are_checked_too(line: str, code: str, part: str) -> None:
@@ -235,7 +237,7 @@ def test_a_variable_that_is_not_set_is_a_warning(monkeypatch: pytest.MonkeyPatch
 def test_names_of_channels_and_views_lead_somewhere() -> None:
     call = '<d xmlns:ax="urn:axlog"><ax:call stream="s"/></d>'
     text = f"""\
-widgets:
+documents:
   one:
     document: '{call}'
     streams: {{s: {{view: two.v}}}}

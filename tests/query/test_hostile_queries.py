@@ -18,7 +18,7 @@ import axlog
 from axlog.document.parser import Limits
 from axlog.errors import AxlogError, QueryError, UndecidedError
 from axlog.query.query import parse_query
-from axlog.views.counting.join_generator import MOST_PARTS
+from axlog.views.operators.join_generator import MOST_PARTS
 
 CALL = "<ax:call xmlns:ax='urn:axlog' stream='{}' deletes='yes'/>"
 DOCUMENT = (
@@ -142,15 +142,15 @@ def test_streams_and_analyses_of_hard_queries(bomb):
     query = {**EXPLODING, **HARD}[bomb]
 
     def work() -> None:
-        widget = axlog.parse(DOCUMENT, views={"v": query})
-        view = widget.view("v")
-        for ask in (view.possible, lambda: view.truth, widget.tune, widget.collect):
+        doc = axlog.parse(DOCUMENT, views={"v": query})
+        view = doc.view("v")
+        for ask in (view.possible, lambda: view.truth, doc.tune, doc.collect):
             with suppress(UndecidedError, QueryError):
                 ask()
         view.rows()
-        widget.feed("s", "<b><c>7</c><d/></b>")
-        widget.feed("t", "<b><c>7</c><d/></b>")
-        widget.delete("t", "match /b")
+        doc.feed("s", "<b><c>7</c><d/></b>")
+        doc.feed("t", "<b><c>7</c><d/></b>")
+        doc.delete("t", "match /b")
         view.rows()
 
     code, said = outcome(work)
@@ -198,15 +198,15 @@ def test_a_view_that_explodes_is_refused_alone():
 
 
 def test_a_view_that_explodes_by_an_update_answers_no_more():
-    widget = axlog.parse(
+    doc = axlog.parse(
         GROWING,
         views={"v": EXPLODING["a product of variables"]},
         options=axlog.Options(limits=Limits(rows=500)),
     )
-    assert len(widget.view("v").rows()) == 1
-    widget.feed("s", "<b>" + "<c>x</c><d>y</d>" * 30 + "</b>")
+    assert len(doc.view("v").rows()) == 1
+    doc.feed("s", "<b>" + "<c>x</c><d>y</d>" * 30 + "</b>")
     with pytest.raises(QueryError) as raised:
-        widget.view("v").rows()
+        doc.view("v").rows()
     assert raised.value.code == "AX215"
 
 
@@ -228,9 +228,9 @@ def test_deep_patterns_on_streams():
     """Matchers whose blocks are deeper than Python nests are written as several functions."""
     for depth in (5, 15, 25, 100):
         path = "".join(f"/e{i}" for i in range(depth))
-        widget = axlog.parse(GROWING, views={"v": f"match /a/s{path}/$x return $x"})
+        doc = axlog.parse(GROWING, views={"v": f"match /a/s{path}/$x return $x"})
         message = "".join(f"<e{i}>" for i in range(depth)) + "v"
         message += "".join(f"</e{i}>" for i in reversed(range(depth)))
-        widget.feed("s", message)
-        widget.feed("s", message.replace("v<", "w<"))
-        assert sorted(row["x"] for row in widget.view("v").rows()) == ["v", "w"]
+        doc.feed("s", message)
+        doc.feed("s", message.replace("v<", "w<"))
+        assert sorted(row["x"] for row in doc.view("v").rows()) == ["v", "w"]

@@ -206,8 +206,8 @@ def test_types_are_not_decided() -> None:
 
 def test_truth_by_kind() -> None:
     document = '<r xmlns:ax="urn:axlog"><ax:call stream="s"/></r>'
-    widget = axlog.parse(document)
-    assert widget.watch('match /r/a/$x where $x > "99.00", $x < "100.00"').truth is (
+    doc = axlog.parse(document)
+    assert doc.watch('match /r/a/$x where $x > "99.00", $x < "100.00"').truth is (
         axlog.Truth.POSSIBLE
     )
-    assert widget.watch('match /r/a/$x where $x > "99", $x < "b"').truth is axlog.Truth.NEVER
+    assert doc.watch('match /r/a/$x where $x > "99", $x < "b"').truth is axlog.Truth.NEVER

@@ -27,7 +27,7 @@ from axlog.errors import PipelineError
 from axlog.live.options import Options
 from axlog.pipeline.model import PipelineModel
 from axlog.runtime.embedded import Runner, run
-from axlog.runtime.order import Lanes
+from axlog.runtime.order import BODY, EVERY, Order, lane_of
 from axlog.samples import orders
 from axlog.views.change import Change
 
@@ -69,12 +69,12 @@ def rows_after(changes: list[Change]) -> Counter[Any]:
     return +difference(changes)
 
 
-def test_the_runner_does_what_a_widget_does(tmp_path: Path) -> None:
-    widget = Document(orders.DOCUMENT, views={"late": orders.LATE})
+def test_the_runner_does_what_a_document_does(tmp_path: Path) -> None:
+    doc = Document(orders.DOCUMENT, views={"late": orders.LATE})
     for message in messages(200):
-        widget.take(StreamUpdate.of(message))
+        doc.take(StreamUpdate.of(message))
     runner = ran(pipeline(tmp_path))
-    expected = Counter((row["x"],) for row in widget.view("late").rows())
+    expected = Counter((row["x"],) for row in doc.view("late").rows())
     assert rows_after(sink_of(runner).changes) == expected
     assert len(expected) > 5
     assert (runner.progress.messages, runner.progress.rows) == (200, expected.total())
@@ -102,7 +102,7 @@ def test_rows_that_are_there_at_once_are_batch_0(tmp_path: Path) -> None:
     assert [change.row["x"] for change in sink_of(ran(model)).batches[0]] == ["1"]
 
 
-def test_one_widget_over_many_documents(tmp_path: Path) -> None:
+def test_one_document_over_many_documents(tmp_path: Path) -> None:
     call = '<c xmlns:ax="urn:axlog"><ax:call stream="s"/></c>'
     updates = [
         {"stream": "s", "insert": f"<m k='{n % 7}'><v>{n}</v></m>", "at": n} for n in range(50)
@@ -111,7 +111,7 @@ def test_one_widget_over_many_documents(tmp_path: Path) -> None:
     model = pipeline(
         tmp_path,
         document=call,
-        documents={"key": "@k"},
+        document_key="@k",
         sources=[{"kind": "memory", "updates": updates}],
         views={"v": {"query": "match /c/m/v/$x return $x", "sinks": [{"kind": "memory"}]}},
         dead_letters={"kind": "memory"},
@@ -119,15 +119,15 @@ def test_one_widget_over_many_documents(tmp_path: Path) -> None:
     runner = ran(model)
     rows = rows_after(sink_of(runner).changes)
     assert rows == Counter((str(n % 7), str(n)) for n in range(50))
-    assert len(runner.instances["widget"].widgets) == 7
+    assert len(runner.instances["document"].widgets) == 7
     assert [change.row["stream"] for change in sink_of(runner, 1).changes] == ["s"]
-    assert {widget.clock for widget in runner.instances["widget"].widgets.values()} == {49}
+    assert {doc.clock for doc in runner.instances["document"].widgets.values()} == {49}
 
 
-def test_several_widgets_with_tables_by_view(tmp_path: Path) -> None:
+def test_several_documents_with_tables_by_view(tmp_path: Path) -> None:
     call = '<d xmlns:ax="urn:axlog"><ax:call stream="s"/></d>'
 
-    def widget(values: str) -> dict[str, Any]:
+    def doc(values: str) -> dict[str, Any]:
         updates = [{"insert": f"<m>{value}</m>", "at": n} for n, value in enumerate(values)]
         return {
             "document": call,
@@ -138,7 +138,7 @@ def test_several_widgets_with_tables_by_view(tmp_path: Path) -> None:
     model = PipelineModel.model_validate(
         {
             "engine": "embedded",
-            "widgets": {"one": widget("abc"), "two": widget("xy")},
+            "documents": {"one": doc("abc"), "two": doc("xy")},
             "sinks": {
                 "table": {"kind": "parquet", "path": "{view}.parquet"},
                 "log": {"kind": "memory"},
@@ -160,7 +160,7 @@ def test_the_command_refuses_what_cannot_run(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("return $x", "return $x, t1.time"))
     done = runner.invoke(application(), ["run", "--once", str(path)])
     assert done.exit_code == 2
-    assert "the query of the view widget.late changed" in done.stderr
+    assert "the query of the view document.late changed" in done.stderr
     path.write_text(path.read_text().replace("kind: sql", "kind: sequel"))
     done = runner.invoke(application(), ["run", "--engine", "spark", str(path)])
     assert done.exit_code == 2
@@ -200,6 +200,11 @@ def test_bad_messages_are_dead_letters_with_their_place(tmp_path: Path) -> None:
 # Order --------------------------------------------------------------------------------------------
 
 
+def never(_: object) -> bool:
+    """No update has waited for too long."""
+    return False
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.lists(st.integers(0, 20), max_size=12), min_size=1, max_size=3),
@@ -210,22 +215,19 @@ def test_order_and_batches_do_not_depend_on_the_reading(
 ) -> None:
     """Law: the released order is the stable merge by (time so far, stream, sequence)."""
     names = [f"s{n}" for n in range(len(times))]
-    lanes = Lanes(names, hold=0.0)
-    left = {
-        name: [StreamUpdate(name, "insert", f"{name}{n}", at) for n, at in enumerate(each)]
-        for name, each in zip(names, times, strict=True)
-    }
+    order = Order(hold=None)
+    lanes = {name: lane_of(rank, EVERY) for rank, name in enumerate(names)}
+    left = {name: list(enumerate(each)) for name, each in zip(names, times, strict=True)}
     released: list[str] = []
-    for name in names:
-        lanes.lanes[name].is_at_end = False
-    while any(left.values()) or lanes.held:
+    for lane in lanes.values():
+        order.expect(lane)
+    while any(left.values()) or order.pending:
         name = chance.choice(names)
-        for update in left[name][: chance.randint(0, 3)]:
-            lanes.lanes[name].take(update, 0.0)
+        for n, at in left[name][: chance.randint(0, 3)]:
+            order.append(lanes[name], name, at, f"{name}{n}")
             left[name].pop(0)
-        lanes.lanes[name].is_at_end = not left[name]
-        most = chance.randint(0, 4)
-        released += [str(one.update.content) for one in lanes.release(most, 9.0, waits=False)]
+        order.rest(lanes[name], rests=not left[name])
+        released += [item[BODY] for item in order.release(chance.randint(0, 4), never)]
     keyed = []
     for name, each in zip(names, times, strict=True):
         latest = -1
@@ -235,14 +237,63 @@ def test_order_and_batches_do_not_depend_on_the_reading(
     assert released == [content for *_, content in sorted(keyed)]
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.tuples(st.none() | st.integers(0, 5), st.sampled_from("abc")), max_size=6),
+        min_size=1,
+        max_size=3,
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_a_sequence_of_several_streams_keeps_its_order(
+    sequences: list[list[tuple[int | None, str]]], chance: Random
+) -> None:
+    """Law: the merge of whole sequences by their heads, however they are read."""
+    order = Order(hold=None)
+    lanes = [lane_of(rank, EVERY) for rank in range(len(sequences))]
+    for lane in lanes:
+        order.expect(lane)
+    left = [list(enumerate(each)) for each in sequences]
+    released: list[tuple[int, int]] = []
+    while any(left) or order.pending:
+        rank = chance.randrange(len(lanes))
+        for n, (at, stream) in left[rank][: chance.randint(0, 3)]:
+            order.append(lanes[rank], stream, at, (rank, n))
+            left[rank].pop(0)
+        order.rest(lanes[rank], rests=not left[rank])
+        released += [item[BODY] for item in order.release(chance.randint(0, 4), never)]
+    heads = [0] * len(lanes)
+    latest = [-1] * len(lanes)
+    merged: list[tuple[int, int]] = []
+    while any(at < len(each) for at, each in zip(heads, sequences, strict=True)):
+        found = []
+        for rank, each in enumerate(sequences):
+            if heads[rank] < len(each):
+                at, stream = each[heads[rank]]
+                found.append((max(latest[rank], -1 if at is None else at), stream, rank))
+        time, _, rank = min(found)
+        latest[rank] = time
+        merged.append((rank, heads[rank]))
+        heads[rank] += 1
+    assert released == merged
+
+
 def test_a_silent_stream_holds_the_others_back_for_a_while() -> None:
-    lanes = Lanes(["a", "b"], hold=2.0)
-    lanes.lanes["a"].take(StreamUpdate("a", "insert", "x", 5), 100.0)
-    assert lanes.release(9, 101.0, waits=True) == []
-    assert len(lanes.release(9, 102.5, waits=True)) == 1
-    lanes.lanes["a"].take(StreamUpdate("a", "insert", "y", 6), 103.0)
-    lanes.lanes["b"].is_open = False
-    assert len(lanes.release(9, 103.0, waits=True)) == 1
+    order = Order(hold=None)
+    a, b = lane_of(0, EVERY), lane_of(1, EVERY)
+    order.expect(a)
+    order.expect(b)
+    order.append(a, "a", 5, "x")
+    assert order.release(9, never) == []
+    assert [item[BODY] for item in order.release(9, lambda _: True)] == ["x"]
+    order.append(a, "a", 6, "y")
+    assert order.release(9, never) == []
+    order.append(b, "b", 7, "z")  # from now on it brings nothing earlier
+    assert [item[BODY] for item in order.release(9, never)] == ["y"]
+    order.append(a, "a", 9, "w")
+    order.rest(b, rests=True)
+    assert [item[BODY] for item in order.release(9, never)] == ["z", "w"]
 
 
 # Restart ------------------------------------------------------------------------------------------
@@ -275,7 +326,7 @@ def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
     for count in (0, 50, 51, 130, 130, 200):
         run(durable(tmp_path / "parts", count), once=True)
     logs = [read_log(tmp_path / name / "late.jsonl") for name in ("whole", "parts")]
-    shown = [[(line["op"], line["row"], line["sequence"]) for line in log] for log in logs]
+    shown = [[(line["op"], line["row"], line["position"]) for line in log] for log in logs]
     assert shown[0] == shown[1]
     assert len(shown[0]) > 5
 
@@ -283,13 +334,13 @@ def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
 def test_a_checkpoint_of_another_pipeline_is_refused_by_name(tmp_path: Path) -> None:
     run(durable(tmp_path), once=True)
     views = {"late": {"query": orders.ON_TIME}}
-    with pytest.raises(PipelineError, match=r"the view widget\.late changed") as raised:
+    with pytest.raises(PipelineError, match=r"the view document\.late changed") as raised:
         Runner(durable(tmp_path, views=views))
     assert raised.value.code == "AX855"
     other = orders.DOCUMENT.replace("web store", "shop")
-    with pytest.raises(PipelineError, match="document of the widget widget changed"):
+    with pytest.raises(PipelineError, match="document of the document document changed"):
         Runner(durable(tmp_path, document=other))
-    with pytest.raises(PipelineError, match="facts of the widget widget changed"):
+    with pytest.raises(PipelineError, match="facts of the document document changed"):
         Runner(durable(tmp_path, facts=list(orders.KEYS)))
     with pytest.raises(PipelineError, match="was of kind jsonl"):
         Runner(durable(tmp_path, sources=[{"kind": "memory"}]))
@@ -299,10 +350,13 @@ def test_a_view_that_is_added_is_filled_from_the_input(tmp_path: Path) -> None:
     run(durable(tmp_path, 120), once=True)
     model = durable(tmp_path, 200)
     written = model.model_dump(by_alias=True)
-    views = written["widgets"]["widget"]["views"]
+    views = written["documents"]["document"]["views"]
     views["fine"] = {"query": orders.ON_TIME, "sinks": [{"kind": "jsonl", "path": "fine.jsonl"}]}
     added = PipelineModel.model_validate(
-        {**{k: v for k, v in written.items() if k != "widgets"}, **written["widgets"]["widget"]}
+        {
+            **{k: v for k, v in written.items() if k != "documents"},
+            **written["documents"]["document"],
+        }
         | {"settings": written["settings"]}
     ).located(tmp_path)
     run(added, once=True)
@@ -329,22 +383,24 @@ def test_a_restart_goes_on_from_a_snapshot(tmp_path: Path, keep: str) -> None:
     for count in (110, 110, 200):
         run(durable(tmp_path, count, settings=how, views=views), once=True)
     runner = Runner(durable(tmp_path, 200, settings=how, views=views), once=True)
-    left = sum(len(inputs) for _, inputs in runner.checkpoint.batches())
+    left = sum(len(batch.inputs) for batch in runner.checkpoint.batches())
     assert left < 60
     assert runner.progress.messages == 200
-    widget = Document(orders.DOCUMENT, views={"late": PLACED})
+    doc = Document(orders.DOCUMENT, views={"late": PLACED})
     for message in messages(200):
-        widget.take(StreamUpdate.of(message))
-    rows = [row["x"] for row in widget.view("late").rows()]
-    assert [row["x"] for row in runner.instances["widget"].widgets[""].view("late").rows()] == rows
+        doc.take(StreamUpdate.of(message))
+    rows = [row["x"] for row in doc.view("late").rows()]
+    assert [
+        row["x"] for row in runner.instances["document"].widgets[""].view("late").rows()
+    ] == rows
     assert runner.progress.rows == len(rows)
     log = read_log(tmp_path / "late.jsonl")
     assert sorted(line["row"]["x"] for line in log) == rows
-    assert [line["sequence"] for line in log] == list(range(1, len(rows) + 1))
+    assert [line["position"] for line in log] == list(range(1, len(rows) + 1))
     runner.close()
     more = {**views, "fine": {"query": orders.ON_TIME}}
     if keep == "needed":
-        with pytest.raises(PipelineError, match=r"widget\.fine is new"):
+        with pytest.raises(PipelineError, match=r"document\.fine is new"):
             Runner(durable(tmp_path, 200, settings=how, views=more))
     else:
         run(durable(tmp_path, 200, settings=how, views=more), once=True)
@@ -364,7 +420,7 @@ def test_joins_that_wait_are_in_snapshots(tmp_path: Path, keep: str, query: str)
             model = durable(directory, count, settings=how, views=views, facts=list(orders.KEYS))
             run(model, once=True)
         runner = Runner(model, once=True)
-        assert sum(len(inputs) for _, inputs in runner.checkpoint.batches()) < 60
+        assert sum(len(batch.inputs) for batch in runner.checkpoint.batches()) < 60
         logs.append(read_log(directory / "v.jsonl"))
         runner.close()
     told = [Counter((line["op"], str(line["row"])) for line in log) for log in logs]
@@ -394,7 +450,7 @@ def test_a_source_that_vanishes_lags_and_comes_back(tmp_path: Path) -> None:
     runner.stop()
     thread.join()
     runner.close()
-    assert set(seen) == {"widget/sources/0"}
+    assert set(seen) == {"document/sources/0"}
     path.unlink()
     with pytest.raises(PipelineError, match=r"in\.jsonl"):
         run(durable(tmp_path, sources=[{"kind": "jsonl", "path": "absent/in.jsonl"}]), once=True)
@@ -462,7 +518,7 @@ UPDATES = st.lists(
     st.lists(st.integers(0, 3), max_size=4),
     st.sampled_from([1, 3, 1000]),
 )
-def test_random_streams_cut_anywhere_come_to_the_rows_of_a_widget(
+def test_random_streams_cut_anywhere_come_to_the_rows_of_a_document(
     tmp_path_factory: pytest.TempPathFactory,
     first: list[dict[str, Any]],
     second: list[dict[str, Any]],
@@ -497,14 +553,14 @@ def test_random_streams_cut_anywhere_come_to_the_rows_of_a_widget(
         for sink in runner.sinks:
             sink.sink.close()
     run(model, once=True)
-    widget = Document(BAG, views=VIEWS, options=Options(on_error="dead-letter"))
+    doc = Document(BAG, views=VIEWS, options=Options(on_error="dead-letter"))
     ordered = [
         (update["at"], name, number, update)
         for name, updates in streams.items()
         for number, update in enumerate(updates)
     ]
     for _, name, _, update in sorted(ordered, key=lambda one: one[:3]):
-        widget.take(StreamUpdate.of({"stream": name, **update}))
+        doc.take(StreamUpdate.of({"stream": name, **update}))
     told: Counter[Any] = Counter()
     for line in read_log(directory / "log.jsonl"):
         if line["op"] == "never":  # no row: a match in progress has ended
@@ -514,12 +570,12 @@ def test_random_streams_cut_anywhere_come_to_the_rows_of_a_widget(
         if line["op"] == "update":
             told[line["view"], json.dumps(line["before"])] -= 1
     expected = Counter(
-        (name, json.dumps(row.to_dict())) for name in VIEWS for row in widget.view(name).rows()
+        (name, json.dumps(row.to_dict())) for name in VIEWS for row in doc.view(name).rows()
     )
     assert +told == expected
     assert not -told
     letters = read_log(directory / "dead.jsonl")
-    assert len(letters) == len(widget.dead_letters)
+    assert len(letters) == len(doc.dead_letters)
 
 
 FILE = """\
@@ -555,7 +611,7 @@ def state_of(directory: Path) -> tuple[Any, ...]:
     import pyarrow.parquet as parquet
 
     db = sqlite3.connect(directory / "late.db")
-    rows = sorted(db.execute("select axlog_key, x, axlog_copies from late"))
+    rows = sorted(db.execute("select axlog_key, x from late"))
     db.close()
     table = parquet.read_table(directory / "late.parquet").to_pylist()
     return read_log(directory / "late.jsonl"), table, rows

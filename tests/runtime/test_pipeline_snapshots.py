@@ -1,4 +1,4 @@
-"""Snapshots of pipelines of every shape: many documents, types, widgets that feed each other.
+"""Snapshots of pipelines of every shape: many documents, types, documents that feed each other.
 
 The reference is a run that was never cut. A run that is cut between any two batches, and goes on
 from a snapshot whose input is gone, tells the same and has the same.
@@ -44,10 +44,10 @@ def lines(random: Random, count: int, wrong: str = "") -> list[dict[str, Any]]:
 VALUES = "match /c/m[k/$k]/v/$x return $k, $x"
 SHAPES: dict[str, dict[str, Any]] = {
     "documents": {
-        "widgets": {
+        "documents": {
             "w": {
                 "document": f"<c>{CALL.format('s', '')}</c>",
-                "documents": {"key": "k"},
+                "document_key": "k",
                 "streams": {"s": {"source": {"kind": "jsonl", "path": "in.jsonl"}}},
                 "views": {
                     "v": VALUES,
@@ -57,10 +57,10 @@ SHAPES: dict[str, dict[str, Any]] = {
         }
     },
     "documents of which what is needed is kept": {
-        "widgets": {
+        "documents": {
             "w": {
                 "document": f"<c>{CALL.format('s', '')}</c>",
-                "documents": {"key": "k"},
+                "document_key": "k",
                 "streams": {"s": {"source": {"kind": "jsonl", "path": "in.jsonl"}}},
                 "views": {"twice": "match /c[m#a/v/$x][m#b/v/$x] where b - a >= 1 return $x"},
                 "settings": {"keep": "needed"},
@@ -69,7 +69,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     },
     "types": {
         "wrong": "<w/>",
-        "widgets": {
+        "documents": {
             "w": {
                 "document": "<c><m/>" + CALL.format("s", 'deletes="yes"') + "</c>",
                 "types": TYPES,
@@ -79,7 +79,7 @@ SHAPES: dict[str, dict[str, Any]] = {
         },
     },
     "wires": {
-        "widgets": {
+        "documents": {
             "a": {
                 "document": "<c><m><k>9</k><v>9</v></m>" + CALL.format("s", 'deletes="yes"')
                 + "</c>",
@@ -94,7 +94,7 @@ SHAPES: dict[str, dict[str, Any]] = {
             },
             "c": {
                 "document": "<c>" + CALL.format("rows", "") + "</c>",
-                "documents": {"key": "x"},
+                "document_key": "x",
                 "streams": {"rows": {"view": "b.v", "deletes": "yes"}},
                 "views": {"v": "match /c/row/k/$x return $x"},
             },
@@ -102,7 +102,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     },
     "a cycle": {
         "settings": {"rounds": 2},
-        "widgets": {
+        "documents": {
             "a": {
                 "document": "<c>" + CALL.format("s", "") + CALL.format("back", "") + "</c>",
                 "streams": {
@@ -123,9 +123,9 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 def model(place: Path, shape: str, snapshot: int) -> PipelineModel:
     written = json.loads(json.dumps({k: v for k, v in SHAPES[shape].items() if k != "wrong"}))
-    for widget in written["widgets"].values():
-        widget["views"] = {
-            view: {"query": query, "sinks": ["log"]} for view, query in widget["views"].items()
+    for doc in written["documents"].values():
+        doc["views"] = {
+            view: {"query": query, "sinks": ["log"]} for view, query in doc["views"].items()
         }
     settings = {"batch": 3, "checkpoint": "state", "hold": 0, "snapshot": snapshot}
     given = {
@@ -142,7 +142,7 @@ def played(place: Path, shape: str, snapshot: int, cuts: Iterable[int]) -> tuple
     """What a run told, cut after so many rounds each; and whether it went on from a snapshot."""
     place.mkdir()
     given = lines(Random(11), 60, SHAPES[shape].get("wrong", ""))
-    if "deletes" not in json.dumps(SHAPES[shape]["widgets"]).replace('"deletes": "yes"', ""):
+    if "deletes" not in json.dumps(SHAPES[shape]["documents"]).replace('"deletes": "yes"', ""):
         given = [one for one in given if "insert" in one]
     (place / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in given))
     was_used = False

@@ -1,7 +1,7 @@
 """State on the driver: durable by batches, and where it is chosen.
 
 What the disk has is compared with a plain dictionary for every version, on a disk that loses what
-was not synced; what buckets say, with the widget's own changes (law 7), across starts and batches
+was not synced; what buckets say, with the document's own changes (law 7), across starts and batches
 that are heard twice. Streaming queries of both ways are in `test_spark_streaming.py`.
 """
 
@@ -31,7 +31,7 @@ from axlog.views.change import Change
 from lab.stress.faulty_disk import Crashed, FaultyFiles
 from tests.runtime.test_spark_bucket import (
     VIEWS,
-    by_widget,
+    by_document,
     cut,
     definition_of,
     plain,
@@ -143,7 +143,7 @@ def test_what_does_not_lead_to_the_batch_is_refused(tmp_path: Path) -> None:
 
 @settings(max_examples=12, suppress_health_check=QUIET)
 @given(st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 3))
-def test_law_7_the_driver_says_what_the_widget_says(
+def test_law_7_the_driver_says_what_the_document_says(
     monkeypatch: pytest.MonkeyPatch, seed: int, batches: int, buckets: int
 ) -> None:
     random = Random(seed)
@@ -154,7 +154,7 @@ def test_law_7_the_driver_says_what_the_widget_says(
         patched.setattr(batch_state, "SMALLEST", random.choice([1, 1 << 20]))
         patched.setattr(keeping, "SMALLEST_LOG", random.choice([1, 1 << 16]))
         told, refused = run(definition, plan, parts, forgets=random, driver=Path(place))
-    assert [plain(one) for one in told] == [plain(one) for one in by_widget(definition, parts)]
+    assert [plain(one) for one in told] == [plain(one) for one in by_document(definition, parts)]
     malformed = [m.origin for b in parts for p in b for m in p if m.content == b"<item>"]
     assert set(refused) == set(malformed)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from axlog.connect.kinds import Origin
 from axlog.connect.sources.jsonl import JsonLinesOptions, JsonLinesSource
-from axlog.runtime.bucket_order import Order, Packet, lane_of
+from axlog.runtime.order import Order, Packet, lane_of
 from axlog.runtime.plan import make_plan
 from axlog.runtime.timers import Due
 from axlog.spark import maintain
@@ -61,18 +61,18 @@ def test_law_7_time_passes_for_all_documents_alike(seed: int) -> None:
     batches = list(cut(random, messages, 5))
     told, _ = run(definition, make_plan(definition, documents=True), batches, key="k",
                   forgets=random)  # fmt: skip
-    widgets: dict[str, Any] = {}
+    documents: dict[str, Any] = {}
     clock = 0.0
     for batch, found in zip(batches, told, strict=True):
         heard: dict[str, list[Change]] = {}
         for m in sorted((m for p in batch for m in p), key=lambda m: (m.time, m.stream, m.number)):
             key, at = str(m.document), (m.time or 0) / 1e6
-            widget = widgets.setdefault(key, definition.widget())
-            heard.setdefault(key, []).extend(widget.feed(m.stream, m.content, at=at))
+            doc = documents.setdefault(key, definition.widget())
+            heard.setdefault(key, []).extend(doc.feed(m.stream, m.content, at=at))
             clock = max(clock, at)
-        for key, widget in widgets.items():
-            if widget.clock < clock:
-                heard.setdefault(key, []).extend(widget.advance(clock))
+        for key, doc in documents.items():
+            if doc.clock < clock:
+                heard.setdefault(key, []).extend(doc.advance(clock))
         expected = {key: plain(list(net(changes))) for key, changes in heard.items()}
         mine: dict[str, Counter[str]] = {key: Counter() for key in expected}
         for change in found:

@@ -1,6 +1,6 @@
-"""Systems of widgets: wires, cycles to a fixpoint, what can ever be, letting go upstream.
+"""Systems of documents: wires, cycles to a fixpoint, what can ever be, letting go upstream.
 
-Oracle: the whole system as one loop of widgets fed by hand, round by round, until nothing changes.
+Oracle: the whole system as one loop of documents fed by hand, in rounds, until nothing changes.
 """
 
 import json
@@ -43,26 +43,26 @@ class Running:
     """A system fed by hand."""
 
     def __init__(self, given: PipelineModel) -> None:
-        self.instances = {name: Instances(given, name) for name in given.widgets}
+        self.instances = {name: Instances(given, name) for name in given.documents}
         self.system = System(given)
         self.system.begin(self.instances)
 
-    def feed(self, widget: str, stream: str, content: str, at: int = 0) -> list[Change]:
+    def feed(self, doc: str, stream: str, content: str, at: int = 0) -> list[Change]:
         update = StreamUpdate(stream, "insert", content)
-        return self.take(widget, update, at)
+        return self.take(doc, update, at)
 
-    def take(self, widget: str, update: StreamUpdate, at: int = 0) -> list[Change]:
-        changes, refused = self.system.feed(self.instances, {widget: [Input("", update, at, at)]})
+    def take(self, doc: str, update: StreamUpdate, at: int = 0) -> list[Change]:
+        changes, refused = self.system.feed(self.instances, {doc: [Input("", update, at)]})
         assert refused == []
         return changes
 
-    def rows(self, widget: str, view: str) -> list[tuple[Any, ...]]:
-        return [row.values_ for row in self.instances[widget].widgets[""].view(view).rows()]
+    def rows(self, doc: str, view: str) -> list[tuple[Any, ...]]:
+        return [row.values_ for row in self.instances[doc].widgets[""].view(view).rows()]
 
 
 def test_wires_and_their_order() -> None:
     given = model(
-        widgets={
+        documents={
             "c": {
                 "document": f"<c>{call('in')}</c>",
                 "streams": {"in": {"view": "b.v"}},
@@ -77,7 +77,7 @@ def test_wires_and_their_order() -> None:
         }
     )
     assert [str(wire) for wire in wires_of(given)] == ["b.v -> c/in", "a.v -> b/in"]
-    assert in_order(list(given.widgets), wires_of(given)) == [["a"], ["b"], ["c"]]
+    assert in_order(list(given.documents), wires_of(given)) == [["a"], ["b"], ["c"]]
     running = Running(given)
     changes = running.feed("a", "in", "<b>17</b>", at=5_000_000)
     assert [(change.view, change.op) for change in changes] == [
@@ -90,7 +90,7 @@ def test_wires_and_their_order() -> None:
 
 def test_a_row_that_is_lost_is_deleted_downstream() -> None:
     given = model(
-        widgets={
+        documents={
             "a": {
                 "document": f"<a>{call('in', deletes='yes')}</a>",
                 "views": {"v": "match /a/b#t/$x return $x, t.val"},
@@ -127,7 +127,7 @@ def closure(edges: list[tuple[str, str]]) -> list[tuple[str, str]]:
 def reachability() -> PipelineModel:
     """Paths are fed back into the document that they are found in."""
     return model(
-        widgets={
+        documents={
             "graph": {
                 "document": f"<g><e>{call('edges')}</e><p>{call('paths')}</p></g>",
                 "streams": {"paths": {"view": "graph.reach"}},
@@ -151,7 +151,7 @@ def test_a_cycle_comes_to_its_fixpoint(edges: list[tuple[str, str]]) -> None:
     assert running.rows("graph", "reach") == closure(edges)
 
 
-def test_two_widgets_that_feed_each_other() -> None:
+def test_two_documents_that_feed_each_other() -> None:
     def side(own: str, other: str) -> dict[str, Any]:
         return {
             "document": f"<{own}>{call('outside')}{call('back')}</{own}>",
@@ -159,7 +159,7 @@ def test_two_widgets_that_feed_each_other() -> None:
             "views": {"known": f"match /{own}/row/x/$x return $x"},
         }
 
-    running = Running(model(widgets={"a": side("a", "b"), "b": side("b", "a")}))
+    running = Running(model(documents={"a": side("a", "b"), "b": side("b", "a")}))
     changes = running.feed("a", "outside", "<row><x>17</x></row>")
     assert sorted(str(change.view) for change in changes) == ["a.known", "b.known"]
     assert running.rows("b", "known") == [("17",)]
@@ -194,14 +194,14 @@ def test_cycles_that_need_not_end_are_refused_or_bounded(
     view: str, document: str | None, why: str
 ) -> None:
     with pytest.raises(PipelineError, match="AX841") as told:
-        System(model(widgets=cyclic(view, document)))
+        System(model(documents=cyclic(view, document)))
     assert why in told.value.message
-    System(model(widgets=cyclic(view, document), settings={"rounds": 3}))
+    System(model(documents=cyclic(view, document), settings={"rounds": 3}))
 
 
 def test_a_bounded_cycle_goes_on_with_the_next_batch() -> None:
     grows = "match /w/row#t return t.val"
-    running = Running(model(widgets=cyclic(grows), settings={"rounds": 3}))
+    running = Running(model(documents=cyclic(grows), settings={"rounds": 3}))
     changes = running.feed("w", "out", "<row>a</row>")
     assert len(changes) == 3
     assert len(running.feed("w", "out", "<other/>")) == 3
@@ -212,7 +212,7 @@ def test_a_bounded_cycle_goes_on_with_the_next_batch() -> None:
 
 def chain(second: str, first: str = "match /a/b/$x return $x", static: str = "") -> PipelineModel:
     return model(
-        widgets={
+        documents={
             "a": {"document": f"<a>{static}{call('in')}</a>", "views": {"v": first}},
             "b": {
                 "document": f"<b>{call('in')}</b>",
@@ -233,20 +233,20 @@ def test_satisfiability_over_the_system() -> None:
 
 
 def test_what_a_view_cannot_bring_is_never() -> None:
-    """Each widget alone says possible; the system says never."""
+    """Each document alone says possible; the system says never."""
     first = "match /a[gate/go]/c/k/$x return $x"  # brings 1 and 2 only, once go has come
     alone = Document(f"<b>{call('in')}</b>", views={"v": 'match /b/row/x/"3"'})
     assert alone.view("v").truth is Truth.POSSIBLE
     for value, expected in (("2", Truth.POSSIBLE), ("3", Truth.NEVER)):
         given = chain(f'match /b/row/x/"{value}"', first)
         document = f"<a><c><k>1</k></c><c><k>2</k></c><gate>{call('in')}</gate></a>"
-        widget = given.widgets["a"].model_copy(update={"document": document})
-        given = given.model_copy(update={"widgets": {**given.widgets, "a": widget}})
+        doc = given.documents["a"].model_copy(update={"document": document})
+        given = given.model_copy(update={"documents": {**given.documents, "a": doc}})
         assert satisfiability(given) == {"a.v": Truth.POSSIBLE, "b.v": expected}
 
 
 def test_a_cycle_that_nothing_starts_is_never() -> None:
-    """The least fixpoint: two widgets that could only feed each other."""
+    """The least fixpoint: two documents that could only feed each other."""
 
     def side(own: str, other: str) -> dict[str, Any]:
         return {
@@ -255,7 +255,7 @@ def test_a_cycle_that_nothing_starts_is_never() -> None:
             "views": {"v": f"match /{own}/row/x/$x return $x"},
         }
 
-    given = model(widgets={"a": side("a", "b"), "b": side("b", "a")})
+    given = model(documents={"a": side("a", "b"), "b": side("b", "a")})
     assert set(satisfiability(given).values()) == {Truth.NEVER}
 
 
@@ -265,7 +265,7 @@ def test_a_cycle_that_nothing_starts_is_never() -> None:
 def test_an_unsubscription_travels_upstream() -> None:
     """b needs one row of a and no more; then a's view is not needed, nor a's own stream."""
     given = model(
-        widgets={
+        documents={
             "a": {"document": f"<a>{call('in')}</a>", "views": {"v": "match /a/b/$x return $x"}},
             "b": {
                 "document": f"<b>{call('in')}</b>",
@@ -302,10 +302,10 @@ def written(tmp_path: Path, **content: Any) -> Path:
 
 
 def test_a_system_in_a_file_is_run_and_taken_up_again(tmp_path: Path) -> None:
-    """A view feeds a call, another a channel that a third widget reads; killed between batches."""
+    """A view feeds a call, another a channel of a third document; killed between batches."""
     source = {"kind": "jsonl", "path": "in.jsonl"}
     content: dict[str, Any] = {
-        "widgets": {
+        "documents": {
             "a": {
                 "document": f"<a>{call('in')}</a>",
                 "streams": {"in": {"source": source}},
@@ -346,7 +346,7 @@ def test_a_system_in_a_file_is_run_and_taken_up_again(tmp_path: Path) -> None:
 def test_what_is_wrong_with_a_system_is_told_at_its_place(tmp_path: Path) -> None:
     path = written(
         tmp_path,
-        widgets=cyclic("match /w/row/x/$x return $x"),
+        documents=cyclic("match /w/row/x/$x return $x"),
         channels={"a": {"kind": "memory"}, "b": {"kind": "nowhere"}},
         settings={"checkpoint": "state"},
     )
@@ -357,14 +357,14 @@ def test_what_is_wrong_with_a_system_is_told_at_its_place(tmp_path: Path) -> Non
 
 
 def test_what_is_derived_is_not_late_beside_later_input(tmp_path: Path) -> None:
-    """A widget's own source is ahead of the view that feeds it, within one batch."""
+    """A document's own source is ahead of the view that feeds it, within one batch."""
     call = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
     first = {"stream": "in", "insert": "<item><k>1</k></item>", "at": 5}
     later = {"stream": "own", "insert": "<row><x>2</x></row>", "at": 102}
     model = PipelineModel.model_validate(
         {
             "engine": "embedded",
-            "widgets": {
+            "documents": {
                 "a": {
                     "document": f"<a>{call.format('in')}</a>",
                     "sources": [{"kind": "memory", "updates": [first]}],
@@ -401,16 +401,14 @@ def test_rows_become_trees_that_are_deleted_exactly(values: dict[str, str]) -> N
     values = {name: "".join(c for c in text if c.isprintable()) for name, text in values.items()}
     row = Row(tuple(values), tuple(values.values()))
     other = Row((*values, "z"), (*values.values(), "1"))
-    widget = Document(
-        f"<w>{call('in', deletes='yes')}</w>", views={"n": "match /w/row#r return r.id"}
-    )
+    doc = Document(f"<w>{call('in', deletes='yes')}</w>", views={"n": "match /w/row#r return r.id"})
     for each in (row, other):
         (update,) = updates_of(Change("insert", each), "in")
-        widget.take(update)
-    assert len(widget.view("n")) == 2
+        doc.take(update)
+    assert len(doc.view("n")) == 2
     (gone,) = updates_of(Change("delete", row), "in")
-    widget.take(gone)
-    assert len(widget.view("n")) == 1
+    doc.take(gone)
+    assert len(doc.view("n")) == 1
     assert key_of(row) != key_of(other)
 
 

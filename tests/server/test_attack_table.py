@@ -9,7 +9,7 @@ make a browser ask, and that no safe method changes anything.
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from time import monotonic, sleep
@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from axlog.connect.channels.registry import Channels
 from axlog.document.stream_update import StreamUpdate
-from axlog.server import channel_routes
+from axlog.server import change_events, channel_routes
 from axlog.server.application import Settings, make_application
 from axlog.server.operations import Operation
 from axlog.server.roles import INCLUDED, Principal
@@ -57,11 +57,11 @@ NAMES = (OWN, "mine", "hook", "taken", "ann/mine", f"ann/{OWN}", "x\0it")
 """Subscriptions: the pipeline's own, ann's, and names that are made to look like others."""
 READING = {"after": AFTER, "filter": (FILTER,), "match": ("match /order",), "subscription": NAMES}
 ONE, PEER = "/channels/{channel}", "/channels/{channel}/subscriptions/{subscription}"
-VIEW = "/widgets/{widget}/views/{view}"
+VIEW = "/documents/{document}/views/{view}"
 UPDATE = {"stream": "orders", "insert": "<order/>"}
 HUB = {"hub.mode": "subscribe", "hub.topic": "/channels/orders", "hub.callback": "http://0/"}
 SHOWN = {
-    "widget": ("w", "none"), "view": ("v", "added", "none"), "truth": ("true", "possible"),
+    "document": ("w", "none"), "view": ("v", "added", "none"), "truth": ("true", "possible"),
     "find": ("1",), "show": ("7",),
 }  # fmt: skip
 ENDPOINTS: dict[tuple[str, str], Endpoint] = {
@@ -99,21 +99,25 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
     ("POST", "/session"): Endpoint("", "/session", {"token": "one that nobody has"}),
     ("GET", "/session"): Endpoint("own", "/session"),
     ("DELETE", "/session"): Endpoint("", "/session"),
-    ("GET", "/widgets"): Endpoint("own", "/widgets"),
+    ("GET", "/documents"): Endpoint("own", "/documents"),
     ("GET", VIEW): Endpoint(
-        "read", "/widgets/w/views/v", parts=("widget", "view"), query={"limit": ("0", "5")}
+        "read", "/documents/w/views/v", parts=("document", "view"), query={"limit": ("0", "5")}
+    ),
+    ("GET", f"{VIEW}/changes"): Endpoint(
+        "read", "/widgets/w/views/v/changes", parts=("widget", "view"), streams=True,
+        query={"since": ("0",)}, headers={"Last-Event-ID": ("0", "3")},
     ),
     ("PUT", VIEW): Endpoint(
-        "watch", "/widgets/w/views/new", {"query": "match /a"}, parts=("widget", "view")
+        "watch", "/documents/w/views/new", {"query": "match /a"}, parts=("document", "view")
     ),
-    ("DELETE", VIEW): Endpoint("watch", "/widgets/w/views/new", parts=("widget", "view")),
+    ("DELETE", VIEW): Endpoint("watch", "/documents/w/views/new", parts=("document", "view")),
     ("GET", "/live/state"): Endpoint("own", "/live/state", query=SHOWN),
     ("GET", "/live/tree"): Endpoint(
-        "own", "/live/tree?widget=w", query={"widget": ("w", "none")}, verb="read"
+        "own", "/live/tree?document=w", query={"document": ("w", "none")}, verb="read"
     ),
     ("GET", "/live/why"): Endpoint(
-        "own", '/live/why?widget=w&view=v&row={"x": "1"}', verb="read",
-        query={"widget": ("w",), "view": ("v", "none"), "row": ('{"x": "1"}', "{}")},
+        "own", '/live/why?document=w&view=v&row={"x": "1"}', verb="read",
+        query={"document": ("w",), "view": ("v", "none"), "row": ('{"x": "1"}', "{}")},
     ),
     ("GET", "/metrics"): Endpoint("read", "/metrics"),
     ("GET", "/health"): Endpoint("own", "/health"),
@@ -123,9 +127,18 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
     ("GET", "/page.js"): Endpoint("", "/page.js"),
     ("GET", "/drawing.js"): Endpoint("", "/drawing.js"),
 }  # fmt: skip
+ENDPOINTS |= {  # the routes of version 0.1
+    (method, route.replace("/documents", "/widgets")): replace(
+        one, path=one.path.replace("/documents", "/widgets")
+    )
+    for (method, route), one in ENDPOINTS.items()
+    if route.startswith("/documents")
+}
 OPEN_TO_ANYONE = {("GET", "/health")}  # the status alone
-LISTS = {("GET", "/channels"), ("GET", "/widgets"), ("GET", "/session"), ("GET", "/live/state")}
-"""Any principal may ask; what it is told is what it may read."""
+LISTS = {
+    ("GET", path) for path in ("/channels", "/documents", "/widgets", "/session", "/live/state")
+}
+"""Any principal may ask; the answer contains only what it may read."""
 
 
 @pytest.fixture
@@ -321,7 +334,8 @@ def test_no_safe_method_changes_anything(
     world: World, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every GET, HEAD and OPTIONS with every parameter: the whole state is as it was."""
-    monkeypatch.setattr(channel_routes, "ALIVE", 0.01)  # a stream says something soon
+    for module in (channel_routes, change_events):
+        monkeypatch.setattr(module, "ALIVE", 0.01)  # a stream says something soon
     assert scan(world, address, ENDPOINTS) == []
 
 
@@ -427,7 +441,7 @@ def test_secrets_are_shown_nowhere(
     assert HIDDEN not in caplog.text
     assert SECRET not in caplog.text
     assert token_of("ann") not in said + caplog.text + repr(world.settings)
-    for path in world.place.iterdir():
+    for path in (each for each in world.place.rglob("*") if each.is_file()):
         assert path.stat().st_mode & 0o777 == 0o600, path
         assert (HIDDEN.encode() in path.read_bytes()) == path.name.endswith(".hooks"), path
 

@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from axlog.server import connections
 from axlog.server import server as server
+from axlog.server.application import Settings
 from axlog.server.connections import AcceptErrors, Connections
 
 MOST = 60
@@ -85,6 +86,28 @@ def trickle(client: socket.socket, ended: Event) -> None:
     with suppress(OSError):
         while not ended.wait(0.02):
             client.sendall(b"x")
+
+
+def test_answers_are_sent_at_once() -> None:
+    """Without Nagle's algorithm, which holds a body back until the head is acknowledged."""
+
+    async def option() -> int:
+        found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        async def take(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            taken = writer.get_extra_info("socket")
+            found.set_result(taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        bound = server.listening(Settings(port=0))
+        async with await asyncio.start_server(take, sock=bound):
+            reader, writer = await asyncio.open_connection(*bound.getsockname())
+            await reader.read()
+            writer.close()
+            await writer.wait_closed()
+        return found.result()
+
+    assert asyncio.run(option()) != 0
 
 
 SLOW = {

@@ -48,9 +48,9 @@ def channels() -> Channels:
 
 @pytest.fixture(scope="module")
 def address(channels: Channels) -> Iterator[str]:
-    widgets = {"w": Document(DOCUMENT, views={"v": "match //b/$x return $x"})}
+    documents = {"w": Document(DOCUMENT, views={"v": "match //b/$x return $x"})}
     settings = secured(allowance=HERE)
-    with running(make_application(channels, settings, widgets=widgets), settings) as found:
+    with running(make_application(channels, settings, documents=documents), settings) as found:
         yield found
 
 
@@ -123,12 +123,12 @@ REQUESTS: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     "a view that explodes": (
         "PUT",
-        "/widgets/w/views/x",
+        "/documents/w/views/x",
         {"json": {"query": "match //a" + "[b]" * 5000}},
     ),
     "a view in no language": (
         "PUT",
-        "/widgets/w/views/x",
+        "/documents/w/views/x",
         {"json": {"query": "//a", "language": ["x"]}},
     ),
     "half a character": (
@@ -202,7 +202,7 @@ def test_mangled_requests(client, channels):
     ]
     targets = [
         ("POST", "/channels/orders/updates"), ("PUT", "/channels/orders/subscriptions/q"),
-        ("PUT", "/channels/made"), ("PUT", "/widgets/w/views/y"),
+        ("PUT", "/channels/made"), ("PUT", "/documents/w/views/y"),
         ("POST", "/channels/orders/subscriptions/q/acknowledge"), ("POST", "/hub"),
     ]  # fmt: skip
     for _ in range(300):

@@ -12,12 +12,12 @@ from axlog.runtime.embedded import Runner
 from axlog.runtime.replay import Replay
 from axlog.server.history import POINTS, Curve, History
 from axlog.server.pipelines import observe_runner
-from axlog.server.reports import Reported, Told
+from axlog.server.reports import BatchSummary, Reported
 from axlog.server.row_lists import Asked, Listing, Prospect
 
 WIRED = """
 engine: embedded
-widgets:
+documents:
   first:
     document: <a><ax:call xmlns:ax="urn:axlog" stream="in"/></a>
     sources: [{kind: jsonl, path: in.jsonl}]
@@ -31,7 +31,7 @@ widgets:
 MANY = """
 engine: embedded
 document: <d><ax:call xmlns:ax="urn:axlog" stream="in"/></d>
-documents: {key: "@of"}
+document_key: "@of"
 sources: [{kind: jsonl, path: in.jsonl}]
 views: {v: 'match /d/n/$x return $x'}
 """
@@ -57,7 +57,7 @@ def place(directory: Path, pipeline: str, *messages: tuple[str, str]) -> Path:
     return written
 
 
-def test_widgets_that_feed_each_other_are_wired(tmp_path: Path) -> None:
+def test_documents_that_feed_each_other_are_wired(tmp_path: Path) -> None:
     runner = Runner(load(str(place(tmp_path, WIRED, ("in", "<n>1</n>")))), once=True)
     observer = observe_runner(runner)
     runner.run()
@@ -65,7 +65,7 @@ def test_widgets_that_feed_each_other_are_wired(tmp_path: Path) -> None:
     wire = {"from": "first", "view": "big", "to": "second", "stream": "rows"}
     assert state["system"]["wires"] == [wire]
     assert state["system"]["sources"] == [
-        {"widget": "first", "stream": None, "says": "jsonl in.jsonl"}
+        {"document": "first", "stream": None, "says": "jsonl in.jsonl"}
     ]
     assert state["system"]["sinks"] == [{"says": "memory", "views": [["second", "seen"]]}]
     assert [line["row"] for line in state["shown"]["lines"] if line["truth"] == "true"] == [
@@ -74,14 +74,14 @@ def test_widgets_that_feed_each_other_are_wired(tmp_path: Path) -> None:
     runner.close()
 
 
-def test_documents_of_one_widget_are_shown_one_by_one(tmp_path: Path) -> None:
+def test_documents_of_one_document_are_shown_one_by_one(tmp_path: Path) -> None:
     messages = [("in", f'<n of="k{n}">{n}</n>') for n in range(30)]
     runner = Runner(load(str(place(tmp_path, MANY, *messages))), once=True)
     observer = observe_runner(runner)
     runner.run()
-    names = [widget["name"] for widget in observer.state(Asked())["widgets"]]
+    names = [doc["name"] for doc in observer.state(Asked())["documents"]]
     assert len(names) == 20
-    assert "widget k7" in names
+    assert "document k7" in names
     runner.close()
 
 
@@ -89,16 +89,16 @@ def test_why_is_read_from_the_messages_with_the_value_or_from_all(tmp_path: Path
     messages = [("a", "<n>&#49;7</n>"), ("b", "<n>17</n>"), ("a", "<n>18</n>"), ("b", "<n>18</n>")]
     model = load(str(place(tmp_path, JOINED, *messages, ("a", "<n>5</n>"))))
     replay = Replay(model)
-    (found,) = replay.why("widget", "pairs", {"x": "18"})
+    (found,) = replay.why("document", "pairs", {"x": "18"})
     assert {m.origin for m in found.matched if m.origin} == {"in.jsonl:3", "in.jsonl:4"}
-    (found,) = replay.why("widget", "pairs", {"x": "17"})  # one writes it otherwise
+    (found,) = replay.why("document", "pairs", {"x": "17"})  # one writes it otherwise
     assert {m.origin for m in found.matched if m.origin} == {"in.jsonl:1", "in.jsonl:2"}
-    (found,) = replay.why("widget", "alone", {"x": "5"})
+    (found,) = replay.why("document", "alone", {"x": "5"})
     assert {m.origin for m in found.matched if m.origin} == {"in.jsonl:5"}
-    assert replay.why("widget", "alone", {"x": "18"}) == []
+    assert replay.why("document", "alone", {"x": "18"}) == []
     assert (
         "more than 2 messages"
-        in Replay(model, most=2).plain("widget", "alone", {"x": "5"})["reason"]
+        in Replay(model, most=2).plain("document", "alone", {"x": "5"})["reason"]
     )
 
 
@@ -119,14 +119,14 @@ def test_a_curve_keeps_the_whole_run_in_few_points() -> None:
 
 
 def test_a_run_elsewhere_that_goes_on_says_what_is_not_listed(tmp_path: Path) -> None:
-    pipeline = MANY.replace('documents: {key: "@of"}\n', "").replace("<d>", "<d><n>0</n>")
+    pipeline = MANY.replace('document_key: "@of"\n', "").replace("<d>", "<d><n>0</n>")
     model = load(str(place(tmp_path, pipeline)))
     reported = Reported(model, "spark")
-    shown = reported.shown(Asked("widget", "v"))
+    shown = reported.shown(Asked("document", "v"))
     assert shown is not None
     assert [line["row"] for line in shown["lines"]] == [{"x": "0"}]  # the document has it
-    reported.take(Told("widget", batch=7))
-    shown = reported.shown(Asked("widget", "v"))
+    reported.take(BatchSummary("document", batch=7))
+    shown = reported.shown(Asked("document", "v"))
     assert shown is not None
     assert "resumed from a checkpoint" in shown["note"]
 

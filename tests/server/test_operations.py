@@ -26,7 +26,7 @@ import pytest
 import axlog
 from axlog.connect.sinks.jsonl import read_log
 from axlog.errors import ConnectorError, StoreError
-from axlog.live.metrics import widget_health, widget_samples
+from axlog.live.metrics import document_health, document_samples
 from axlog.pipeline.model import PipelineModel
 from axlog.reporting import (
     Durations,
@@ -43,7 +43,7 @@ from axlog.runtime.embedded import Runner
 from axlog.runtime.health import ProgressReport, RunnerReport
 from axlog.runtime.progress import Lagging, Progress
 from axlog.samples import orders
-from axlog.server.monitoring import WidgetsReport, serving_report
+from axlog.server.monitoring import DocumentsReport, serving_report
 from axlog.views.change import Change
 from tests.server_access import TOKEN, client_of, secured
 
@@ -81,10 +81,10 @@ def eventually(holds: Callable[[], Any], seconds: float = 60) -> Any:
 
 def test_events_are_json_lines_with_their_fields(events: io.StringIO) -> None:
     logger = logging.getLogger("axlog.some")
-    report(logger, logging.INFO, "opened", widget="w", seq=3, view=None, said='a "b"\nc')
+    report(logger, logging.INFO, "opened", document="w", seq=3, view=None, said='a "b"\nc')
     (event,) = said(events)
     assert event["event"] == "opened"
-    assert (event["level"], event["logger"], event["widget"]) == ("info", "axlog.some", "w")
+    assert (event["level"], event["logger"], event["document"]) == ("info", "axlog.some", "w")
     assert (event["seq"], event["said"]) == (3, 'a "b"\nc')
     assert "view" not in event
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", event["time"])
@@ -110,11 +110,11 @@ def test_events_are_lines_for_people() -> None:
 def test_a_store_says_what_it_does(tmp_path: Path, events: io.StringIO) -> None:
     with axlog.open(
         tmp_path / "s", DOCUMENT, views=VIEWS, options=axlog.Options(on_error="dead-letter")
-    ) as widget:
-        widget.feed("f", "<a>1</a>")
-        widget.feed("f", "<a>")
-        widget.snapshot()
-    found = [(e["event"], e.get("widget"), e.get("stream")) for e in said(events)]
+    ) as doc:
+        doc.feed("f", "<a>1</a>")
+        doc.feed("f", "<a>")
+        doc.snapshot()
+    found = [(e["event"], e.get("document"), e.get("stream")) for e in said(events)]
     assert found == [
         ("store opened", "s", None),
         ("refused", None, "f"),
@@ -159,17 +159,19 @@ def test_the_text_format() -> None:
             counter("x_total", 3, "Things\nthat \\ came", stream='a "b"\\\n'),
             gauge("y", 0.5, "Else"),
             counter("x_total", 4, "Things", stream="c"),
-            *times.samples("z_seconds", "Times", widget="w"),
+            *times.samples("z_seconds", "Times", document="w"),
         ]
     )
     assert text.startswith("# HELP x_total Things\\nthat \\\\ came\n# TYPE x_total counter\n")
     found = parsed(text)
     assert found['x_total{stream="a \\"b\\"\\\\\\n"}'] == 3
     assert found['x_total{stream="c"}'] == 4
-    assert found['z_seconds_bucket{widget="w",le="0.0005"}'] == 1
-    assert found['z_seconds_bucket{widget="w",le="0.5"}'] == 3
-    assert found['z_seconds_bucket{widget="w",le="+Inf"}'] == found['z_seconds_count{widget="w"}']
-    assert found['z_seconds_sum{widget="w"}'] == pytest.approx(100.3044)
+    assert found['z_seconds_bucket{document="w",le="0.0005"}'] == 1
+    assert found['z_seconds_bucket{document="w",le="0.5"}'] == 3
+    assert (
+        found['z_seconds_bucket{document="w",le="+Inf"}'] == found['z_seconds_count{document="w"}']
+    )
+    assert found['z_seconds_sum{document="w"}'] == pytest.approx(100.3044)
 
 
 def values(samples: Iterator[Sample]) -> dict[str, float]:
@@ -189,61 +191,61 @@ class Failing:
         self.taken += [change.row["x"] for change in changes]
 
 
-def test_a_durable_widget_counts(tmp_path: Path) -> None:
+def test_a_durable_document_counts(tmp_path: Path) -> None:
     sink = Failing()
     with axlog.open(
         tmp_path,
         DOCUMENT,
         views=VIEWS,
         options=axlog.Options(on_error="dead-letter", validate="wanted"),
-    ) as widget:
-        box = widget.publish("v", sink, "out")
+    ) as doc:
+        box = doc.publish("v", sink, "out")
         for message in ("<a>1</a>", "<a>2</a>", "<b/>", "<a>"):
-            widget.feed("f", message)
+            doc.feed("f", message)
         eventually(lambda: box.failures)
-        found = values(widget_samples("w", widget))
-        at = '{widget="w",stream="f"}'
+        found = values(document_samples("w", doc))
+        at = '{document="w",stream="f"}'
         assert found[f"axlog_updates_total{at}"] == 4
         assert found[f"axlog_updates_dropped_total{at}"] == 1
         assert found[f"axlog_updates_refused_total{at}"] == 1
-        assert found['axlog_view_rows{widget="w",view="v"}'] == 2
-        assert found['axlog_view_changes_total{widget="w",view="v"}'] == 2
-        assert found['axlog_dead_letters{widget="w"}'] == 1
-        assert found['axlog_store_records_total{widget="w"}'] == widget.record
-        assert found['axlog_store_sync_seconds_count{widget="w"}'] >= 4
-        assert found['axlog_publisher_waiting{widget="w",publisher="out"}'] == 2
-        assert found['axlog_publisher_failures_total{widget="w",publisher="out"}'] >= 1
-        health = widget_health("w", widget)
+        assert found['axlog_view_rows{document="w",view="v"}'] == 2
+        assert found['axlog_view_changes_total{document="w",view="v"}'] == 2
+        assert found['axlog_dead_letters{document="w"}'] == 1
+        assert found['axlog_store_records_total{document="w"}'] == doc.record
+        assert found['axlog_store_sync_seconds_count{document="w"}'] >= 4
+        assert found['axlog_publisher_waiting{document="w",publisher="out"}'] == 2
+        assert found['axlog_publisher_failures_total{document="w",publisher="out"}'] >= 1
+        health = document_health("w", doc)
         (view,) = health.views
         assert (health.state, health.status, view.undelivered) == (State.DEGRADED, 200, 2)
         assert view.reasons == ("publisher out has yet to take 2 changes: OSError: not now",)
         sink.works = True
         assert box.flush(10)
-        assert widget_health("w", widget).state is State.OK
-        widget._broken = "the disk is gone"
-        assert widget_health("w", widget).failures == ("w: the disk is gone",)
-        assert widget_health("w", widget).status == 503
-        widget._broken = None
+        assert document_health("w", doc).state is State.OK
+        doc._broken = "the disk is gone"
+        assert document_health("w", doc).failures == ("w: the disk is gone",)
+        assert document_health("w", doc).status == 503
+        doc._broken = None
 
 
 def test_a_deferred_view_is_behind() -> None:
-    widget = axlog.parse(DOCUMENT, views=VIEWS)
-    widget.view("v").defer()
+    doc = axlog.parse(DOCUMENT, views=VIEWS)
+    doc.view("v").defer()
     for number in range(3):
-        widget.update(f"insert node <a>{number}</a> into /r")
-    (view,) = widget_health("w", widget).views
+        doc.update(f"insert node <a>{number}</a> into /r")
+    (view,) = document_health("w", doc).views
     assert (view.state, view.updates) == (State.DEGRADED, 3)
-    assert len(widget.view("v")) == 3
-    assert widget_health("w", widget).state is State.OK
+    assert len(doc.view("v")) == 3
+    assert document_health("w", doc).state is State.OK
 
 
 def test_dead_letters_are_bounded() -> None:
-    widget = axlog.parse(DOCUMENT, views=VIEWS, options=axlog.Options(on_error="dead-letter"))
+    doc = axlog.parse(DOCUMENT, views=VIEWS, options=axlog.Options(on_error="dead-letter"))
     for _ in range(1100):
-        widget.feed("f", "<a>")
-    assert len(widget.dead_letters) == 1000
-    assert widget.dead_letters[-1].sequence == 1100
-    assert widget.streams()["f"].refused == 1100
+        doc.feed("f", "<a>")
+    assert len(doc.dead_letters) == 1000
+    assert doc.dead_letters[-1].sequence == 1100
+    assert doc.streams()["f"].refused == 1100
 
 
 # Health of a run ----------------------------------------------------------------------------------
@@ -252,7 +254,7 @@ def test_dead_letters_are_bounded() -> None:
 def model_of(directory: Path, **changes: Any) -> PipelineModel:
     written: dict[str, Any] = {
         "engine": "embedded",
-        "widgets": {
+        "documents": {
             "a": {
                 "document": DOCUMENT,
                 "streams": {"f": {"source": {"kind": "memory", "updates": [
@@ -288,7 +290,7 @@ def test_a_run_says_how_far_its_views_are_behind_and_why(tmp_path: Path) -> None
         work = threading.Thread(target=runner.run)
         work.start()
         late = eventually(lambda: [v for v in asked.health().views if v.state is State.DEGRADED])
-        assert [(v.widget, v.view) for v in late] == [("a", "v")]
+        assert [(v.document, v.view) for v in late] == [("a", "v")]
         assert late[0].undelivered == 1
         assert late[0].reasons[-1].endswith("is unreachable: the table is locked")
         found = values(asked.samples())
@@ -299,7 +301,7 @@ def test_a_run_says_how_far_its_views_are_behind_and_why(tmp_path: Path) -> None
         assert asked.health().state is State.OK
         found = values(asked.samples())
         assert found['axlog_source_updates_total{source="a/streams/f"}'] == 5
-        assert found['axlog_view_rows{widget="b",view="again"}'] == 5
+        assert found['axlog_view_rows{document="b",view="again"}'] == 5
         assert found["axlog_messages_total"] == 5
         assert found["axlog_batch_seconds_count"] == 1
         runner.failure = "it is over"
@@ -315,8 +317,8 @@ def test_views_wait_for_a_slower_source(tmp_path: Path) -> None:
         "f": {"source": {"kind": "memory", "updates": updates}},
         "g": {"source": {"kind": "jsonl", "path": "nothing.jsonl"}},
     }
-    widgets = {"w": {"document": call, "streams": streams, "views": VIEWS}}
-    runner = Runner(model_of(tmp_path, widgets=widgets, settings={"hold": "60s"}))
+    documents = {"w": {"document": call, "streams": streams, "views": VIEWS}}
+    runner = Runner(model_of(tmp_path, documents=documents, settings={"hold": "60s"}))
     try:
         runner.round()
         (view,) = RunnerReport(runner).health().views
@@ -343,16 +345,16 @@ def test_the_worst_of_all_is_the_whole() -> None:
 
 
 def test_metrics_and_health_are_served() -> None:
-    widget = axlog.parse(DOCUMENT, views=VIEWS)
-    widget.feed("f", "<a>1</a>")
+    doc = axlog.parse(DOCUMENT, views=VIEWS)
+    doc.feed("f", "<a>1</a>")
     with (
-        serving_report(WidgetsReport({"w": widget}), secured()) as address,
+        serving_report(DocumentsReport({"w": doc}), secured()) as address,
         client_of(address) as client,
     ):
         metrics = client.get("/metrics")
         assert metrics.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
         found = parsed(metrics.text)
-        assert found['axlog_view_rows{widget="w",view="v"}'] == 1
+        assert found['axlog_view_rows{document="w",view="v"}'] == 1
         assert found["process_resident_memory_bytes"] > 1_000_000
         health = client.get("/health")
         assert (health.status_code, health.json()["status"]) == (200, "ok")
@@ -367,7 +369,7 @@ def test_metrics_and_health_are_served() -> None:
 
 FILE = """
 engine: embedded
-widgets:
+documents:
   monitor:
     document: document.xml
     sources: [{kind: jsonl, path: in.jsonl}]
@@ -487,7 +489,7 @@ def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
 
 SERVED = """
 engine: embedded
-widgets:
+documents:
   w:
     document: document.xml
     streams: {f: {channel: in}}
@@ -558,7 +560,7 @@ def test_the_health_of_a_run_is_served_beside_it(tmp_path: Path) -> None:
     address = process.stderr.readline().split()[-1].removesuffix("/health")
     token = process.stderr.readline().split()[-1]
     with client_of(address, token) as client:
-        row = 'axlog_view_rows{widget="monitor",view="late"} 1'
+        row = 'axlog_view_rows{document="monitor",view="late"} 1'
         eventually(lambda: row in client.get("/metrics").text)
         said = client.get("/health").json()
     assert said["views"][0]["view"] == "late"
@@ -584,10 +586,10 @@ class Slow:
 
 def test_a_slow_publisher_makes_feeding_wait_and_nothing_grow(tmp_path: Path) -> None:
     sink = Slow(0.002)
-    with axlog.open(tmp_path, DOCUMENT, views=VIEWS, sync="off") as widget:
-        box = widget.publish("v", sink, most=10)
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS, sync="off") as doc:
+        box = doc.publish("v", sink, most=10)
         for number in range(300):
-            widget.feed("f", f"<a>{number}</a>")
+            doc.feed("f", f"<a>{number}</a>")
         assert box.largest <= 11
         assert box.blocked > 0
         assert box.flush(20)
@@ -595,14 +597,14 @@ def test_a_slow_publisher_makes_feeding_wait_and_nothing_grow(tmp_path: Path) ->
 
 
 def test_feeding_from_several_threads_waits_too(tmp_path: Path) -> None:
-    """The publisher needs the widget's lock to note how far it is: nobody waits holding it."""
+    """The publisher needs the document's lock to note how far it is: nobody waits holding it."""
     sink = Slow(0.0)
-    with axlog.open(tmp_path, DOCUMENT, views=VIEWS, sync="off") as widget:
-        box = widget.publish("v", sink, most=3)
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS, sync="off") as doc:
+        box = doc.publish("v", sink, most=3)
 
         def feed(start: int) -> None:
             for number in range(start, start + 100):
-                widget.feed("f", f"<a>{number}</a>")
+                doc.feed("f", f"<a>{number}</a>")
 
         threads = [threading.Thread(target=feed, args=(1000 * n,)) for n in range(4)]
         for thread in threads:
@@ -616,18 +618,18 @@ def test_feeding_from_several_threads_waits_too(tmp_path: Path) -> None:
 
 
 def test_what_nobody_takes_is_refused_when_the_outbox_is_full(tmp_path: Path) -> None:
-    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as widget:
-        box = widget.outbox("v", "out")
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as doc:
+        box = doc.outbox("v", "out")
         box.most = 2
-        widget.feed("f", "<a>1</a>")
-        widget.feed("f", "<a>2</a>")
+        doc.feed("f", "<a>1</a>")
+        doc.feed("f", "<a>2</a>")
         with pytest.raises(StoreError) as refused:
-            widget.feed("f", "<a>3</a>")
+            doc.feed("f", "<a>3</a>")
         assert refused.value.code == "AX877"
-        widget.unpublish("out")
-        widget.feed("f", "<a>3</a>")
+        doc.unpublish("out")
+        doc.feed("f", "<a>3</a>")
         with pytest.raises(StoreError):
-            widget.unpublish("out")
+            doc.unpublish("out")
     with axlog.open(tmp_path) as again:
         assert again.outboxes == {}
         assert len(again.view("v")) == 3

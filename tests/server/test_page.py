@@ -19,7 +19,7 @@ from axlog.samples import supply_chain
 from axlog.server.application import make_application
 from axlog.server.page import page_operations
 from axlog.server.pipelines import observe_runner
-from axlog.server.reports import Outlook, Reported, Told
+from axlog.server.reports import BatchSummary, Outlook, Reported
 from axlog.server.server import running
 from axlog.server.summaries import Observer
 from axlog.views.change import Change, Row
@@ -122,16 +122,16 @@ def test_the_supply_chain_on_the_page(page, chain) -> None:
         page.click("#rows tr:has(.badge.possible)")
         page.wait_for_selector("#why:has-text('DespatchAdvice')")
         page.keyboard.press("Escape")
-        page.click("#widgets button:has-text('stock')")
+        page.click("#documents button:has-text('stock')")
         page.wait_for_selector("#views button:has-text('low_parts')")
 
 
 def test_keys_lead_through_tabs_and_find_rows(page) -> None:
-    widget = axlog.parse(
+    doc = axlog.parse(
         f"<r><a>one</a><a>two</a>{CALL.format('f')}</r>",
         views={"all": "match /r/a/$x return $x", "none": "match /r/b/$x return $x"},
     )
-    with served(Observer({"w": widget})) as address:
+    with served(Observer({"w": doc})) as address:
         page.goto(address)
         page.focus("#views [aria-selected=true]")
         page.keyboard.press("ArrowRight")
@@ -146,7 +146,7 @@ def test_keys_lead_through_tabs_and_find_rows(page) -> None:
 
 def test_outlook_unsubscribed_ended_and_hostile_texts(page) -> None:
     """A stream that nobody can use any more is unsubscribed; whatever texts say stays text."""
-    widget = axlog.parse(
+    doc = axlog.parse(
         f'<r t="{ESCAPED}"><n>{ESCAPED}</n><a>{CALL.format("f")}</a><b>{CALL.format("g")}</b></r>',
         views={
             "v": "match /r[a/x/$x][b/y/$x] return $x",
@@ -154,37 +154,35 @@ def test_outlook_unsubscribed_ended_and_hostile_texts(page) -> None:
         },
         options=axlog.Options(on_error="dead-letter"),
     )
-    with served(Observer({HOSTILE: widget})) as address:
+    with served(Observer({HOSTILE: doc})) as address:
         page.goto(address)
         page.wait_for_selector("#outlook .possible")
-        widget.feed("f", f"<x>{ESCAPED}</x>")
-        widget.feed("g", f"<y>{ESCAPED}</y>")
+        doc.feed("f", f"<x>{ESCAPED}</x>")
+        doc.feed("g", f"<y>{ESCAPED}</y>")
         page.wait_for_selector("#rows td:has-text('onerror')")
         page.wait_for_selector("#outlook .true")
         page.wait_for_selector("#tree :text('onerror')")
-        widget.feed("f", f"<x>{HOSTILE}")  # no XML: its text is in the error
+        doc.feed("f", f"<x>{HOSTILE}")  # no XML: its text is in the error
         page.wait_for_selector("#errors .error")
         page.click("#rows tr:has(.badge.true)")
         page.wait_for_selector("#why:has-text('onerror') td")
         page.keyboard.press("Escape")
-        widget.unwatch("v")
-        widget.feed("f", "<x>stop</x>")
-        widget.tune()
+        doc.unwatch("v")
+        doc.feed("f", "<x>stop</x>")
+        doc.tune()
         page.wait_for_selector("#streams .badge.unsubscribed")
         page.wait_for_selector("#graph .dot.unsubscribed")
         page.wait_for_selector("#tree .call.unsubscribed")
-        widget.end("g")
+        doc.end("g")
         page.wait_for_selector("#streams .badge.ended")
-        for part in ("rows", "changes", "errors", "tree", "why", "graph", "widgets", "streams"):
+        for part in ("rows", "changes", "errors", "tree", "why", "graph", "documents", "streams"):
             assert page.query_selector(f"#{part} img") is None, part
 
 
 def test_ten_thousand_rows_and_a_thousand_changes_a_second(page) -> None:
     """Rows are cut to what is shown; the page answers while a thousand changes a second come."""
     items = "".join(f"<a>{n}</a>" for n in range(10_000))
-    widget = axlog.parse(
-        f"<r>{items}{CALL.format('f')}</r>", views={"v": "match /r/a/$x return $x"}
-    )
+    doc = axlog.parse(f"<r>{items}{CALL.format('f')}</r>", views={"v": "match /r/a/$x return $x"})
     stopped = Event()
     fed = [0]
 
@@ -192,11 +190,11 @@ def test_ten_thousand_rows_and_a_thousand_changes_a_second(page) -> None:
         started = monotonic()
         while not stopped.wait(0.02):
             for _ in range(int((monotonic() - started) * 1000) - fed[0]):
-                widget.feed("f", f"<a>new {fed[0]}</a>")
+                doc.feed("f", f"<a>new {fed[0]}</a>")
                 fed[0] += 1
 
     work = Thread(target=feed)
-    with served(Observer({"w": widget})) as address:
+    with served(Observer({"w": doc})) as address:
         work.start()
         try:
             page.goto(address)
@@ -245,7 +243,9 @@ def test_what_an_engine_elsewhere_reports(page, tmp_path: Path) -> None:
         refused = [Refusal("f", HOSTILE, "in.jsonl:2", f"AX101: {HOSTILE}")]
         change = Change("insert", row, view="v", microseconds=5_000_000)
         reported.take(
-            Told("widget", [change], refused, {"f": (3, 1)}, 120, 5_000_000, {"v": outlook})
+            BatchSummary(
+                "document", [change], refused, {"f": (3, 1)}, 120, 5_000_000, {"v": outlook}
+            )
         )
         page.wait_for_selector("#rows .badge.true")
         page.wait_for_selector("#rows .badge.possible")
@@ -258,7 +258,7 @@ def test_what_an_engine_elsewhere_reports(page, tmp_path: Path) -> None:
         page.wait_for_selector("#errors .lagging")
         never = Change("never", Row(("x",), ("18",)), view="v", microseconds=6_000_000)
         gone = Change("delete", row, view="v", microseconds=6_000_000)
-        reported.take(Told("widget", [gone, never], microseconds=6_000_000))
+        reported.take(BatchSummary("document", [gone, never], microseconds=6_000_000))
         page.wait_for_selector("#rows .badge.never")
         assert page.query_selector("#rows .badge.true") is None
 

@@ -370,24 +370,24 @@ def test_tls(tmp_path: Path) -> None:
 
 def test_the_page_shows_what_may_be_read() -> None:
     state = {
-        "widgets": [
+        "documents": [
             {"name": n, "views": [{"name": "v"}, {"name": "u"}], "streams": [1], "sizes": [2],
              "nodes": 3, "state": 4}
             for n in ("w", "x")
         ],
-        "changes": [{"widget": n, "view": v} for n in ("w", "x") for v in ("v", "u")],
+        "changes": [{"document": n, "view": v} for n in ("w", "x") for v in ("v", "u")],
         "letters": [1], "refused": 1, "lagging": [1], "system": {"sources": [1]},
     }  # fmt: skip
     everything = principal("all", "read")
     assert shown_to(everything, state) == state
     some = principal("some", Grant(may=("read",), documents=("w",), views=("v",)))
     shown = shown_to(some, state)
-    assert [(w["name"], w["views"], w["streams"]) for w in shown["widgets"]] == [
+    assert [(w["name"], w["views"], w["streams"]) for w in shown["documents"]] == [
         ("w", [{"name": "v"}], [])
     ]
-    assert shown["changes"] == [{"widget": "w", "view": "v"}]
+    assert shown["changes"] == [{"document": "w", "view": "v"}]
     assert (shown["letters"], shown["lagging"], shown["system"]["sources"]) == ([], [], [])
-    assert shown_to(principal("none"), state)["widgets"] == []
+    assert shown_to(principal("none"), state)["documents"] == []
 
 
 def test_addresses_in_journals_of_before_are_moved(tmp_path: Path) -> None:
@@ -405,7 +405,7 @@ def test_addresses_in_journals_of_before_are_moved(tmp_path: Path) -> None:
             listed = client.get("/channels/orders").text
     channels.close()
     assert callback not in listed
-    for path in tmp_path.iterdir():
+    for path in (each for each in tmp_path.rglob("*") if each.is_file()):
         is_there = b"the secret of before" in path.read_bytes()
         assert is_there == path.name.endswith(".hooks"), path
         assert path.stat().st_mode & 0o777 == 0o600, path

@@ -512,8 +512,8 @@ channels: {rows: {kind: memory}}
             with client_of(said[-1]) as client:
                 got = client.get("/channels/rows/updates?after=0&wait=15").json()
                 assert "<x>17</x>" in got["entries"][0]["insert"]
-                rows = client.get("/widgets/widget/views/v").json()["rows"]
-                assert rows == [{"row": {"x": "17"}, "count": 1}]
+                rows = client.get("/documents/document/views/v").json()["rows"]
+                assert rows == [{"key": ["17"], "row": {"x": "17"}, "count": 1}]
                 assert "text/html" in client.get("/").headers["content-type"]
                 update = published(1).plain()
                 assert client.post("/channels/more/updates", json=update).status_code == 200
@@ -538,33 +538,98 @@ def test_the_command_refuses_to_let_anybody_write(tmp_path: Path) -> None:
 # Views and feeds ----------------------------------------------------------------------------------
 
 
+def test_a_view_is_followed_from_a_snapshot_and_from_a_position() -> None:
+    document = Document(streams=["s"], views={"v": "match //s/a/$x return $x"})
+    document.feed("s", "<a>1</a>")
+    settings = secured(principal("ann", "watch"))
+    bearer = {"Authorization": f"Bearer {token_of('ann')}"}
+    path = "/documents/w/views/v/changes"
+
+    def told(event: dict[str, str]) -> tuple[str | None, str | None, Any]:
+        said = json.loads(event["data"])
+        kept = said if "event" in event else (said["op"], said["key"], said["position"])
+        return event.get("event"), event.get("id"), kept
+
+    with running(
+        make_application(Channels(), settings, documents={"w": document}), settings
+    ) as server:
+        with closing(Events(server, path, **bearer)) as events:
+            assert [told(events.next()) for _ in range(3)] == [
+                ("snapshot", None, {"position": 1, "count": 1}),
+                (None, None, ("insert", ["1"], 1)),
+                ("position", "1", {"position": 1}),
+            ]
+            for number in (2, 3):
+                document.feed("s", f"<a>{number}</a>")
+                assert told(events.next()) == (
+                    None, str(number), ("insert", [str(number)], number)
+                )  # fmt: skip
+        with closing(Events(server, path, **bearer, **{"Last-Event-ID": "1"})) as events:
+            assert [told(events.next())[1] for _ in range(2)] == ["2", "3"]
+        with closing(Events(server, f"{path}?since=2", **bearer)) as events:
+            assert told(events.next())[1] == "3"
+        with closing(Events(server, path, **bearer, **{"Last-Event-ID": "0"})) as events:
+            assert [told(events.next())[0] for _ in range(2)] == ["gap", "snapshot"]
+        with client_of(server, token_of("ann")) as client:
+            gone = client.get(f"{path}?since=0")
+            assert (gone.status_code, gone.json()["code"]) == (410, "AX803")
+            assert client.get(f"{path}?since=x").json()["code"] == "AX813"
+
+
 def test_views_over_http_and_their_quota() -> None:
-    widget = Document("<a><b>1</b><b>2</b></a>", views={"own": "match /a/b/$x return $x"})
+    doc = Document("<a><b>1</b><b>2</b></a>", views={"own": "match /a/b/$x return $x"})
     settings = secured(principal("ann", "watch", views=1), principal("bob", "watch"))
-    with running(make_application(Channels(), settings, widgets={"w": widget}), settings) as server:
+    with running(make_application(Channels(), settings, documents={"w": doc}), settings) as server:
         client = client_of(server, None)
         query = {"query": 'match /a[b/"2"]'}
-        assert client.get("/widgets/w/views/own").status_code == 401
-        assert client.put("/widgets/w/views/new", json=query).status_code == 401
+        assert client.get("/documents/w/views/own").status_code == 401
+        assert client.put("/documents/w/views/new", json=query).status_code == 401
         client.headers["Authorization"] = f"Bearer {token_of('ann')}"
-        own = client.get("/widgets/w/views/own").json()
+        own = client.get("/documents/w/views/own").json()
         assert [row["row"] for row in own["rows"]] == [{"x": "1"}, {"x": "2"}]
         assert own["truth"] == "true"
-        assert client.put("/widgets/w/views/bad", json={"query": "match ("}).status_code == 422
-        assert client.put("/widgets/w/views/new", json=query).status_code == 201
-        assert client.get("/widgets/w/views/new").json()["count"] == 1
-        assert client.put("/widgets/w/views/more", json=query).status_code == 429
-        assert client.put("/widgets/w/views/own", json=query).status_code == 409
-        assert client.delete("/widgets/w/views/own").status_code == 403
+        assert client.put("/documents/w/views/bad", json={"query": "match ("}).status_code == 422
+        assert client.put("/documents/w/views/new", json=query).status_code == 201
+        assert client.get("/documents/w/views/new").json()["count"] == 1
+        assert client.put("/documents/w/views/more", json=query).status_code == 429
+        assert client.put("/documents/w/views/own", json=query).status_code == 409
+        assert client.delete("/documents/w/views/own").status_code == 403
         with client_of(server, token_of("bob")) as other:
-            assert other.get("/widgets/w/views/new").status_code == 200
-            assert other.delete("/widgets/w/views/new").status_code == 403
-            assert other.put("/widgets/w/views/new", json=query).status_code == 409
-        assert client.delete("/widgets/w/views/new").status_code == 204
-        assert client.get("/widgets/w/views/new").status_code == 404
-        assert client.get("/widgets/none/views/v").status_code == 404
-        assert client.get("/widgets").json() == {"w": {"views": ["own"], "streams": []}}
+            assert other.get("/documents/w/views/new").status_code == 200
+            assert other.delete("/documents/w/views/new").status_code == 403
+            assert other.put("/documents/w/views/new", json=query).status_code == 409
+        assert client.delete("/documents/w/views/new").status_code == 204
+        assert client.get("/documents/w/views/new").status_code == 404
+        assert client.get("/documents/none/views/v").status_code == 404
+        assert client.get("/documents").json() == {"w": {"views": ["own"], "streams": []}}
         client.close()
+
+
+def test_the_routes_of_version_0_1_work_and_say_what_replaces_them(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    doc = Document("<a><b>1</b></a>", views={"own": "match /a/b/$x return $x"})
+    settings = secured(principal("ann", "watch"))
+    app = make_application(Channels(), settings, documents={"w": doc})
+    with (
+        running(app, settings) as server,
+        client_of(server, token_of("ann")) as client,
+        caplog.at_level("WARNING", logger="axlog.server"),
+    ):
+        for path in ("", "/w/views/own", "/w/views/own"):
+            old, new = client.get(f"/widgets{path}"), client.get(f"/documents{path}")
+            assert old.json() == new.json()
+            assert old.headers["deprecation"] == "true"
+            assert old.headers["link"] == '</documents>; rel="successor-version"'
+            assert "deprecation" not in new.headers
+        query = {"query": "match /a/b"}
+        assert client.put("/widgets/w/views/new", json=query).status_code == 201
+        assert client.delete("/widgets/w/views/new").status_code == 204
+        described = client.get("/openapi.json").json()["paths"]
+        assert described["/widgets"]["get"]["deprecated"] is True
+        assert "deprecated" not in described["/documents"]["get"]
+    logged = [record.getMessage() for record in caplog.records if record.name == "axlog.server"]
+    assert logged == ["a client uses a deprecated route"] * 4  # once for each operation
 
 
 def test_a_channel_is_a_feed_too(client: httpx.Client, channels: Channels) -> None:

@@ -1,8 +1,8 @@
 """Every attack through a real Spark session: dead letters, and the rest of the batch unaffected.
 
 All attacks are messages of one query, of which bindings and whole messages travel: from files,
-records of files, JSON lines and a DataFrame, with good messages between them. What a widget of this
-process takes is what Spark takes (law 7).
+records of files, JSON lines and a DataFrame, with good messages between them. Spark accepts
+exactly what a document of this process accepts (law 7).
 """
 
 import json
@@ -76,10 +76,10 @@ def around(given: dict[str, bytes], stream: str) -> dict[str, bytes]:
 
 @cache
 def is_taken(content: bytes | str) -> bool:
-    """Whether a widget takes a message; the definition of what Spark is to take."""
-    widget = axlog.parse('<a><ax:call xmlns:ax="urn:axlog" stream="s"/></a>', views=VIEWS)
+    """Whether a document takes a message; the definition of what Spark is to take."""
+    doc = axlog.parse('<a><ax:call xmlns:ax="urn:axlog" stream="s"/></a>', views=VIEWS)
     try:
-        widget.feed("s", content, at=1)
+        doc.feed("s", content, at=1)
     except AxlogError:
         return False
     return True

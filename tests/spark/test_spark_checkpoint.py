@@ -11,7 +11,7 @@ import pytest
 from axlog.errors import PipelineError
 from axlog.runtime.definition import Definition
 from axlog.runtime.plan import make_plan
-from tests.runtime.test_spark_bucket import SHOP, VIEWS, by_widget, definition_of, updates
+from tests.runtime.test_spark_bucket import SHOP, VIEWS, by_document, definition_of, updates
 from tests.spark.test_spark_streaming import WAYS, Collecting, run, state_after
 
 pytestmark = pytest.mark.spark
@@ -33,14 +33,14 @@ def test_views_that_come_are_filled_and_those_that_go_are_dropped(
     batches = len(sink.batches)
     more = ("path", "join", "content", "static")
     run(spark, definition_of(*more), messages[:50], sink, **options)
-    expected = by_widget(definition_of(*more), [[messages[:50]]])[0]
+    expected = by_document(definition_of(*more), [[messages[:50]]])[0]
     for view in more:
         assert rows(sink, view) == state_after([c for c in expected if c.view == view]) != Counter()
     assert len(sink.batches) == batches + 1  # though nothing new has come
     size = sink.reports[-1].state
     run(spark, definition_of(*more[1:]), messages, sink, **options)
     assert all(change.view != "path" for change in sink.batches[batches + 1])
-    expected = by_widget(definition_of(*more), [[messages[:50]], [messages[50:]]])
+    expected = by_document(definition_of(*more), [[messages[:50]], [messages[50:]]])
     for view in more[1:]:
         told = [c for batch in expected for c in batch if c.view == view]
         assert rows(sink, view) == state_after(told)

@@ -1,7 +1,7 @@
 """The user's own DataFrames with several partitions: order, lateness, and dead letters.
 
-Each partition of a DataFrame is a sequence of its own. The reference is an embedded widget that is
-fed the partitions merged by time; what is earlier than a message before it in its partition is
+Each partition of a DataFrame is a sequence of its own. The reference is an embedded document
+fed with the partitions merged by time; what is earlier than a message before it in its partition is
 late.
 """
 
@@ -73,9 +73,9 @@ def reference(definition: Definition, given: Sequence[Sequence[Sent]]) -> tuple[
             else:
                 taken.append((one.time, one.stream, number, row, one))
             latest = max(latest, one.time)
-    widget, sink = definition.widget(), Collecting()
+    doc, sink = definition.widget(), Collecting()
     for at, (*_, one) in enumerate(sorted(taken)):
-        sink.write(at, widget.feed(one.stream, one.xml, at=one.time))
+        sink.write(at, doc.feed(one.stream, one.xml, at=one.time))
     return state_after(sink.changes), Counter(late)
 
 

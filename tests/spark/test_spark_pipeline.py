@@ -1,4 +1,4 @@
-"""Pipeline files on Spark: every source, every sink, widgets that feed each other, channels.
+"""Pipeline files on Spark: every source, every sink, documents that feed each other, channels.
 
 One file is run by both engines, and all that they leave is compared.
 """
@@ -33,7 +33,7 @@ from tests.server_access import TOKEN, secured
 PIPELINE = """
 name: {engine}
 engine: {engine}
-widgets:
+documents:
   shop:
     document: |
       <shop xmlns:ax="urn:axlog"><a><ax:call stream="a"/></a><b><ax:call stream="b"/></b>
@@ -230,15 +230,16 @@ def test_all_sources_and_sinks_as_the_embedded_engine_has_them(
 def test_what_spark_cannot_wire_is_refused_before_it_starts(tmp_path: Path) -> None:
     def model(**changes: Any) -> PipelineModel:
         document = '<w xmlns:ax="urn:axlog"><ax:call stream="s"/></w>'
-        widget = {"document": document, "views": {"v": "match /w/row/x/$x return $x"}}
-        written = {"widgets": {"w": {**widget, **changes.pop("widget")}}, **changes}
+        doc = {"document": document, "views": {"v": "match /w/row/x/$x return $x"}}
+        written = {"documents": {"w": {**doc, **changes.pop("document")}}, **changes}
         return PipelineModel.model_validate(written).located(tmp_path)
 
     taken_back = {"v": "match /w[not(b)]/row/x/$x return $x"}
-    round_about = model(widget={"streams": {"s": {"view": "w.v"}}, "views": taken_back})
+    round_about = model(document={"streams": {"s": {"view": "w.v"}}, "views": taken_back})
     with pytest.raises(PipelineError, match="feeds itself"):
         on_spark.run(round_about, once=True)
-    inside = model(widget={"streams": {"s": {"channel": "c"}}}, channels={"c": {"kind": "memory"}})
+    channels = {"c": {"kind": "memory"}}
+    inside = model(document={"streams": {"s": {"channel": "c"}}}, channels=channels)
     with pytest.raises(PipelineError, match="belongs to one process"):
         on_spark.run(inside, once=True)
 
@@ -247,19 +248,19 @@ def test_what_spark_cannot_wire_is_refused_before_it_starts(tmp_path: Path) -> N
 def test_a_source_that_cannot_be_reached_ends_a_run_with_once(spark: Any, tmp_path: Path) -> None:
     """By the same error as with the embedded engine; alerters look again after a failed look."""
     document = '<w xmlns:ax="urn:axlog"><ax:call stream="s"/></w>'
-    widget = {
+    doc = {
         "document": document,
         "streams": {"s": {"source": {"kind": "folder", "path": "missing"}}},
         "views": {"v": "match /w/row/x/$x return $x"},
     }
-    model = PipelineModel.model_validate({"widgets": {"w": widget}}).located(tmp_path)
+    model = PipelineModel.model_validate({"documents": {"w": doc}}).located(tmp_path)
     with pytest.raises(PipelineError, match=r"AX858: .*missing: No such file or directory"):
         on_spark.run(model, once=True)
 
 
 CYCLE = """
 engine: {engine}
-widgets:
+documents:
   graph:
     document: |
       <g xmlns:ax="urn:axlog"><e><ax:call stream="edges"/></e><p><ax:call stream="paths"/></p></g>

@@ -28,7 +28,7 @@ from axlog.spark import maintain
 from axlog.spark.batch_result import BatchReport
 from axlog.spark.pipeline import SparkPipeline
 from axlog.views.change import Change
-from tests.runtime.test_spark_bucket import VIEWS, by_widget, definition_of, plain, updates
+from tests.runtime.test_spark_bucket import VIEWS, by_document, definition_of, plain, updates
 
 pytestmark = pytest.mark.spark
 
@@ -91,7 +91,7 @@ def test_law_7_views_of_every_kind_batch_by_batch(spark: Any, state: str) -> Non
     query = run(spark, definition, messages, sink, limit=40, hold=0, buckets=3, state=state)
     assert query.plan.state.at == state
     parts = [[messages[at : at + 40]] for at in range(0, 90, 40)]
-    expected = by_widget(definition, parts)
+    expected = by_document(definition, parts)
     assert [plain(sink.batches[n]) for n in sorted(sink.batches)] == [plain(e) for e in expected]
     assert sum(map(len, expected)) > 50
     malformed = {m.origin for m in messages if m.content == b"<item>"}
@@ -136,11 +136,11 @@ def test_two_sources_are_put_in_order_and_a_checkpoint_is_taken_up(
             state=state,
         )  # fmt: skip
         query.wait()
-    widget = definition.widget(on_error="dead-letter")
+    doc = definition.widget(on_error="dead-letter")
     reference = Collecting()
     for number, message in enumerate(sorted(messages, key=lambda m: (m.time, m.stream, m.number))):
         at = (message.time or 0) / 1e6
-        reference.write(number, widget.feed(message.stream, message.content, at=at))
+        reference.write(number, doc.feed(message.stream, message.content, at=at))
     assert state_after(sink.changes) == state_after(reference.changes) != Counter()
 
 
@@ -173,7 +173,7 @@ def test_documents_and_a_users_own_dataframe(spark: Any, tmp_path: Path, state: 
     found = state_after(sink.changes)
     expected: Counter[str] = Counter()
     for key in {m.document for m in messages}:
-        for change in by_widget(definition, [[[m for m in messages if m.document == key]]])[0]:
+        for change in by_document(definition, [[[m for m in messages if m.document == key]]])[0]:
             row = {"document": key, **change.row.to_dict()}
             expected[json.dumps([change.view, row], sort_keys=True)] += 1
     assert found == expected != Counter()
@@ -211,7 +211,7 @@ def test_alerters_and_publishers_by_the_same_pipeline_file(spark: Any, tmp_path:
     model = load(str(tmp_path / "spark.yaml"))
     model = model.located(model.directory.absolute())
     pipeline = SparkPipeline(model, once=True)
-    pipeline.start(spark, next(iter(model.widgets)), print).wait()
+    pipeline.start(spark, next(iter(model.documents)), print).wait()
     pipeline.close()
     rows = [(tmp_path / engine / "rows.xml").read_text() for engine in ("embedded", "spark")]
     assert rows[0] == rows[1]

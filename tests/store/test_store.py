@@ -16,8 +16,8 @@ from axlog.live.internals import maintained
 from axlog.samples import orders
 from axlog.store import keyvalue
 from axlog.store.keyvalue import KeyValueStore
-from axlog.views.counting.disk_tables import Shelf, StoredCounts
-from axlog.views.counting.tables import Index, put
+from axlog.views.operators.disk_table import Shelf, StoredCounts
+from axlog.views.operators.table import Index, put
 from lab.laws.fuzz_cases import make_case
 from lab.laws.fuzzing import LAWS
 
@@ -136,7 +136,7 @@ def monitor(**options):
     )
 
 
-def test_a_widget_on_disk_says_the_same_within_its_bound(tmp_path: Path):
+def test_a_document_on_disk_says_the_same_within_its_bound(tmp_path: Path):
     disk = monitor(cache="disk", memory=20_000, cache_path=tmp_path)
     plain = monitor()
     most = 0
@@ -156,14 +156,14 @@ def test_a_widget_on_disk_says_the_same_within_its_bound(tmp_path: Path):
 
 def test_views_that_show_nodes_keep_their_values():
     for cache in ("memory", "disk"):
-        widget = axlog.parse(
+        doc = axlog.parse(
             '<r><ax:call xmlns:ax="urn:axlog" stream="f"/></r>',
             views={"v": "match /r/a#n[b] return n.id, n.val"},
             options=axlog.Options(cache=cache, memory=0),
         )
-        (change,) = widget.feed("f", "<a><b/>text</a>")
+        (change,) = doc.feed("f", "<a><b/>text</a>")
         assert change.row["n.val"] == "text"
-        assert widget.view("v").rows() == [change.row]
+        assert doc.view("v").rows() == [change.row]
 
 
 def test_an_unknown_cache_is_refused():
@@ -179,7 +179,7 @@ def test_fuzzed_cases_use_the_disk():
         check(replace(make_case(random.Random(f"disk:{seed}")), memory=0))
 
 
-def test_streams_of_a_widget_without_counted_views_are_listed():
-    widget = axlog.parse('<r><ax:call xmlns:ax="urn:axlog" stream="f"/></r>')
-    widget.watch("match /r/a", "v", maintainer="reevaluate")
-    assert widget.streams()["f"].wanted == ()
+def test_streams_of_a_document_without_counted_views_are_listed():
+    doc = axlog.parse('<r><ax:call xmlns:ax="urn:axlog" stream="f"/></r>')
+    doc.watch("match /r/a", "v", maintainer="reevaluate")
+    assert doc.streams()["f"].wanted == ()

@@ -14,7 +14,7 @@ from axlog.document.pending import apply
 from axlog.query.pattern import Pattern
 from axlog.query.query import parse_query
 from axlog.views.algebraic import direct, labels, propagation
-from axlog.views.algebraic.direct import key_of
+from axlog.views.algebraic.direct import identifying_node
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.algebraic.node_rows import NodeRows
 from axlog.views.algebraic.relation import Relation
@@ -30,7 +30,7 @@ _DIRECTLY = direct.moved_directly
 def known_by_one_node(random: Random) -> Pattern:
     while True:
         made = accepted(random)
-        if key_of(shape_of(made)) is not None:
+        if identifying_node(shape_of(made)) is not None:
             return made
 
 

@@ -155,7 +155,7 @@ def test_the_choice_follows_what_terms_cost(monkeypatch: pytest.MonkeyPatch) -> 
         watch.insert("/r/a[7]", "<d/>")
     assert view.snowcaps.chosen == [frozenset({1, 2, 3})]
     assert view.report.costs[0][2]
-    assert any(line.startswith("snowcap r a b: 60 rows") for line in view.told())
+    assert any(line.startswith("snowcap r a b: 60 rows") for line in view.details())
     for _ in range(12 * EVERY):  # the updates drift: terms of that snowcap come no more
         watch.insert("/r/z", "<q/>")
     assert view.snowcaps.chosen == []

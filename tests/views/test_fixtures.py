@@ -18,7 +18,7 @@ from lab.laws.fixtures import Fixture, play, read_fixture, write_fixture
 PLACE = Path(__file__).parents[1] / "fixtures"
 FILES = sorted(PLACE.glob("*.txt"))
 WAYS = [("reevaluate", 64), ("counting", 1), ("counting", 3), ("counting", 64), ("algebraic", 64),
-        ("adaptive", 64), ("ivma", 64)]  # fmt: skip
+        ("adaptive", 64)]  # fmt: skip
 
 # What a view must be exact for (issue: the streaming engine), each with a file of its own.
 FEATURES = """

@@ -10,7 +10,7 @@ from axlog import Change, Document, Id, Row, parse
 from axlog.document.loader import read_forest
 from axlog.document.operations import Delete, Insert, Rename, ReplaceValue, Where
 from axlog.errors import AxlogError, QueryError, SetupError, UpdateError
-from axlog.live.internals import maintained
+from axlog.live.internals import maintained, maintained_view
 from axlog.views.choose import MAINTAINERS, choice
 
 SHOP = "<shop><item k='1'>pen</item><item k='2'>ink</item></shop>"
@@ -49,14 +49,18 @@ def test_a_change_says_view_time_and_number() -> None:
     document.watch(ITEMS, name="items")
     (first,) = maintained(document).insert("match /shop#t return t.id", "<item>nib</item>", at=1.5)
     (second,) = maintained(document).delete("match /shop/item#t[@k = 1] return t.id", at=2)
-    assert (first.op, first.view, first.time, first.sequence) == ("insert", "items", 1.5, 1)
-    assert (second.op, second.view, second.time, second.sequence) == (
+    assert (first.op, first.view, first.time, first.position) == ("insert", "items", 1.5, 1)
+    assert (second.op, second.view, second.time, second.position) == (
         "delete",
         "items",
         2,
         2,
     )
-    assert first.to_dict() == {"op": "insert", "row": {"x": "nib", "t.id": "1.3"}}
+    assert first.to_dict() == {
+        "view": "items", "op": "insert", "key": ["nib", "1.3"],
+        "row": {"x": "nib", "t.id": "1.3"}, "time": 1.5,
+        "cause": {"kind": "statement", "number": 1}, "final": False, "position": 1,
+    }  # fmt: skip
 
 
 def test_rows_sort_by_their_output_tuple() -> None:
@@ -122,7 +126,7 @@ def test_listeners_hear_every_change_in_order_until_they_stop() -> None:
         ("insert", {"x": "nib"}),
         ("delete", {"x": "pen"}),
     ]
-    assert [change.sequence for change in heard] == [1, 2, 3]
+    assert [change.position for change in heard] == [1, 2, 3]
     stop()
     maintained(document).delete("match /shop/item#t return t.id")
     assert len(heard) == 3
@@ -241,10 +245,10 @@ def test_one_update_with_many_operations_tells_one_difference() -> None:
 
 def test_counting_is_chosen_where_it_can_be_used() -> None:
     document = parse(SHOP)
-    assert document.watch(ITEMS).chosen.name == "counting"
+    assert maintained_view(document.watch(ITEMS)).chosen.name == "counting"
     sideways = document.watch("//item[following-sibling::item]")
-    assert sideways.chosen.name == "records"
-    assert "tree automaton" in sideways.chosen.reason
+    assert maintained_view(sideways).chosen.name == "records"
+    assert "tree automaton" in maintained_view(sideways).chosen.reason
     first, second = (
         maintained(document).tree.id(node) for node in maintained(document).tree.partition("item")
     )
@@ -257,12 +261,12 @@ def test_a_maintainer_can_be_named_and_may_decline() -> None:
     document = parse(SHOP)
     for name in MAINTAINERS:
         query = "//item" if name == "records" else ITEMS  # which binds a variable
-        assert document.watch(query, maintainer=name).chosen.name == name
+        assert maintained_view(document.watch(query, maintainer=name)).chosen.name == name
     for query, name in (("//item[following-sibling::item]", "counting"), (ITEMS, "magic")):
         with pytest.raises(QueryError) as caught:
             document.watch(query, maintainer=name)
         assert caught.value.code == "AX212"
-    assert choice(document.views["view1"].pattern).reason
+    assert choice(document.views["view1"].query.pattern).reason
 
 
 # Why, explain, tables -----------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from axlog.live.internals import maintained
 DOCUMENT = '<m><o><k>1</k><ax:call xmlns:ax="urn:axlog" stream="orders"/></o></m>'
 
 
-def widget(query: str) -> axlog.Document:
+def doc(query: str) -> axlog.Document:
     made = axlog.parse(DOCUMENT, views={"v": query})
     made.feed("orders", "<a>1</a>", at=1)
     made.feed("orders", "<b/><a>1</a>", at=2)  # two trees: the long way
@@ -22,7 +22,7 @@ def widget(query: str) -> axlog.Document:
 
 
 def test_each_derivation_names_the_message_of_its_nodes() -> None:
-    view = widget("match /m/o/a/$x return $x").view("v")
+    view = doc("match /m/o/a/$x return $x").view("v")
     (row,) = view.rows()
     assert row.count == 2
     reasons = [derivation.matched[-1] for derivation in view.why(row)]
@@ -35,17 +35,17 @@ def test_each_derivation_names_the_message_of_its_nodes() -> None:
 
 
 def test_a_node_of_the_document_itself_has_no_origin() -> None:
-    view = widget("match /m/o/k/$x return $x").view("v")
+    view = doc("match /m/o/k/$x return $x").view("v")
     (derivation,) = view.why({"x": "1"})
     assert {matched.origin for matched in derivation.matched} == {None}
 
 
 def test_a_row_that_does_not_hold_has_no_derivation() -> None:
-    assert widget("match /m/o/a/$x return $x").view("v").why({"x": "9"}) == []
+    assert doc("match /m/o/a/$x return $x").view("v").why({"x": "9"}) == []
 
 
 def test_the_origin_goes_with_its_node() -> None:
-    made = widget("match /m/o/a/$x return $x")
+    made = doc("match /m/o/a/$x return $x")
     maintained(made).delete("match //a#n return n.id")
     maintained(made).insert("match /m/o#n return n.id", "<a>1</a>")
     (derivation,) = made.view("v").why({"x": "1"})

@@ -202,8 +202,8 @@ class _Run:
         shown.says = "starting Spark"
         self.observed = shown
 
-        def report(widget: str, told: Any) -> None:
-            take(widget, told)
+        def report(document: str, batch: Any) -> None:
+            take(document, batch)
             shown.says = ""
             self._reported.set()
 

@@ -35,9 +35,9 @@ def tables(observed: Observed, says: str, address: str | None) -> Group:
 
     state = observed.state(Asked("orders", "on_time", "possible", "", _LINES))
     counts = _counts(state)
-    orders = next(one for one in state["widgets"] if one["name"] == "orders")
-    kept = ", ".join(f"{one['state']:,} {one['unit']}" for one in state["widgets"][:1])
-    messages = sum(s["messages"] for w in state["widgets"] for s in w["streams"])
+    orders = next(one for one in state["documents"] if one["name"] == "orders")
+    kept = ", ".join(f"{one['state']:,} {one['unit']}" for one in state["documents"][:1])
+    messages = sum(s["messages"] for w in state["documents"] for s in w["streams"])
     head = Text.assemble(
         ("the supply chain", "bold"),
         f"  {_moment(orders['clock'])}  {messages:,} documents, {kept}; {says}",
@@ -72,7 +72,7 @@ def waiting(counts: Mapping[str, int], says: str, address: str | None) -> Group:
 
 def _counts(state: dict[str, Any]) -> dict[str, tuple[int, int]]:
     """Rows and nevers by view."""
-    return {v["name"]: (v["count"], v["never"]) for w in state["widgets"] for v in w["views"]}
+    return {v["name"]: (v["count"], v["never"]) for w in state["documents"] for v in w["views"]}
 
 
 def _orders(counts: dict[str, tuple[int, int]], possible: int | None) -> Table:
@@ -101,10 +101,10 @@ def _possible(shown: dict[str, Any] | None) -> Table:
     return table
 
 
-def _rows(observed: Observed, widget: str, view: str, title: str) -> Table:
+def _rows(observed: Observed, document: str, view: str, title: str) -> Table:
     from axlog.server.row_lists import Asked
 
-    shown = observed.shown(Asked(widget, view, "true", "", _LINES))
+    shown = observed.shown(Asked(document, view, "true", "", _LINES))
     columns = [] if shown is None else shown["columns"]
     table = Table(*columns, title=title, title_justify="left")
     for line in () if shown is None else shown["lines"]:

@@ -19,10 +19,10 @@ from axlog.live.document import Document
 from axlog.live.internals import maintained
 from axlog.live.options import Options
 from axlog.live.stream_engine import StreamStatus
+from axlog.live.view import View
 from axlog.runtime.definition import Definition
 from axlog.runtime.plan import make_plan
 from axlog.runtime.state_placement import Asked, placed
-from axlog.views.view import View
 
 
 def register(app: typer.Typer) -> None:
@@ -60,21 +60,21 @@ def explain(
         raise typer.BadParameter("--code needs DOC: code is generated for its streams")
     if (tune or after is not None) and document is None:
         raise typer.BadParameter("--after and --tune need DOC: updates belong to its streams")
-    widget = Document(
+    doc = Document(
         source_of(document) if document is not None else "<_/>",
         options=Options(namespaces=options.namespaces_of(namespace)),
     )
-    view = widget.watch(text, language=language, maintainer=maintainer)
+    view = doc.watch(text, language=language, maintainer=maintainer)
     if tune:
-        widget.tune()
-    take_updates(widget, after)
+        doc.tune()
+    take_updates(doc, after)
     if tune:
-        widget.tune()
+        doc.tune()
     explained = view.explain()
-    about = _about(widget, len(view)) if document is not None else {}
+    about = _about(doc, len(view)) if document is not None else {}
     if about.get("streams"):
-        about["spark"] = _spark_plan(source_of(str(document)), view, maintained(widget).namespaces)
-    sources = {name: widget.code(name) for name in widget.streams()} if code else {}
+        about["spark"] = _spark_plan(source_of(str(document)), view, maintained(doc).namespaces)
+    sources = {name: doc.code(name) for name in doc.streams()} if code else {}
     if is_json(json):
         Lines().thing({**asdict(explained), **about, **({"code": sources} if code else {})})
         return
@@ -91,9 +91,9 @@ def explain(
         typer.echo(source or "# none: its messages are applied to the document")
 
 
-def _about(widget: Document, rows: int) -> dict[str, Any]:
-    streams = {name: _stream(status) for name, status in widget.streams().items()}
-    return {"nodes": len(widget), "rows": rows, "streams": streams}
+def _about(doc: Document, rows: int) -> dict[str, Any]:
+    streams = {name: _stream(status) for name, status in doc.streams().items()}
+    return {"nodes": len(doc), "rows": rows, "streams": streams}
 
 
 def _spark_plan(source: Any, view: View, namespaces: Mapping[str, str]) -> str:

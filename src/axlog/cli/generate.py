@@ -93,7 +93,7 @@ def order_monitor(
     """Write the order monitor: its document, its two queries and its messages."""
     stream = orders.messages(count, seed, rate, late_share, ship_share, wanted_share, keyed)
     queries = {"late.axlog": orders.LATE, "on-time.axlog": orders.ON_TIME}
-    write_widget(into, [orders.DOCUMENT], queries, stream)
+    write_files(into, [orders.DOCUMENT], queries, stream)
 
 
 @generate.command("supply-chain")
@@ -108,7 +108,7 @@ def supply_chain(
     typer.echo(f"{made} documents; axlog run {into / 'supply-chain.yaml'}")
 
 
-def write_widget(
+def write_files(
     into: Path,
     document: Iterable[str],
     queries: Mapping[str, str],

@@ -34,24 +34,24 @@ def reported(model: PipelineModel, engine: str) -> tuple[Reported, Callable[[str
     reports.
     """
     from axlog.runtime.replay import Replay
-    from axlog.server.reports import Outlook, Reported, Told
+    from axlog.server.reports import BatchSummary, Outlook, Reported
 
     shown = Reported(model, engine, Replay(model).plain)
 
-    def take(widget: str, told: Any) -> None:
+    def take(document: str, report: Any) -> None:
         outlooks = {
-            view: Outlook(one.count, one.rows, one.reason) for view, one in told.outlooks.items()
+            view: Outlook(one.count, one.rows, one.reason) for view, one in report.outlooks.items()
         }
         shown.take(
-            Told(
-                widget,
-                told.changes,
-                told.refused,
-                told.streams,
-                told.state,
-                told.microseconds,
+            BatchSummary(
+                document,
+                report.changes,
+                report.refused,
+                report.streams,
+                report.state,
+                report.microseconds,
                 outlooks,
-                told.batch,
+                report.batch,
             )
         )
 

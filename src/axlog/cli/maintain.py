@@ -77,7 +77,7 @@ def maintain(
         raise typer.BadParameter("DOC and UPDATES cannot both be standard input")
     if on_error not in ("raise", "dead-letter"):
         raise typer.BadParameter("raise or dead-letter", param_hint="--on-error")
-    widget = Document(
+    doc = Document(
         source_of(document),
         options=Options(
             limits=options.limits_of(limit_depth, limit_size, limit_text),
@@ -86,12 +86,12 @@ def maintain(
             times=checked_times(times),
         ),
     )
-    view = widget.watch(text, "view", language=language, maintainer=maintainer)
+    view = doc.watch(text, "view", language=language, maintainer=maintainer)
     out = writer(json)
-    checking = Check(widget, view) if check else None
+    checking = Check(doc, view) if check else None
     refused = 0
     with _opened(updates) as lines:
-        for place, result in _results(widget, lines, updates):
+        for place, result in _results(doc, lines, updates):
             if isinstance(result, AxlogError):
                 if on_error == "raise":
                     raise result
@@ -112,7 +112,7 @@ def maintain(
 
 
 def _results(
-    widget: Document, lines: Iterator[bytes], source: str
+    doc: Document, lines: Iterator[bytes], source: str
 ) -> Iterator[tuple[str, list[Change] | AxlogError]]:
     """Yield each update with its changes, or with the error that rejected it."""
     name = "standard input" if source == STDIN else source
@@ -121,13 +121,13 @@ def _results(
         if line.strip():
             rest = chain(blank, [line], lines)
             is_json = line.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
-            yield from (_messages if is_json else _statements)(widget, rest, name)
+            yield from (_messages if is_json else _statements)(doc, rest, name)
             return
         blank.append(line)
 
 
 def _messages(
-    widget: Document, lines: Iterable[bytes], name: str
+    doc: Document, lines: Iterable[bytes], name: str
 ) -> Iterator[tuple[str, list[Change] | AxlogError]]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -139,7 +139,7 @@ def _messages(
             yield place, error
             continue
         try:
-            changes = widget.take(update)
+            changes = doc.take(update)
         except AxlogError as error:
             error.within(place)
             yield place, error
@@ -148,13 +148,13 @@ def _messages(
 
 
 def _statements(
-    widget: Document, lines: Iterable[bytes], name: str
+    doc: Document, lines: Iterable[bytes], name: str
 ) -> Iterator[tuple[str, list[Change] | AxlogError]]:
     texts = (_decoded(line, name) for line in lines)
     for number, statement in enumerate(arriving(texts), start=1):
         place = f"statement {number} of {name}"
         try:
-            changes = widget.update(statement)
+            changes = doc.update(statement)
         except AxlogError as error:
             error.within(place)
             yield place, error

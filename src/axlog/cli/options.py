@@ -58,7 +58,7 @@ Json = Annotated[
 MaintainerName = Annotated[
     str | None,
     typer.Option(
-        help="counting, algebraic, adaptive, records, reevaluate or ivma (default: axlog chooses)."
+        help="counting, algebraic, adaptive, records or reevaluate (default: axlog chooses)."
     ),
 ]
 LimitDepth = Annotated[int, typer.Option(help="Maximum nesting depth.", min=1)]

@@ -39,8 +39,8 @@ def relevance(
     """Report which streams can still add or remove rows: by the lazy rule, by axlog's rule, and
     exactly.
     """
-    widget, view = watched(document, text, after, namespace, language, types, fact)
-    found = relevance_of(maintained(widget).nodes(), view.pattern).values()
+    doc, view = watched(document, text, after, namespace, language, types, fact)
+    found = relevance_of(maintained(doc).nodes(), view.query.pattern).values()
     if is_json(json):
         lines = Lines()
         for each in found:

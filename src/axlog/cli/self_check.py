@@ -12,9 +12,9 @@ from collections.abc import Iterable
 
 from axlog.live.document import Document
 from axlog.live.internals import maintained
+from axlog.live.view import View
 from axlog.views.change import Change, Row
 from axlog.views.reevaluate import Reevaluate
-from axlog.views.view import View
 
 Rows = Counter[tuple[str, int]]
 

@@ -65,7 +65,7 @@ def serve(
         from axlog.connect.http import Allowance
         from axlog.runtime.health import RunnerReport
         from axlog.server.application import Settings, make_application
-        from axlog.server.monitoring import Joined, WidgetsReport, operating_operations
+        from axlog.server.monitoring import DocumentsReport, Joined, operating_operations
         from axlog.server.page import page_operations
         from axlog.server.pipelines import observe_runner
         from axlog.server.server import Serving, listening
@@ -89,13 +89,13 @@ def serve(
     with service.stopped_by_signals(stopping.ask), admission.reloaded_by_signal(access):
         runner = None if pipeline is None else _runner(pipeline, channels)
         bound = listening(settings)
-        widgets = {} if runner is None else _widgets(runner)
+        documents = {} if runner is None else _documents(runner)
         if runner is None:
-            more = operating_operations(WidgetsReport({}, channels), access)
+            more = operating_operations(DocumentsReport({}, channels), access)
         else:
             more = operating_operations(Joined(RunnerReport(runner), channels), access)
             more += page_operations(observe_runner(runner), access)
-        app = make_application(channels, settings, more, widgets=widgets)
+        app = make_application(channels, settings, more, documents=documents)
         server = Serving(app, bound, settings)
         stopping.of(server.stop)
         named = f"[{host}]" if ":" in host else host
@@ -134,8 +134,8 @@ def _runner(pipeline: str, channels: Any) -> Runner:
     return runner
 
 
-def _widgets(runner: Runner) -> dict[str, Any]:
-    """The widgets that have one document each, by name."""
+def _documents(runner: Runner) -> dict[str, Any]:
+    """Return the documents that are not one per key, by name."""
     found = runner.instances.items()
     return {name: one.widgets[""] for name, one in found if one.is_single}
 

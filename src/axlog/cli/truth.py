@@ -18,7 +18,7 @@ from axlog.document.times import checked_times
 from axlog.errors import UndecidedError
 from axlog.live.document import Document
 from axlog.live.options import Options
-from axlog.views.view import View
+from axlog.live.view import View
 
 After = Annotated[
     Path | None,
@@ -75,26 +75,26 @@ def watched(
     facts: list[str] | None = None,
     times: str = "seconds",
 ) -> tuple[Document, View]:
-    """Return a widget after some updates, and the view of a query over it."""
-    widget = Document(
+    """Return a document after some updates, and the view of a query over it."""
+    doc = Document(
         source_of(document),
         types=types or None,
         facts=facts or (),
         options=Options(namespaces=options.namespaces_of(namespace), times=checked_times(times)),
     )
-    view = widget.watch(text, language=language)
-    take_updates(widget, after)
-    return widget, view
+    view = doc.watch(text, language=language)
+    take_updates(doc, after)
+    return doc, view
 
 
-def take_updates(widget: Document, after: Path | None) -> None:
-    """Apply the updates of a file to a widget."""
+def take_updates(doc: Document, after: Path | None) -> None:
+    """Apply the updates of a file to a document."""
     if after is None:
         return
     lines = after.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines, start=1):
         if line.strip():
-            widget.take(read_line(line, number, str(after)))
+            doc.take(read_line(line, number, str(after)))
 
 
 def _possible(view: View) -> dict[str, Any]:

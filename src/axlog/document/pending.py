@@ -50,6 +50,7 @@ from axlog.document.tree import (
     NodeKind,
     Tree,
 )
+from axlog.document.value_index import ValueIndex
 from axlog.errors import StreamError, UpdateError
 
 _INSIDE = (Where.INTO, Where.FIRST, Where.LAST)
@@ -77,6 +78,13 @@ def apply(
     for watcher in watchers:
         watcher.after(plan.delta)
     return plan.delta
+
+
+def commit(plan: Planned, index: ValueIndex) -> None:
+    """Commit a plan; the value index of its tree follows."""
+    index.before(plan.delta)
+    plan.commit()
+    index.after(plan.delta)
 
 
 def planned(

@@ -4,10 +4,14 @@ The arrays are views of the live columns, so nothing is copied or maintained. Wh
 tree cannot grow, hence `with columns_of(tree) as columns:`; no array may outlive the block. A
 structural join follows the parent column: one lookup for children, and one lookup per level for
 descendants, each over the nodes not yet decided. That costs nodes times depth and needs neither
-ranks nor intervals, which every insertion would change.
+ranks nor intervals, which every insertion would change. It works for a subtree before and after the
+subtree is added or removed.
+
+The joins `with_..._in` keep nodes for which a partner exists. `pairs` keeps every pair, as
+derivation counts need. Law: a join equals the axis of `definition_axes` on every pair of nodes.
 
 Descent never enters attributes: an attribute's text is below the attribute only.
-(Structural joins: paper 5, section 3.4.)
+(Structural joins, Path Navigate and Path Filter: paper 5, section 3.4.)
 """
 
 from __future__ import annotations
@@ -22,15 +26,19 @@ from axlog.document.tree import (
     COMMENT_LABEL,
     DOCUMENT_NODE,
     INSTRUCTION_LABEL,
+    NONE,
     TEXT_LABEL,
     Tree,
 )
+from axlog.query.pattern import Axis
 
 Handles: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 Keys: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 NOTHING: Handles = np.empty(0, dtype=np.int32)
+FEW = 24
+"""Up to this many nodes, one by one is faster than arrays."""
 _FAR = -(1 << 31)  # as in tree.py: the component is in `long_components`
 
 
@@ -148,21 +156,62 @@ class Columns:
         """The nodes that are not among the others."""
         return nodes[~self.mask(others)[nodes]]
 
-    def pairs_below(self, nodes: Handles, above: Handles) -> tuple[Handles, Handles]:
-        """Every (ancestor, node) with the ancestor among those above."""
-        mask = self.mask(above)
-        ancestors: list[Handles] = []
-        descendants: list[Handles] = []
+    def pairs(
+        self, nodes: Handles, axis: Axis, among: Mask | None = None
+    ) -> tuple[Handles, Handles]:
+        """The start nodes of a downward axis that reaches nodes: positions of nodes, and starts.
+
+        With `among`, only the starts that this mask holds.
+        """
+        places = np.arange(len(nodes), dtype=np.int32)
+        if axis is Axis.SELF:
+            return _within(places, nodes, among)
+        if axis is Axis.CHILD or axis is Axis.ATTRIBUTE:
+            return _within(*_attached(places, self.parent[nodes]), among)
+        found = [_within(places, nodes, among)] if axis is Axis.DESCENDANT_OR_SELF else []
         at = self.parent[nodes]
-        while len(nodes):
-            hit = mask[at]
-            ancestors.append(at[hit])
-            descendants.append(nodes[hit])
+        while len(places):
+            places, at = _attached(places, at)
+            found.append(_within(places, at, among))
             goes_on = (at != DOCUMENT_NODE) & (self.kind[at] != ATTRIBUTE)
-            nodes, at = nodes[goes_on], self.parent[at[goes_on]]
-        if not ancestors:
+            places, at = places[goes_on], self.parent[at[goes_on]]
+        if not found:
             return NOTHING, NOTHING
-        return np.concatenate(ancestors), np.concatenate(descendants)
+        return np.concatenate([p for p, _ in found]), np.concatenate([a for _, a in found])
+
+    def is_below_document(self, nodes: Handles, axis: Axis) -> Mask:
+        """A mask of the nodes that a downward axis reaches from the document node."""
+        if axis is Axis.SELF:
+            return np.equal(nodes, DOCUMENT_NODE)
+        above = self.parent[nodes]
+        if axis is Axis.CHILD or axis is Axis.ATTRIBUTE:
+            return np.equal(above, DOCUMENT_NODE)
+        # Only the text of an attribute is out of reach of descent.
+        found: Mask = (above != NONE) & (self.kind[above] != ATTRIBUTE)
+        return found | (nodes == DOCUMENT_NODE) if axis is Axis.DESCENDANT_OR_SELF else found
+
+    def with_ancestors(self, nodes: Handles) -> Handles:
+        """The nodes and all their ancestors, each once, including the document node."""
+        found: list[Handles] = []
+        at = nodes
+        seen: Mask | None = None
+        while len(at) > FEW:
+            if (at == at[0]).all():
+                at = at[:1]
+                break
+            if seen is None:
+                seen = np.zeros(len(self.kind), dtype=np.bool_)
+                place = np.empty(len(self.kind), dtype=np.int32)
+            at = at[~seen[at]]
+            numbers = np.arange(len(at), dtype=np.int32)
+            place[at] = numbers
+            at = at[place[at] == numbers]  # each once
+            seen[at] = True
+            found.append(at)
+            at = self.parent[at]
+            at = at[at != NONE]
+        found.append(handles(_walked_up(self.tree, at.tolist(), seen)))
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     # Order --------------------------------------------------------------------------------------
 
@@ -225,6 +274,30 @@ class Columns:
 def columns_of(tree: Tree) -> Columns:
     """The columns of a tree, which must not change inside `with columns_of(tree) as it:`."""
     return Columns(tree)
+
+
+def _attached(places: Handles, nodes: Handles) -> tuple[Handles, Handles]:
+    """Pairs without those whose node is none: a removed subtree has no parent."""
+    hangs = nodes != NONE
+    return (places, nodes) if hangs.all() else (places[hangs], nodes[hangs])
+
+
+def _within(places: Handles, nodes: Handles, among: Mask | None) -> tuple[Handles, Handles]:
+    if among is None:
+        return places, nodes
+    hit = among[nodes]
+    return places[hit], nodes[hit]
+
+
+def _walked_up(tree: Tree, nodes: list[int], seen: Mask | None) -> list[int]:
+    """The nodes and all their ancestors, one node at a time, up to nodes already seen."""
+    parent = tree.parent_column
+    found: dict[int, None] = {}
+    for node in nodes:
+        while node != NONE and node not in found and (seen is None or not seen[node]):
+            found[node] = None
+            node = parent[node]
+    return list(found)
 
 
 def _is_sorted(keys: list[Keys]) -> bool:

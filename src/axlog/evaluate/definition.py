@@ -142,13 +142,13 @@ def valuations(
     With `given`, only those that bind variables to these values, without trying the others.
     """
     normal = normalise(pattern)
-    matching = _Matching(tree, most)
+    matcher = _Matcher(tree, most)
     plain = set(_plain(normal.branches))
     variables = sorted(bound_variables(normal.branches))
     names = sorted(bound_names(normal.branches) & _used_names(normal))
     seen: set[Hashable] = set()
     start = _Match(bindings=dict(given or {}))
-    for match in matching.scope(normal.branches, normal.where, 0, DOCUMENT_NODE, start):
+    for match in matcher.scope(normal.branches, normal.where, 0, DOCUMENT_NODE, start):
         counted = (
             tuple(sorted(pair for pair in match.nodes.items() if pair[0] in plain)),
             tuple(match.bindings[variable] for variable in variables),
@@ -157,7 +157,7 @@ def valuations(
         if counted not in seen:
             seen.add(counted)
             anchors = {n: at for c, _, at in match.collects for n in bound_names((c.node,))}
-            gathered, joined = matching.gather(match), _joined(match)
+            gathered, joined = matcher.gather(match), _joined(match)
             yield Valuation(match.nodes, match.bindings, match.names, gathered, anchors, joined)
 
 
@@ -231,7 +231,7 @@ class _Match:
         return replace(self, pending=(*self.pending, condition))
 
 
-class _Matching:
+class _Matcher:
     """The definition over one tree. `number` is the preorder number of the first node."""
 
     def __init__(self, tree: Tree, most: int | None = None) -> None:
@@ -357,4 +357,4 @@ def _compared(asked: Comparison, value: str, match: _Match) -> _Match | None:
 def gather(tree: Tree, path: PatternNode, anchor: int) -> dict[str, tuple[int, ...]]:
     """The nodes of a collected path at one node, by name, in document order."""
     collected = _Match(collects=((Collect(path), 0, anchor),))
-    return _Matching(tree).gather(collected)
+    return _Matcher(tree).gather(collected)

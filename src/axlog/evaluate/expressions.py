@@ -1,21 +1,34 @@
-"""Expressions of statements, evaluated on the current document: paths, conditions, calculations.
+"""The evaluator of expressions, on the current document: paths, conditions, calculations.
 
-A path from the document that a pattern can express is found by columns (`select`), with the value
-index where it helps. Every other path is walked step by step, with positions and variables. The
-meaning is XQuery's over untyped documents; calls pass no test (docs/meaning.md).
+This is the one place where expressions are evaluated. Its parts:
+
+- `items`: the values, their conversions and their comparison
+- `functions`: the scalar operations, as two tables of pure functions of values (`OPERATORS` and
+  `FUNCTIONS`); a new operator, function or cast is an entry there
+- `Evaluator`: the rest, which needs a scope or nodes: paths, variables, `if`, `for`, sets of nodes
+- `constructors`: new nodes
+
+Today only statements have such expressions. Predicates, outputs and group keys of patterns get the
+same scalar form (planned): their evaluator belongs beside this one and calls the same two tables,
+with the columns of a row in place of paths.
+
+A path from the document that a pattern can express (`query/path_patterns`) is found by columns
+(`select`), with the value index where it helps. Every other path is walked step by step, with
+positions and variables (`node_tests`). Law: both ways give the same nodes. The meaning is XQuery's
+over untyped documents; calls pass no test (docs/meaning.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import fmod, isnan
 
 from axlog.document.tree import DOCUMENT_NODE, Tree
+from axlog.document.value_index import ValueIndex
 from axlog.errors import AxlogError, QueryError
 from axlog.evaluate.columns import columns_of, handles
 from axlog.evaluate.constructors import Builder
-from axlog.evaluate.functions import FUNCTIONS
+from axlog.evaluate.functions import FUNCTIONS, OPERATORS
 from axlog.evaluate.items import (
     Atom,
     Item,
@@ -23,16 +36,13 @@ from axlog.evaluate.items import (
     Named,
     New,
     Node,
-    as_number,
-    compare,
     is_true,
     text,
 )
-from axlog.evaluate.path_patterns import pattern_of
+from axlog.evaluate.node_tests import step_passes, step_reached
 from axlog.evaluate.select import select
-from axlog.evaluate.statement_axes import passes, walk
-from axlog.evaluate.value_index import ValueIndex
-from axlog.query.pattern import AnyNode, Axis, Name
+from axlog.query.path_patterns import pattern_of
+from axlog.query.pattern import AnyNode, Name
 from axlog.query.positions import place_at
 from axlog.query.syntax_tree import (
     Binary,
@@ -62,7 +72,6 @@ from axlog.query.syntax_tree import Sequence as Listed
 from axlog.query.tokenizer import unsupported
 
 DOCUMENT = Node(DOCUMENT_NODE)
-_AXES = {axis.value: axis for axis in Axis}
 _IN_ORDER = frozenset({"child", "attribute", "self", "descendant", "descendant-or-self"})
 
 
@@ -188,13 +197,9 @@ class Evaluator:
         left, right = self.value(given.left, scope), self.value(given.right, scope)
         if operator in ("|", "intersect", "except"):
             return self._set(operator, left, right, given.at)
-        if operator == "||":
-            return ["".join(text(self.tree, item) for item in (*left, *right))]
-        if operator in _ARITHMETIC or operator == "to":
-            return self._calculated(operator, left, right)
         if operator in ("is", "<<", ">>"):
             return self._by_identity(operator, left, right, given.at)
-        return [compare(self.tree, operator, left, right)]
+        return OPERATORS[operator](self.tree, left, right)
 
     def _set(self, operator: str, left: Items, right: Items, at: int) -> Items:
         one, other = self.nodes_of(left, at), self.nodes_of(right, at)
@@ -203,19 +208,6 @@ class Evaluator:
         others = set(other)
         is_kept = operator == "intersect"
         return self.ordered({node for node in one if (node in others) == is_kept})
-
-    def _calculated(self, operator: str, left: Items, right: Items) -> Items:
-        if not left or not right:
-            return []
-        if len(left) > 1 or len(right) > 1:
-            raise QueryError("XPTY0004", "expected one number, found several values")
-        one, other = as_number(self.tree, left[0]), as_number(self.tree, right[0])
-        if operator == "to":
-            return [float(value) for value in range(int(one), int(other) + 1)]
-        try:
-            return [_ARITHMETIC[operator](one, other)]
-        except (ZeroDivisionError, ValueError, OverflowError):
-            return [float("nan") if one == 0 or isnan(one) else float("inf")]
 
     def _by_identity(self, operator: str, left: Items, right: Items, at: int) -> Items:
         if not left or not right:
@@ -295,7 +287,11 @@ class Evaluator:
     def _by_columns(self, given: Path, start: Items) -> list[int] | None:
         if not given.steps or not _is_document(start):
             return None
-        pattern = pattern_of(given, self.statement.text, self._holes)
+        known = self.statement.patterns
+        if id(given) in known:
+            pattern = known[id(given)]
+        else:
+            pattern = pattern_of(given, self.statement.text, self._holes)
         if pattern is None:
             return None
         return select(self.tree, pattern, self.index, self._strings)
@@ -332,8 +328,8 @@ class Evaluator:
         """The nodes of one step from one node, in the order of its axis."""
         found = [
             Node(node)
-            for node in walk(self.tree, context, step.axis)
-            if passes(self.tree, node, step.axis, step.test)
+            for node in step_reached(self.tree, context, step.axis)
+            if step_passes(self.tree, node, step.axis, step.test)
         ]
         return self._kept(step.predicates, found, scope)
 
@@ -354,7 +350,7 @@ class Evaluator:
     def _all_nodes(self) -> Iterator[Node]:
         """The nodes of `/descendant::node()`."""
         for node in self.tree.descendants(DOCUMENT_NODE):
-            if passes(self.tree, node, "descendant", AnyNode()):
+            if step_passes(self.tree, node, "descendant", AnyNode()):
                 yield Node(node)
 
     def _kept(self, predicates: Sequence[Predicate], nodes: list[Node], scope: Scope) -> list[Node]:
@@ -363,10 +359,10 @@ class Evaluator:
 
     def _filtered(self, predicates: Sequence[Predicate], items: Items, scope: Scope) -> Items:
         for predicate in predicates:
-            items = self._meeting(predicate, items, scope)
+            items = self._meeting_predicate(predicate, items, scope)
         return items
 
-    def _meeting(self, predicate: Predicate, items: Items, scope: Scope) -> Items:
+    def _meeting_predicate(self, predicate: Predicate, items: Items, scope: Scope) -> Items:
         condition = predicate.condition
         if isinstance(condition, Constant) and isinstance(condition.value, float):
             at = condition.value
@@ -422,17 +418,3 @@ def _encloses(given: Constructor) -> bool:
 
 def _is_document(items: Items) -> bool:
     return len(items) == 1 and isinstance(items[0], Node) and items[0] == DOCUMENT
-
-
-def _idiv(one: float, other: float) -> float:
-    return float(int(one / other))
-
-
-_ARITHMETIC: dict[str, Callable[[float, float], float]] = {
-    "+": lambda one, other: one + other,
-    "-": lambda one, other: one - other,
-    "*": lambda one, other: one * other,
-    "div": lambda one, other: one / other,
-    "idiv": _idiv,
-    "mod": fmod,
-}

@@ -1,20 +1,23 @@
-"""The functions that statements may call, each from sequences to a sequence.
+"""Scalar operations: the operators and functions of expressions, from sequences to a sequence.
 
-The names and meanings are XPath's. Numbers are doubles; collations are by code point. The evaluator
-itself handles positions and truth (`position`, `not`, ...), and rejects a wrong number of
-arguments.
+Both are tables of pure functions of values. They read the values of nodes, but neither variables
+nor positions; operations that need these, or sets of nodes, are in `expressions`. The names and
+meanings are XPath's. Numbers are doubles; collations are by code point. The evaluator rejects a
+wrong number of arguments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil, floor, isnan
+from functools import partial
+from math import ceil, floor, fmod, isfinite, isnan
 from typing import TypeAlias
 
 from axlog.document.operations import Attribute
 from axlog.document.tree import ATTRIBUTE, CALL, CALL_LABEL, ELEMENT, NodeKind, Tree
 from axlog.errors import QueryError
 from axlog.evaluate.items import (
+    COMPARISONS,
     Item,
     Items,
     Named,
@@ -23,12 +26,14 @@ from axlog.evaluate.items import (
     Untyped,
     as_number,
     atom,
+    compare,
     dated,
     is_true,
     text,
 )
 
 Function: TypeAlias = Callable[[Tree, list[Items]], Items]
+Operator: TypeAlias = Callable[[Tree, Items, Items], Items]
 
 
 def _string(tree: Tree, items: Items) -> str:
@@ -211,3 +216,60 @@ FUNCTIONS: dict[str, tuple[int, int, Function]] = {
     "xs:boolean": (1, 1, lambda tree, given: [_string(tree, given[0]).strip() in ("true", "1")]),
 }
 """The functions, with their least and greatest numbers of arguments; one less: the context item."""
+
+
+# Operators ----------------------------------------------------------------------------------------
+
+
+def _calculated(
+    calculate: Callable[[float, float], float], tree: Tree, left: Items, right: Items
+) -> Items:
+    """A calculation with two numbers; empty if one of them is missing."""
+    if not left or not right:
+        return []
+    one, other = _numbers(tree, left, right)
+    try:
+        return [calculate(one, other)]
+    except (ZeroDivisionError, ValueError, OverflowError):
+        return [float("nan") if one == 0 or isnan(one) else float("inf")]
+
+
+def _numbers(tree: Tree, left: Items, right: Items) -> tuple[float, float]:
+    if len(left) > 1 or len(right) > 1:
+        raise QueryError("XPTY0004", "expected one number, found several values")
+    return as_number(tree, left[0]), as_number(tree, right[0])
+
+
+def _range(tree: Tree, left: Items, right: Items) -> Items:
+    if not left or not right:
+        return []
+    one, other = _numbers(tree, left, right)
+    if not (isfinite(one) and isfinite(other)):
+        raise QueryError("XPTY0004", "the bounds of `to` are not numbers")
+    return [float(value) for value in range(int(one), int(other) + 1)]
+
+
+def _concatenated(tree: Tree, left: Items, right: Items) -> Items:
+    return ["".join(text(tree, item) for item in (*left, *right))]
+
+
+def _compared(symbol: str, tree: Tree, left: Items, right: Items) -> Items:
+    return [compare(tree, symbol, left, right)]
+
+
+def _idiv(one: float, other: float) -> float:
+    return float(int(one / other))
+
+
+OPERATORS: dict[str, Operator] = {
+    "+": partial(_calculated, lambda one, other: one + other),
+    "-": partial(_calculated, lambda one, other: one - other),
+    "*": partial(_calculated, lambda one, other: one * other),
+    "div": partial(_calculated, lambda one, other: one / other),
+    "idiv": partial(_calculated, _idiv),
+    "mod": partial(_calculated, fmod),
+    "to": _range,
+    "||": _concatenated,
+    **{symbol: partial(_compared, symbol) for symbol in COMPARISONS},
+}
+"""The operators on values; `and`, `or` and operators on nodes are in `expressions`."""

@@ -13,10 +13,10 @@ a `keep` callback: at the nodes where the counting maintainer joins deltas.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass, field
 
 from axlog.document.tree import (
     ATTRIBUTE,
+    CALL,
     COMMENT,
     DOCUMENT_NODE,
     ELEMENT,
@@ -25,6 +25,7 @@ from axlog.document.tree import (
     Tree,
 )
 from axlog.errors import QueryError
+from axlog.evaluate.gathered import Bags, Gathered, Rising, merge
 from axlog.evaluate.joins import FEW, MOST_ROWS, Bag, JoinPlan, Row, Tables, add_all
 from axlog.evaluate.work import Meters
 from axlog.query.compile import Relation
@@ -42,26 +43,9 @@ from axlog.query.pattern import (
 )
 from axlog.query.values import comparison
 
-Bags = dict[Relation, Bag]
-Keep = Callable[[int, "Gathered", Bags], None]
+Keep = Callable[[int, Gathered, Bags], None]
 """Called for nodes, children first, with the rows passed up to each node and its own rows."""
 _BY_DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
-
-
-@dataclass(slots=True)
-class Rising:
-    """The rows that a subtree passes to its parent: those of its root, and of all its nodes."""
-
-    here: Bags = field(default_factory=dict)
-    everywhere: Bags = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Gathered:
-    """The rows passed up to a node: the sums over its children and over all nodes below it."""
-
-    children: Bags = field(default_factory=dict)
-    descendants: Bags = field(default_factory=dict)
 
 
 class Interpreter:
@@ -211,6 +195,20 @@ class Interpreter:
                 merge(above.descendants, everywhere)
         raise AssertionError("a subtree has a top")
 
+    def sees(self, tree: Tree, top: int, most: int) -> bool:
+        """Whether a relation can match a node of a subtree, or it has more nodes than `most`."""
+        for size, node in enumerate(tree.subtree(top), 1):
+            kind = tree.kind_column[node]
+            if kind == CALL or size > most or self.candidates(tree, node):
+                return True
+            if kind == TEXT and self.reads_values:
+                return True
+        return False
+
+    def rising(self, tree: Tree, top: int) -> Rising:
+        """The rows of a subtree; a subtree that no relation can match is not evaluated."""
+        return self.evaluate(tree, top) if self.sees(tree, top, len(tree)) else Rising()
+
     def gathered(self, tree: Tree, tops: Iterable[int]) -> Gathered:
         """The rows that several subtrees pass up to the node above them."""
         below = Gathered()
@@ -287,7 +285,7 @@ class Interpreter:
         """The relation's rows at a node: the join of its parts' bags."""
         if self.exploded and relation in self.exploded:
             return {}
-        bags = [self.part(edge.axis, edge.relation, below, here) for edge in relation.edges]
+        bags = [below.part(edge.axis, edge.relation, here) for edge in relation.edges]
         if not all(bags):
             return {}
         alternatives = []
@@ -308,19 +306,6 @@ class Interpreter:
                 raise
             self.exploded[relation] = error.kept()
             return {}
-
-    @staticmethod
-    def part(axis: Axis, relation: Relation, below: Gathered, here: Bags) -> Bag:
-        """L_e: the rows of an edge at a node."""
-        if axis is Axis.CHILD or axis is Axis.ATTRIBUTE:
-            return below.children.get(relation, _EMPTY)
-        if axis is Axis.DESCENDANT:
-            return below.descendants.get(relation, _EMPTY)
-        if axis is Axis.SELF:
-            return here.get(relation, _EMPTY)
-        both = dict(below.descendants.get(relation, _EMPTY))
-        add_all(both, here.get(relation, _EMPTY))
-        return both
 
     def own_row(self, tree: Tree, node: int, relation: Relation, value: str | None = None) -> Row:
         """The row of the node's own columns."""
@@ -389,16 +374,6 @@ def _note_lookers(
     for relation in relations:
         # A conjunction may be a view's root, at the document node, and be part of another one too.
         look(relation if relation.node is not None else None, relation)
-
-
-def merge(into: Bags, more: Bags) -> None:
-    """Add bags to bags."""
-    for relation, bag in more.items():
-        known = into.get(relation)
-        if known is None:
-            into[relation] = dict(bag)
-        else:
-            add_all(known, bag)
 
 
 def distinct(

@@ -153,6 +153,8 @@ _HOLDS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq, "!=": operator.ne, "<": operator.lt,
     "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
+COMPARISONS = (*_HOLDS, *_SYMBOLS)
+"""The operators that `compare` knows."""
 
 
 def compare(tree: Tree, symbol: str, left: Items, right: Items) -> bool:

@@ -1,11 +1,18 @@
 """Patterns on many nodes at once: each pattern node is a set of handles, each edge a structural
 join.
 
-From a set of nodes (`contexts`) and a pattern node, `below` gives the nodes that match it: the
-partition of its label, restricted to nodes below the contexts, then to nodes with the required
-values and branches. A branch that only tests existence keeps the contexts from which it matches.
-Few contexts with near axes are walked (`node_tests`). There are no counts: sets suffice to find
-nodes. (Algebraic semantics: paper 5, section 2.2.)
+From a set of nodes (`contexts`) and a pattern node, `below` gives the nodes that match it: nodes
+that pass its test, restricted to nodes below the contexts, then to nodes with the required values
+and branches. A branch that only tests existence keeps the contexts from which it matches.
+
+The nodes of a step are found in the cheapest of three ways:
+
+- from the value index, if the step requires an indexed value
+- by walking from the contexts (`node_tests`), if they are few and the axis is near
+- by a scan of the label's partition and a structural join
+
+Law: the sets equal those of the definition. There are no counts and no variables: sets suffice to
+find nodes. (Algebraic semantics: paper 5, section 2.2.)
 """
 
 from __future__ import annotations
@@ -15,10 +22,20 @@ from itertools import chain, islice
 
 import numpy as np
 
-from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, NONE, TEXT, Tree
+from axlog.document.tree import (
+    ATTRIBUTE,
+    COMMENT,
+    DOCUMENT_NODE,
+    ELEMENT,
+    INSTRUCTION,
+    NONE,
+    TEXT,
+    Tree,
+)
+from axlog.document.value_index import ValueIndex
 from axlog.evaluate import node_tests
-from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
-from axlog.evaluate.value_index import ValueIndex
+from axlog.evaluate.anchors import anchors_of
+from axlog.evaluate.columns import FEW, NOTHING, Columns, Handles, Mask, handles
 from axlog.query.pattern import (
     AnyComment,
     AnyInstruction,
@@ -38,9 +55,6 @@ from axlog.query.pattern import (
 )
 from axlog.query.values import comparison
 
-FEW = 24
-"""Up to this many nodes, one by one is faster than arrays."""
-
 MOST_BYTES = 16
 """The first bytes of a value are compared for all texts at once, the rest text by text."""
 
@@ -48,7 +62,7 @@ _NEAR = frozenset({Axis.CHILD, Axis.ATTRIBUTE, Axis.SELF})
 _ABOVE_ALL = frozenset({Axis.CHILD, Axis.DESCENDANT})
 
 
-class Bulk:
+class NodeSets:
     """Evaluates branches on sets of nodes of one tree."""
 
     def __init__(self, columns: Columns, index: ValueIndex | None = None) -> None:
@@ -60,13 +74,13 @@ class Bulk:
 
     def below(self, contexts: Handles, step: PatternNode) -> Handles:
         """The distinct nodes that match a pattern node from some context, in no order."""
-        return self.meeting(self.reached(contexts, step), step)
+        return self.qualified(self.reached(contexts, step), step)
 
     def attributes_below(self, contexts: Handles, step: PatternNode) -> Handles:
         """The attributes of the contexts and all elements below them that match a pattern node."""
         base = self._anchored(step)
         base = self.base(step) if base is None else base
-        return self.meeting(self.columns.with_ancestor_in(base, contexts), step)
+        return self.qualified(self.columns.with_ancestor_in(base, contexts), step)
 
     def reached(self, contexts: Handles, step: PatternNode) -> Handles:
         """The distinct nodes at the end of an axis that pass the test, whatever their values."""
@@ -147,48 +161,32 @@ class Bulk:
 
     def _anchored(self, step: PatternNode) -> Handles | None:
         """Few nodes from the value index that include all matches of a pattern node; else None."""
-        if self.index is None or not isinstance(step.test, Name):
+        if self.index is None:
             return None
-        label = f"@{step.test.label}" if step.axis is Axis.ATTRIBUTE else step.test.label
-        for asked in step.comparisons:
-            if _is_indexed(asked):
-                found = self.index.find(label, str(asked.operand))
-                if found is not None:
-                    return handles(list(found))
-        for branch in step.branches:
-            if isinstance(branch, PatternNode) and branch.axis in (Axis.CHILD, Axis.ATTRIBUTE):
-                below = self._anchored(branch)
-                if below is not None:
-                    return self._parents(below, label)
+        for anchor in anchors_of(step):
+            found = self.index.above(anchor.label, anchor.value, anchor.levels)
+            if found is not None:
+                nodes = handles(list(found))
+                return nodes[passing(self.columns, nodes, step)]
         return None
-
-    def _parents(self, nodes: Handles, label: str) -> Handles:
-        """The parents of these nodes that have this label."""
-        tree = self.tree
-        number = tree.name_ids.get(label, NONE)
-        parents = {tree.parent_column[node] for node in nodes.tolist()}
-        kinds = (ELEMENT, ATTRIBUTE)
-        return handles(
-            [p for p in parents if tree.label_column[p] == number and tree.kind_column[p] in kinds]
-        )
 
     # Conditions of a pattern node ---------------------------------------------------------------
 
-    def meeting(self, nodes: Handles, step: PatternNode) -> Handles:
+    def qualified(self, nodes: Handles, step: PatternNode) -> Handles:
         """The nodes with the values and branches that a pattern node requires."""
         for branch in step.branches:
-            nodes = self.keeping(nodes, branch)
+            nodes = self.where(nodes, branch)
         for asked in step.comparisons:
             nodes = self.with_value(nodes, asked)
         return nodes
 
-    def keeping(self, nodes: Handles, branch: Branch) -> Handles:
+    def where(self, nodes: Handles, branch: Branch) -> Handles:
         """The nodes at which a branch holds."""
         if not len(nodes):
             return NOTHING
         match branch:
             case PatternNode():
-                return self._leading(nodes, branch)
+                return self._with_match(nodes, branch)
             case Or(alternatives=alternatives):
                 return self._in_some(nodes, alternatives)
             case Not(branches=branches):
@@ -198,7 +196,7 @@ class Bulk:
 
     def _in_all(self, nodes: Handles, branches: Iterable[Branch]) -> Handles:
         for branch in branches:
-            nodes = self.keeping(nodes, branch)
+            nodes = self.where(nodes, branch)
         return nodes
 
     def _in_some(self, nodes: Handles, alternatives: Iterable[Iterable[Branch]]) -> Handles:
@@ -209,7 +207,7 @@ class Bulk:
             rest = self.columns.without(rest, kept[-1])
         return np.concatenate(kept)
 
-    def _leading(self, nodes: Handles, step: PatternNode) -> Handles:
+    def _with_match(self, nodes: Handles, step: PatternNode) -> Handles:
         """The nodes from which a pattern node has a match."""
         axis = step.axis
         if axis in _ABOVE_ALL and len(nodes) == 1 and nodes[0] == DOCUMENT_NODE:
@@ -292,8 +290,47 @@ class Bulk:
         return elsewhere | has_length
 
 
-def _is_indexed(asked: Comparison) -> bool:
-    return asked.operator == "=" and isinstance(asked.operand, str)
+def passing(columns: Columns, nodes: Handles, step: PatternNode) -> Mask:
+    """A mask of the nodes that pass a pattern node's test at the end of its axis."""
+    kind = columns.kind[nodes]
+    own = ATTRIBUTE if step.axis is Axis.ATTRIBUTE else ELEMENT
+    match step.test:
+        case Name(label=label):
+            written = f"@{label}" if own == ATTRIBUTE else label
+            number = columns.tree.name_ids.get(written, -2)
+            is_named: Mask = (columns.label[nodes] == number) & (kind == own)
+            return is_named
+        case Wildcard():
+            return np.asarray(kind == own)
+        case AnyText():
+            return np.asarray(kind == TEXT)
+        case Literal(text=text):
+            return _texts_equal(columns, nodes, kind == TEXT, text)
+        case AnyComment():
+            return np.asarray(kind == COMMENT)
+        case AnyInstruction(target=target):
+            return _of_target(columns, nodes, kind == INSTRUCTION, target)
+        case AnyNode() if step.axis is Axis.SELF:
+            return np.ones(len(nodes), dtype=np.bool_)
+        case AnyNode():
+            return np.isin(kind, (ELEMENT, TEXT, COMMENT, INSTRUCTION))
+    is_labelled: Mask = (kind == ELEMENT) | (kind == TEXT)
+    return is_labelled
+
+
+def _of_target(columns: Columns, nodes: Handles, is_one: Mask, target: str | None) -> Mask:
+    if target is None:
+        return np.asarray(is_one)
+    found: Mask = is_one.copy()
+    found[is_one] = [columns.tree.target(node) == target for node in nodes[is_one].tolist()]
+    return found
+
+
+def _texts_equal(columns: Columns, nodes: Handles, is_text: Mask, text: str) -> Mask:
+    equal = NodeSets(columns).texts_equal(nodes[is_text], text)
+    found: Mask = is_text.copy()
+    found[is_text] = np.isin(nodes[is_text], equal)
+    return found
 
 
 ROOT: Handles = handles([DOCUMENT_NODE])

@@ -1,15 +1,31 @@
-"""Patterns at one node, by walking: the nodes of an axis, tests, branches.
+"""Axes, tests and branches at one node, by walking: for patterns, and for paths of statements.
 
 For few nodes this is faster than arrays, and it covers every axis. The meaning is that of
 docs/meaning.md: `*` is any element, `node()` any element, text, comment or instruction, and descent
-never enters attributes. Not handled: variables that join, and times (`select.covers`).
+never enters attributes. An axis yields its nodes in its own order, the nearest first; positions of
+statements count in that order.
+
+Statements have two further axes, `following` and `preceding`, and `node()` is then any node that an
+axis reaches except calls, including attributes and the document node (`step_passes`).
+
+Law: for patterns, the nodes equal those of `definition_axes`, which is written apart. Not handled:
+variables that join, and times (`select.covers`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from axlog.document.tree import ATTRIBUTE, COMMENT, ELEMENT, INSTRUCTION, NONE, TEXT, Tree
+from axlog.document.tree import (
+    ATTRIBUTE,
+    COMMENT,
+    ELEMENT,
+    INSTRUCTION,
+    NONE,
+    TEXT,
+    NodeKind,
+    Tree,
+)
 from axlog.query.pattern import (
     AnyComment,
     AnyInstruction,
@@ -165,3 +181,44 @@ _WALKS: dict[Axis, Callable[[Tree, int], Iterator[int]]] = {
     Axis.ANCESTOR: Tree.ancestors,
     Axis.ANCESTOR_OR_SELF: _self_and(Tree.ancestors),
 }
+
+
+# Statements ---------------------------------------------------------------------------------------
+
+_AXES = {axis.value: axis for axis in Axis}
+
+
+def step_passes(tree: Tree, node: int, axis: str, test: Test) -> bool:
+    """Whether a node that an axis of a statement reached passes a test."""
+    kind = tree.kind_column[node]
+    if isinstance(test, AnyNode) and (kind == NodeKind.DOCUMENT or axis in ("self", "attribute")):
+        return True
+    return passes(tree, node, _AXES.get(axis, Axis.DESCENDANT), test)
+
+
+def step_reached(tree: Tree, node: int, axis: str) -> Iterator[int]:
+    """The nodes that an axis of a statement reaches, in its order."""
+    if axis in _AXES:
+        return reached(tree, node, _AXES[axis])
+    return _all_following(tree, node) if axis == "following" else _all_preceding(tree, node)
+
+
+def _all_following(tree: Tree, node: int) -> Iterator[int]:
+    if tree.kind_column[node] == ATTRIBUTE:
+        node = tree.parent(node)
+        yield from tree.descendants(node)
+    while node != NONE:
+        for beside in _following(tree, node):
+            yield beside
+            yield from tree.descendants(beside)
+        node = tree.parent(node)
+
+
+def _all_preceding(tree: Tree, node: int) -> Iterator[int]:
+    if tree.kind_column[node] == ATTRIBUTE:
+        node = tree.parent(node)
+    while node != NONE:
+        for beside in _preceding(tree, node):
+            yield from reversed(list(tree.descendants(beside)))
+            yield beside
+        node = tree.parent(node)

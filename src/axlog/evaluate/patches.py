@@ -76,7 +76,7 @@ def read_patch(
     copy = deepcopy(tree)
     lists: list[UpdateList] = []
     for element in parse(patch, limits).root.iterchildren("*"):
-        operations = _Patching(copy, element, keep_whitespace).operations()
+        operations = _PatchOperation(copy, element, keep_whitespace).operations()
         try:
             _, made = record(copy, operations, limits=limits, keep_whitespace=keep_whitespace)
         except AxlogError as error:
@@ -85,7 +85,7 @@ def read_patch(
     return lists
 
 
-class _Patching:
+class _PatchOperation:
     """One operation of a patch on a document."""
 
     def __init__(self, tree: Tree, element: Element, keeps_space: bool) -> None:

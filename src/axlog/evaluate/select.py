@@ -1,9 +1,17 @@
 """The nodes that a pattern selects, in document order: targets of statements, first rows of views.
 
-The evaluation goes top-down along the path to the selected node, with a set of nodes at each
-pattern node. Branches beside the path keep or drop nodes of the set (`node_sets`). Sets suffice if
-no variable joins and there is no constraint. `covers` gives the reason if they do not; then the
-interpreter (`answers`) walks the document.
+This is the one evaluator for selections. It chooses between two ways by their cost:
+
+- From a value upwards. If the end of the path requires an indexed value (`[@id = "person0"]`), the
+  index gives the few nodes that have it. Each is checked for its other conditions, then its parent,
+  up to the root. The cost is the number of nodes with the value times the length of the path,
+  whatever the size of the document. Used for up to `MOST_CLIMBED` nodes, and for paths of child and
+  descendant steps.
+- Top-down along the path, with a set of nodes at each pattern node. Branches beside the path keep
+  or drop nodes of the set (`node_sets`).
+
+Sets suffice if no variable joins and there is no constraint. `covers` gives the reason if they do
+not; then the interpreter (`answers`) walks the document.
 
 A pattern may have holes: constants `hole(name)` for strings to fill in later, so that one pattern
 serves a statement for all values.
@@ -15,24 +23,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from axlog.document.tree import Tree
+from axlog.document.tree import DOCUMENT_NODE, NONE, Tree
+from axlog.document.value_index import ValueIndex
 from axlog.errors import UnsupportedError
+from axlog.evaluate import node_tests
+from axlog.evaluate.anchors import Anchor, anchors_of, is_equality
 from axlog.evaluate.answers import selected
 from axlog.evaluate.columns import NOTHING, Handles, columns_of
-from axlog.evaluate.node_sets import ROOT, Bulk
-from axlog.evaluate.value_index import ValueIndex
-from axlog.evaluate.value_lookup import climb_of, filled
+from axlog.evaluate.node_sets import ROOT, NodeSets
+from axlog.query.path_patterns import HOLE
 from axlog.query.pattern import (
     AnyNode,
     Axis,
     Branch,
     Collect,
     Comparison,
+    Constant,
     Kind,
     Not,
     Or,
@@ -42,6 +53,12 @@ from axlog.query.pattern import (
     branches_of,
     nodes_of,
 )
+
+MOST_CLIMBED = 64
+"""With more nodes than this to check, arrays are faster."""
+
+_DOWN = (Axis.CHILD, Axis.DESCENDANT)
+_BELOW = (Axis.CHILD, Axis.ATTRIBUTE)
 
 
 def select(
@@ -59,17 +76,17 @@ def select(
     ['/r/a[1]']
     """
     selection = selection_of(pattern)
-    found = selection.by_index(tree, index, values or {})
+    found = selection.from_value(tree, index, values or {})
     if found is None and values:
         pattern = replace(pattern, branches=_filled(pattern.branches, values))
         selection = Selection(pattern)
-        found = selection.by_index(tree, index, {})
+        found = selection.from_value(tree, index, {})
     if found is not None:
         return found
     if selection.refusal is not None:
         return selected(tree, pattern)
     with columns_of(tree) as columns:
-        nodes = selection.nodes(Bulk(columns, index), ROOT, pattern.branches)
+        nodes = selection.below(NodeSets(columns, index), ROOT, pattern.branches)
         in_order: list[int] = columns.in_document_order(nodes).tolist()
         return in_order
 
@@ -94,12 +111,19 @@ def selection_of(pattern: Pattern) -> Selection:
     return made
 
 
+def _constant(operand: Constant | Variable, values: Mapping[str, str]) -> Constant | Variable:
+    """A constant, or the value that fills the hole."""
+    if isinstance(operand, str) and operand.startswith(HOLE):
+        return values[operand[1:]]
+    return operand
+
+
 def _filled(value: Any, values: Mapping[str, str]) -> Any:
     """Branches, or parts of them, with the holes of comparisons filled."""
     if isinstance(value, tuple):
         return tuple(_filled(one, values) for one in value)
     if isinstance(value, Comparison):
-        return replace(value, operand=filled(value.operand, values))
+        return replace(value, operand=_constant(value.operand, values))
     if isinstance(value, PatternNode):
         comparisons, branches = (_filled(v, values) for v in (value.comparisons, value.branches))
         return replace(value, comparisons=comparisons, branches=branches)
@@ -119,18 +143,22 @@ class Selection:
         self._leading: set[int] = set()
         for branch in pattern.branches:
             self._find(branch)
-        self.climb = climb_of(pattern, self.name) if self.refusal is None else None
+        self._climb = _climb_of(pattern, self.name) if self.refusal is None else None
 
-    def by_index(
+    def from_value(
         self, tree: Tree, index: ValueIndex | None, values: Mapping[str, str]
     ) -> list[int] | None:
-        """The selected nodes by the value index; None if it does not apply."""
-        if index is None or self.climb is None:
+        """The selected nodes by the value index; None if arrays are cheaper, or needed."""
+        climb = self._climb
+        if index is None or climb is None or climb.has_holes:
             return None
-        found = self.climb.nodes(tree, index, values)
-        if found is None or len(found) < 2:
-            return found
-        return sorted(found, key=tree.id)
+        value = str(_constant(climb.anchor.value, values))
+        candidates = index.above(climb.anchor.label, value, climb.anchor.levels, MOST_CLIMBED)
+        if candidates is None:
+            return None
+        last = len(climb.steps) - 1
+        found = [node for node in candidates if climb.holds(tree, node, last)]
+        return sorted(found, key=tree.id) if len(found) > 1 else found
 
     def _find(self, branch: Branch) -> bool:
         """Record the branches that contain the selected node."""
@@ -143,29 +171,120 @@ class Selection:
             return True
         return False
 
-    def nodes(self, bulk: Bulk, contexts: Handles, branches: tuple[Branch, ...]) -> Handles:
+    def below(self, sets: NodeSets, contexts: Handles, branches: tuple[Branch, ...]) -> Handles:
         """The selected nodes below the contexts at which all branches hold."""
         path: Branch | None = None
         for branch in branches:
             if path is None and id(branch) in self._leading:
                 path = branch
             else:
-                contexts = bulk.keeping(contexts, branch)
+                contexts = sets.where(contexts, branch)
         if path is None or not len(contexts):
             return NOTHING
         if isinstance(path, Or):
-            parts = [self.nodes(bulk, contexts, inside) for inside in path.alternatives]
+            parts = [self.below(sets, contexts, inside) for inside in path.alternatives]
             return np.unique(np.concatenate(parts))
         assert isinstance(path, PatternNode)
         attribute = attribute_anywhere(path)
         if attribute is not None and attribute.name == self.name:
-            return bulk.attributes_below(contexts, attribute)
+            return sets.attributes_below(contexts, attribute)
         if path.name == self.name:
-            return bulk.below(contexts, path)
-        found = bulk.reached(contexts, path)
+            return sets.below(contexts, path)
+        found = sets.reached(contexts, path)
         for asked in path.comparisons:
-            found = bulk.with_value(found, asked)
-        return self.nodes(bulk, found, path.branches)
+            found = sets.with_value(found, asked)
+        return self.below(sets, found, path.branches)
+
+
+@dataclass(frozen=True, slots=True)
+class _Climb:
+    """A path with a value at its end, to check from the value upwards.
+
+    `steps` are the path's nodes from the root, each with its other conditions: without the rest of
+    the path and without the condition that the index answers.
+    """
+
+    anchor: Anchor
+    steps: tuple[tuple[PatternNode, tuple[Branch, ...]], ...]
+    has_holes: bool  # besides that of the anchor
+
+    def holds(self, tree: Tree, node: int, at: int) -> bool:
+        """Whether a node matches a step, and nodes above it the steps before."""
+        step, branches = self.steps[at]
+        if not node_tests.passes(tree, node, step.axis, step.test):
+            return False
+        if not node_tests.compares(tree, node, step):
+            return False
+        if not all(node_tests.holds(tree, node, branch) for branch in branches):
+            return False
+        above = tree.parent_column[node]
+        if at == 0:
+            return step.axis is Axis.DESCENDANT or above == DOCUMENT_NODE
+        if step.axis is Axis.CHILD:
+            return self.holds(tree, above, at - 1)
+        while above != NONE:
+            if self.holds(tree, above, at - 1):
+                return True
+            above = tree.parent_column[above]
+        return False
+
+
+def _climb_of(pattern: Pattern, name: str) -> _Climb | None:
+    """The climb of a pattern, if it is a path with a value at its end."""
+    steps = _path(pattern, name)
+    anchor = None if steps is None else next(anchors_of(steps[-1][0]), None)
+    if steps is None or anchor is None:
+        return None
+    steps[-1] = _without_answered(steps[-1], anchor.levels)
+    return _Climb(anchor, tuple(steps), any(map(_has_holes, steps)))
+
+
+def _path(pattern: Pattern, name: str) -> list[tuple[PatternNode, tuple[Branch, ...]]] | None:
+    """The pattern nodes down to the selected one, each with its branches beside the path."""
+    if len(pattern.branches) != 1:
+        return None
+    steps: list[tuple[PatternNode, tuple[Branch, ...]]] = []
+    branch: Branch = pattern.branches[0]
+    while isinstance(branch, PatternNode) and branch.axis in _DOWN:
+        if branch.name == name:
+            return [*steps, (branch, branch.branches)]
+        onward = [below for below in branch.branches if _has(below, name)]
+        if len(onward) != 1:
+            return None
+        beside = tuple(below for below in branch.branches if below is not onward[0])
+        steps.append((branch, beside))
+        branch = onward[0]
+    return None
+
+
+def _has(branch: Branch, name: str) -> bool:
+    if not isinstance(branch, PatternNode):
+        return False
+    return branch.name == name or any(_has(below, name) for below in branch.branches)
+
+
+def _without_answered(
+    last: tuple[PatternNode, tuple[Branch, ...]], levels: int
+) -> tuple[PatternNode, tuple[Branch, ...]]:
+    """The last step without the condition that the index answers."""
+    step, branches = last
+    if levels == 0:
+        at = next(n for n, asked in enumerate(step.comparisons) if is_equality(asked))
+        rest = step.comparisons[:at] + step.comparisons[at + 1 :]
+        return replace(step, comparisons=rest), branches
+    if levels == 1:
+        for number, below in enumerate(branches):
+            if isinstance(below, PatternNode) and below.axis in _BELOW and any(anchors_of(below)):
+                if len(below.comparisons) == 1 and not below.branches:
+                    return step, branches[:number] + branches[number + 1 :]
+                break
+    return last
+
+
+def _has_holes(step: tuple[PatternNode, tuple[Branch, ...]]) -> bool:
+    inside = [node for branch in step[1] for node in nodes_of(branch)]
+    operands = [asked.operand for node in (step[0], *inside) for asked in node.comparisons]
+    return any(isinstance(operand, str) and operand.startswith(HOLE) for operand in operands)
 
 
 def _refusal(pattern: Pattern, name: str) -> str | None:

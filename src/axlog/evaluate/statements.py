@@ -24,12 +24,12 @@ from axlog.document.operations import (
 )
 from axlog.document.operations import Where as Place
 from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, ELEMENT, TEXT, NodeKind, Tree
+from axlog.document.value_index import ValueIndex
 from axlog.errors import UpdateError
 from axlog.evaluate.constructors import content
 from axlog.evaluate.expressions import DOCUMENT, Evaluator, Scope
 from axlog.evaluate.items import Atom, Item, Items, New, Node, joined
 from axlog.evaluate.prefixes import check_prefixes
-from axlog.evaluate.value_index import ValueIndex
 from axlog.query.pattern import AnyNode
 from axlog.query.positions import place_at
 from axlog.query.syntax_tree import (
@@ -87,13 +87,13 @@ def operations_of(
     >>> operations_of(load("<a><b/><b/></a>"), statement)
     [Delete(target=2), Delete(target=3)]
     """
-    making = _Making(tree, statement, index, variables)
-    making.update(statement.expression, making.scope())
-    check_prefixes(tree, making.operations)
-    return making.operations
+    builder = _UpdateListBuilder(tree, statement, index, variables)
+    builder.update(statement.expression, builder.scope())
+    check_prefixes(tree, builder.operations)
+    return builder.operations
 
 
-class _Making(Evaluator):
+class _UpdateListBuilder(Evaluator):
     """Evaluates one statement and collects its operations."""
 
     def __init__(

@@ -33,7 +33,7 @@ from itertools import count
 
 from axlog.document.tree import CALL, DOCUMENT_NODE, Tree
 from axlog.errors import UndecidedError
-from axlog.evaluate.interpreter import Bags
+from axlog.evaluate.gathered import Bags
 from axlog.future.capacity import fits
 from axlog.future.generalized_rows import (
     NOTHING,

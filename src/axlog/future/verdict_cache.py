@@ -41,19 +41,20 @@ class TruthCache:
         """Whether the maintained scenarios allow a row; None: no scenarios are maintained."""
         self._nodes = nodes
         self._is_never = False
+        self.is_stale = False
+        """Set after every change other than arriving data, the end of a stream, and the clock."""
         self._witness: Witness | None = None
         self._decided: tuple[int, int, Truth] | None = None  # document version, clock, verdict
 
-    def forget(self) -> None:
-        """Drop the cached verdict.
-
-        Needed after every change other than arriving data, the end of a stream, and the clock.
-        """
+    def _forget(self) -> None:
         self._is_never, self._witness, self._decided = False, None, None
+        self.is_stale = False
 
     @property
     def truth(self) -> Truth:
         """POSSIBLE or NEVER, for a view that has no row now."""
+        if self.is_stale:
+            self._forget()
         if self._is_never:
             return Truth.NEVER
         if self._witness is not None and self._witness.stands():
@@ -68,7 +69,7 @@ class TruthCache:
         return self._search(tree)
 
     def _search(self, tree: Tree) -> Truth:
-        self.forget()
+        self._forget()
         self.searches += 1
         outlook = Outlook(tree, self.pattern)
         truth = outlook.truth

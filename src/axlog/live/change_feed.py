@@ -11,7 +11,7 @@ from axlog.views.change import Change
 
 
 class ChangeFeed:
-    """The changes of a view since the feed was made.
+    """The changes of a view since the feed was made, after a snapshot or a position if requested.
 
     `for change in feed` yields the changes received so far and stops. `async for change in feed`
     waits for more until the feed is closed. The document may be updated in another thread.

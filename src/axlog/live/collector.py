@@ -61,10 +61,10 @@ from axlog.match.matcher_generator import Answers, Sink
 from axlog.query.compile import Column, Relation, compile_pattern, depends_on_value
 from axlog.query.pattern import Pattern
 from axlog.views.counting.maintainer import Counting
-from axlog.views.counting.sites import State
+from axlog.views.counting.sites import SiteRelation
 from axlog.views.counting.stream_inputs import StreamInputs, joins_of_two, stream_inputs
 from axlog.views.counting.waiting_rows import WaitingRows
-from axlog.views.view import View
+from axlog.views.view import MaintainedView as View
 
 REMEMBERED = 1000
 """Number of latest drops that `collected` remembers."""
@@ -75,7 +75,7 @@ EVERY = 256
 For a large document it is a quarter of its nodes.
 """
 
-_NOT_ASKED = "whatever it brings, no row of a view can come of it that does not come without"
+_NOT_ASKED = "no message of this stream can add a row to a view"
 _NOT_USED = "no row to come can use it; the rows that came of it are there and stay"
 _NO_PARTNER = "they waited for a partner: the stream ended, the key's value came, or time ran out"
 
@@ -173,6 +173,7 @@ class Collector:
         """Find the joins to watch. Return whether anything they depend on has changed."""
         document = self._document
         views = list(document.views.values())
+        document.engine.build()
         found_for = (document.engine.version, views, sorted(document.tree.calls_by_stream))
         if self._found_for == found_for:
             return False
@@ -182,8 +183,8 @@ class Collector:
         if document.engine.sites() and not self._may_delete():  # without views there are no sites
             self._watch(old)
         for state, join in old.items():
-            if join not in self._joins and state.waiting is join:
-                state.waiting = None
+            if join not in self._joins and state.join.waiting is join:
+                state.join.waiting = None
         self.version += 1
         return True
 
@@ -191,7 +192,7 @@ class Collector:
         tree = self._document.tree
         return any(tree.call(node).deletes != "no" for node in tree.calls().values())
 
-    def _watch(self, old: dict[State, WaitingRows]) -> None:
+    def _watch(self, old: dict[SiteRelation, WaitingRows]) -> None:
         document = self._document
         engine = document.engine
         places = self._places()
@@ -229,10 +230,10 @@ class Collector:
 
     def _waiting(
         self,
-        state: State,
+        state: SiteRelation,
         feeders: tuple[tuple[Feeder, ...], tuple[Feeder, ...]],
         keyed: dict[Relation, list[tuple[Column, Key]]],
-        old: dict[State, WaitingRows],
+        old: dict[SiteRelation, WaitingRows],
     ) -> WaitingRows:
         known = old.get(state)
         if known is not None and known.is_fed_by(feeders):
@@ -245,7 +246,7 @@ class Collector:
             made.passes_by |= known.passes_by
         return made
 
-    def _seen(self, pair: Pair, old: dict[State, WaitingRows]) -> tuple[set[str], set[str]]:
+    def _seen(self, pair: Pair, old: dict[SiteRelation, WaitingRows]) -> tuple[set[str], set[str]]:
         """Return the key values that each part has already seen."""
         document = self._document
         # The document is not whole: only remembered values are known.
@@ -404,7 +405,7 @@ class Collector:
         The caller restores dropped rows from the document.
         """
         for join in self._joins:
-            join.state.waiting = None
+            join.state.join.waiting = None
         self._joins, self._inputs, self._found_for = {}, StreamInputs(), None
         self.tracker.detach()
         self.version += 1
@@ -475,7 +476,7 @@ class Collector:
             return "there are no views"
         for name, view in document.views.items():
             if not isinstance(view.maintainer, Counting):
-                return f"the view {name!r} is kept by {view.maintainer.name}, from all there is"
+                return f"{view.maintainer.name} maintains {name!r} from the whole document"
             if view.is_deferred:
                 return f"the view {name!r} is deferred: it has yet to look"
         return refusal(document.tree, self._patterns())

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from xml.sax.saxutils import quoteattr
 
 from axlog.document.content_checks import check_name
@@ -37,13 +38,13 @@ from axlog.live.savepoint import Savepoint
 from axlog.live.stream_engine import StreamStatus
 from axlog.live.streams import DeadLetter, Message, Streams
 from axlog.live.tuner import TuningReport
+from axlog.live.view import View, public
 from axlog.match.filters import Filter
 from axlog.query.query import Query
 from axlog.store.keyvalue import KeyValueStore
 from axlog.views.change import Change
-from axlog.views.counting.disk_tables import Shelf
 from axlog.views.counting.state_codec import size_of_tables
-from axlog.views.view import View
+from axlog.views.operators.disk_table import Shelf
 
 ROOT = "document"
 """Name of the root element of a skeleton."""
@@ -134,7 +135,7 @@ class Document:
         if tree.calls() or tree.facts:
             self._start_streams()
         for name, query in (views or {}).items():
-            self._maintained.watch(query, name)
+            Document.watch(self, query, name)
 
     def _start_streams(self) -> Streams:
         """Return the stream machinery, made when it is first needed."""
@@ -178,9 +179,11 @@ class Document:
             view = maintained.watch(
                 query, name, language=language, maintainer=maintainer, work=work
             )
+            if self._options.retain_changes:
+                view.retain(self._options.retain_changes)
             if self._streams is not None:
                 self._streams.engine.prepare()
-        return view
+        return public(view)
 
     def unwatch(self, name: str) -> None:
         """Drop a view.
@@ -205,7 +208,7 @@ class Document:
         View('orders', 1 rows, counting)
         """
         try:
-            return self._maintained.views[name]
+            return public(self._maintained.views[name])
         except KeyError:
             known = ", ".join(sorted(self._maintained.views)) or "none"
             raise QueryError("AX203", f"there is no view {name!r}", expected=known) from None
@@ -218,13 +221,16 @@ class Document:
         ['a', 'b']
         """
         with self._maintained.lock:
-            return dict(self._maintained.views)
+            return {name: public(view) for name, view in self._maintained.views.items()}
 
-    def changes(self, name: str) -> ChangeFeed:
+    def changes(self, name: str, *, since: int | None = None, snapshot: bool = False) -> ChangeFeed:
         """Return a feed of a view's changes from now on, for `for` and `async for`.
 
         Parameters:
             name: Name of the view.
+            since: Position of the last change that the reader has: the feed starts after it. AX803
+                if the changes after it are not retained (`Options.retain_changes`).
+            snapshot: Whether the feed starts with the current rows, as `insert` changes.
 
         >>> doc = parse("<orders/>", views={"orders": "match //order/$x return $x"})
         >>> feed = doc.changes("orders")
@@ -232,7 +238,8 @@ class Document:
         >>> list(feed)
         [Change('insert', Row(x='17'))]
         """
-        return ChangeFeed(self.view(name).subscribe)
+        view = self.view(name)
+        return ChangeFeed(partial(view.subscribe, since=since, snapshot=snapshot))
 
     # Updates --------------------------------------------------------------------------------------
 

@@ -41,6 +41,7 @@ from axlog.live.recovery import Restored, snapshot_parts
 from axlog.live.savepoint import Savepoint
 from axlog.live.streams import Message
 from axlog.live.tuner import TuningReport
+from axlog.live.view import View
 from axlog.match.filters import Filter
 from axlog.query.query import Query
 from axlog.reporting import Durations, report
@@ -49,7 +50,6 @@ from axlog.store.log import Log, forked
 from axlog.store.log_reader import Torn
 from axlog.store.snapshots import remove_snapshots, write_snapshot
 from axlog.views.change import Change
-from axlog.views.view import View
 
 _events = getLogger("axlog.store")
 
@@ -257,7 +257,7 @@ class DurableDocument(Document):
 
     def _break(self, why: str) -> None:
         self._broken = why
-        report(_events, ERROR, "store broken", widget=self.name, seq=self.record, error=why)
+        report(_events, ERROR, "store broken", document=self.name, seq=self.record, error=why)
 
     def _refuse_forked(self) -> None:
         """Raise in a forked child, before a lock is acquired.
@@ -371,7 +371,7 @@ class DurableDocument(Document):
     def _note_snapshot(self, began: float, record: int) -> None:
         taken = perf_counter() - began
         self.snapshots.note(taken)
-        report(_events, INFO, "snapshot", widget=self.name, seq=record, seconds=round(taken, 3))
+        report(_events, INFO, "snapshot", document=self.name, seq=record, seconds=round(taken, 3))
 
     def _compact_if_due(self) -> None:
         due = self._compact_after
@@ -423,7 +423,7 @@ class DurableDocument(Document):
             self._note_snapshot(began, upto)
             return
         self.failed_snapshots += 1
-        report(_events, WARNING, "snapshot failed", widget=self.name, seq=upto, code=code)
+        report(_events, WARNING, "snapshot failed", document=self.name, seq=upto, code=code)
         if wait:
             raise StoreError("AX873", f"no snapshot could be made: the process ended with {code}")
 
@@ -457,7 +457,7 @@ class DurableDocument(Document):
             if self._log is not None:
                 self._log.close()
                 self._log = None
-                report(_events, INFO, "store closed", widget=self.name, seq=self.record)
+                report(_events, INFO, "store closed", document=self.name, seq=self.record)
             if self._held_lock is not None:
                 self._held_lock.close()
                 self._held_lock = None

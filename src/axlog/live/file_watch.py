@@ -26,9 +26,9 @@ from axlog.errors import AxlogError, InputError
 from axlog.live.document import Document
 from axlog.live.internals import maintained
 from axlog.live.options import Options
+from axlog.live.view import View
 from axlog.query.query import Query
 from axlog.views.change import Change
-from axlog.views.view import View
 
 
 def watch_file(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from axlog.document.delta import Delta
 from axlog.views.counting.prospects import Prospects
-from axlog.views.view import View
+from axlog.views.view import MaintainedView as View
 
 
 class StreamHooks:

@@ -31,10 +31,10 @@ from axlog.document.times import (
     shown,
 )
 from axlog.document.tree import NONE, Tree
+from axlog.document.value_index import ValueIndex
 from axlog.errors import QueryError, UpdateError
 from axlog.evaluate.select import select
 from axlog.evaluate.statements import operations_of
-from axlog.evaluate.value_index import ValueIndex
 from axlog.future.verdict_cache import only_adds
 from axlog.live.hooks import IDLE, StreamHooks
 from axlog.live.savepoint import Savepoint
@@ -42,13 +42,14 @@ from axlog.query.query import Query, parse_query
 from axlog.query.update_parser import parse_statements
 from axlog.reporting import report
 from axlog.views.algebraic.engine import AlgebraicEngine
-from axlog.views.change import Change
+from axlog.views.change import Change, Current
 from axlog.views.choose import DEFAULT_THRESHOLDS, Engines, choice, make
-from axlog.views.counting.disk_tables import Shelf
 from axlog.views.counting.engine import BLOCK, CountingEngine
 from axlog.views.maintainer import PutAside
 from axlog.views.net_changes import net
-from axlog.views.view import View
+from axlog.views.operators.disk_table import Shelf
+from axlog.views.row_key import row_key
+from axlog.views.view import MaintainedView as View
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +86,8 @@ class MaintainedTree:
         self.make_engines(shelf)
         self.lock = RLock()
         self.held: Told | None = None
+        self.current = Current()
+        self.statements = 0  # number of updates that no stream brought
         self.forgotten = 0  # messages that no view needed and that were not kept
         self.filtered: set[str] = set()  # streams whose sources were given a filter
         self.collected = 0  # nodes and streams that collection dropped because no view needs them
@@ -133,9 +136,10 @@ class MaintainedTree:
         if name in self.views:
             raise QueryError("AX202", f"there is already a view {name!r}")
         with self.lock:
-            chosen = choice(asked.pattern, maintainer, self.tree, self.thresholds)
+            pattern = row_key(asked.pattern).pattern
+            chosen = choice(pattern, maintainer, self.tree, self.thresholds)
             self.untune()
-            kept = make(self.nodes(), asked.pattern, chosen.name, self.engines, work)
+            kept = make(self.nodes(), pattern, chosen.name, self.engines, work)
             view = self.views[name] = View(
                 name, asked, kept, chosen, self.lock, self.nodes, self.times
             )
@@ -144,6 +148,9 @@ class MaintainedTree:
             view.truth_cache.may_come = lambda: self.hooks.may_come(view)
             view.how_never = lambda: self.hooks.how_never(view)
             view.nodes_left, view.is_whole = self.nodes_left, lambda: not self.collected
+            view.current = self.current
+            view.is_over = lambda: not self.tree.calls_by_stream
+            view.is_batched = lambda: self.held is not None
             if self.engine.is_built:  # so that the next update does not pay for the new view
                 self.engine.build()
         return view
@@ -267,18 +274,19 @@ class MaintainedTree:
             for view in views:
                 with self._setting_aside(view):
                     view.before(plan.delta)
-            self._values.before(plan.delta)
         except BaseException:
             plan.abandon()
             raise
-        plan.commit()
+        pending.commit(plan, self._values)
+        if origin is None:
+            self.statements += 1
+        self.current.origin = self.statements if origin is None else origin
         if origin is not None:
             self.tree.origins_by_node.update(dict.fromkeys(plan.delta.added, origin))
         self.hooks.brought(plan.delta, None if origin is None else origin[0], False)
-        self._values.after(plan.delta)
         if origin is None or not only_adds(plan.delta):
             for view in views:
-                view.truth_cache.forget()
+                view.truth_cache.is_stale = True
         if guard is not None:
             guard.after(plan.delta)
         told: Told = []
@@ -399,12 +407,10 @@ class MaintainedTree:
         """Drop subtrees that no view will read again. Their rows stay."""
         self.collected += len(tops)
         plan = pending.planned(self.tree, [Delete(top) for top in tops], keep_whitespace=True)
-        self._values.before(plan.delta)
         self.engine.leave(tops)
-        plan.commit()
+        pending.commit(plan, self._values)
         for view in self.views.values():
-            view.truth_cache.forget()
-        self._values.after(plan.delta)
+            view.truth_cache.is_stale = True
 
     @property
     def clock(self) -> Shown:

@@ -22,34 +22,34 @@ from axlog.live.internals import maintained
 from axlog.live.outbox import Outbox
 from axlog.reporting import Health, Sample, State, ViewHealth, counter, gauge
 from axlog.views.counting.state_codec import size_of_tables
-from axlog.views.view import View
+from axlog.views.view import MaintainedView
 
 
-def widget_samples(name: str, widget: Document) -> Iterator[Sample]:
+def document_samples(name: str, doc: Document) -> Iterator[Sample]:
     """Yield the metrics of one document."""
-    with maintained(widget).lock:
-        found = [*_streams(name, widget), *_views(name, widget)]
-        joins = size_of_tables(maintained(widget).engine)
-        nodes = len(maintained(widget).tree)
+    with maintained(doc).lock:
+        found = [*_streams(name, doc), *_views(name, doc)]
+        joins = size_of_tables(maintained(doc).engine)
+        nodes = len(maintained(doc).tree)
     yield from found
-    yield gauge("axlog_document_nodes", nodes, "Nodes of the document", widget=name)
-    yield gauge("axlog_state_rows", joins, "Rows that joins keep to look up", widget=name)
+    yield gauge("axlog_document_nodes", nodes, "Nodes of the document", document=name)
+    yield gauge("axlog_state_rows", joins, "Rows kept by joins", document=name)
     yield gauge(
         "axlog_clock_seconds",
-        maintained(widget).tree.clock / 1_000_000,
+        maintained(doc).tree.clock / 1_000_000,
         "The document's clock",
-        widget=name,
+        document=name,
     )
     yield gauge(
-        "axlog_dead_letters", len(widget.dead_letters), "Dead letters that are kept", widget=name
+        "axlog_dead_letters", len(doc.dead_letters), "Dead letters that are kept", document=name
     )
-    if isinstance(widget, DurableDocument):
-        yield from store_samples(name, widget)
+    if isinstance(doc, DurableDocument):
+        yield from store_samples(name, doc)
 
 
-def _streams(widget: str, of: Document) -> Iterator[Sample]:
+def _streams(document: str, of: Document) -> Iterator[Sample]:
     for stream, status in of.streams().items():
-        at = {"widget": widget, "stream": stream}
+        at = {"document": document, "stream": stream}
         yield counter("axlog_updates_total", status.messages, "Updates that came", **at)
         yield counter(
             "axlog_updates_dropped_total", status.dropped, "Updates that no view wanted", **at
@@ -60,51 +60,57 @@ def _streams(widget: str, of: Document) -> Iterator[Sample]:
         yield gauge("axlog_stream_ended", status.ended, "1 once the stream has ended", **at)
 
 
-def _views(widget: str, of: Document) -> Iterator[Sample]:
+def _views(document: str, of: Document) -> Iterator[Sample]:
     for name, view in maintained(of).views.items():
-        at = {"widget": widget, "view": name}
+        at = {"document": document, "view": name}
         is_aside = view.broken is not None
         yield gauge("axlog_view_aside", is_aside, "1 once its rows were too many", **at)
         yield gauge("axlog_view_rows", 0 if is_aside else _size(view), "Rows of the view", **at)
-        yield counter("axlog_view_changes_total", view.sequence, "Changes told", **at)
-        yield counter("axlog_view_never_total", view.never, "Rows told never to come", **at)
+        yield counter("axlog_view_changes_total", view.position, "Changes emitted", **at)
+        yield counter("axlog_view_never_total", view.never, "Rows reported as never", **at)
         yield gauge("axlog_view_deferred", view.is_deferred, "1 if it follows when read", **at)
 
 
-def _size(view: View) -> int:
+def _size(view: MaintainedView) -> int:
     """Return the number of rows. A deferred view is not brought up to date for it."""
     return view.maintainer.size() if view.is_deferred else len(view)
 
 
-def store_samples(name: str, widget: DurableDocument) -> Iterator[Sample]:
+def store_samples(name: str, doc: DurableDocument) -> Iterator[Sample]:
     """Yield the metrics of a durable document's store and publishers."""
-    log = widget._log
-    yield counter("axlog_store_records_total", widget.record, "Records in the log", widget=name)
-    yield gauge("axlog_store_whole", widget.is_whole, "1 while it takes updates", widget=name)
+    log = doc._log
+    yield counter("axlog_store_records_total", doc.record, "Records in the log", document=name)
+    yield gauge("axlog_store_whole", doc.is_whole, "1 while it takes updates", document=name)
     if log is not None:
         yield counter(
-            "axlog_store_written_bytes_total", log.written, "Bytes given to the log", widget=name
+            "axlog_store_written_bytes_total",
+            log.written,
+            "Bytes written",
+            document=name,
         )
         yield gauge(
-            "axlog_store_unsynced", log.next - 1 - log.synced, "Records not synced yet", widget=name
+            "axlog_store_unsynced",
+            log.next - 1 - log.synced,
+            "Records not synced yet",
+            document=name,
         )
-        yield from log.syncs.samples("axlog_store_sync_seconds", "Syncs of the log", widget=name)
-    yield from widget.snapshots.samples(
-        "axlog_store_snapshot_seconds", "From the beginning of a snapshot to its end", widget=name
+        yield from log.syncs.samples("axlog_store_sync_seconds", "Syncs of the log", document=name)
+    yield from doc.snapshots.samples(
+        "axlog_store_snapshot_seconds", "From the beginning of a snapshot to its end", document=name
     )
-    yield from widget.pauses.samples(
-        "axlog_store_pause_seconds", "What a snapshot stops maintenance for", widget=name
+    yield from doc.pauses.samples(
+        "axlog_store_pause_seconds", "Pauses of maintenance for a snapshot", document=name
     )
     yield counter(
-        "axlog_store_snapshot_failures_total", widget.failed_snapshots, "Snapshots that failed",
-        widget=name,
+        "axlog_store_snapshot_failures_total", doc.failed_snapshots, "Snapshots that failed",
+        document=name,
     )  # fmt: skip
-    for box in list(widget.outboxes.values()):
+    for box in list(doc.outboxes.values()):
         yield from _publisher(name, box)
 
 
-def _publisher(widget: str, box: Outbox) -> Iterator[Sample]:
-    at = {"widget": widget, "publisher": box.name}
+def _publisher(document: str, box: Outbox) -> Iterator[Sample]:
+    at = {"document": document, "publisher": box.name}
     yield gauge("axlog_publisher_waiting", box.waiting, "Changes that it has not taken", **at)
     yield gauge("axlog_publisher_lag_seconds", box.lag, "Age of the oldest of them", **at)
     yield counter("axlog_publisher_failures_total", box.failures, "Batches that failed", **at)
@@ -113,30 +119,30 @@ def _publisher(widget: str, box: Outbox) -> Iterator[Sample]:
     )
 
 
-def widgets_samples(widgets: Mapping[str, Document]) -> Iterator[Sample]:
+def documents_samples(documents: Mapping[str, Document]) -> Iterator[Sample]:
     """Yield the metrics of several documents."""
-    for name, widget in widgets.items():
-        yield from widget_samples(name, widget)
+    for name, doc in documents.items():
+        yield from document_samples(name, doc)
 
 
 # Health -------------------------------------------------------------------------------------------
 
 
-def widget_health(name: str, widget: Document) -> Health:
+def document_health(name: str, doc: Document) -> Health:
     """Return how far each view of a document lags behind, and why."""
     failures: list[str] = []
-    if isinstance(widget, DurableDocument) and not widget.is_whole:
-        failures.append(f"{name}: {widget.trouble or 'the store is closed'}")
-    with maintained(widget).lock:
-        boxes = list(widget.outboxes.values()) if isinstance(widget, DurableDocument) else []
+    if isinstance(doc, DurableDocument) and not doc.is_whole:
+        failures.append(f"{name}: {doc.trouble or 'the store is closed'}")
+    with maintained(doc).lock:
+        boxes = list(doc.outboxes.values()) if isinstance(doc, DurableDocument) else []
     views = [
         _view_health(name, view, [box for box in boxes if box.view == view.name])
-        for view in widget.views.values()
+        for view in maintained(doc).views.values()
     ]
     return Health(tuple(views), tuple(failures))
 
 
-def _view_health(widget: str, view: View, boxes: list[Outbox]) -> ViewHealth:
+def _view_health(document: str, view: MaintainedView, boxes: list[Outbox]) -> ViewHealth:
     broken = view.broken
     reasons = [] if broken is None else [put_aside(broken)]
     updates = view.owed
@@ -149,10 +155,10 @@ def _view_health(widget: str, view: View, boxes: list[Outbox]) -> ViewHealth:
     is_failing = any(box.last_error for box in late)
     state = State.DEGRADED if is_failing or updates else State.OK
     return ViewHealth(
-        widget,
+        document,
         view.name,
         state if broken is None else State.FAILED,
-        view.sequence,
+        view.position,
         updates,
         sum(box.waiting for box in late),
         max((box.lag for box in late), default=0.0),

@@ -25,12 +25,12 @@ that only a row of the same instant could have completed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from axlog.document.tree import Tree
-from axlog.evaluate.interpreter import Bags
+from axlog.evaluate.gathered import Bags
 from axlog.future.generalized_rows import Values
 from axlog.future.profiles import has_not
 from axlog.future.scenario_tracker import Scenario, ScenarioTracker, may_fall_by_message
@@ -40,12 +40,12 @@ from axlog.live.maintained import MaintainedTree, Told
 from axlog.query.compile import Relation, compile_pattern
 from axlog.query.pattern import Kind
 from axlog.query.truth import Truth
-from axlog.views.change import Change
+from axlog.views.change import Change, Row
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.prospects import Prospects, shows_only_strings_and_times
 from axlog.views.counting.stream_inputs import StreamInputs, roots_above
 from axlog.views.counting.waiting_rows import Ended, WaitingRows
-from axlog.views.view import View
+from axlog.views.view import MaintainedView as View
 
 Shown = tuple[Any, ...]
 
@@ -95,9 +95,12 @@ class Evidence:
         """Return the possible rows with nodes, before an update that may remove these."""
         return {}
 
-    def never(self, update: Update) -> list[Shown]:
-        """Return the rows that an update made impossible."""
+    def never(self, update: Update) -> list[Change]:
+        """Return the changes for the rows that an update made impossible."""
         return []
+
+    def changes(self, rows: Iterable[Shown]) -> list[Change]:
+        return [Change("never", Row(self.view.columns, row)) for row in rows]
 
 
 class JoinEvidence(Evidence):
@@ -108,7 +111,7 @@ class JoinEvidence(Evidence):
         super().__init__(view, f"reported by the join's tables as messages arrive{late}")
         self.prospects, self.is_kept = prospects, True
 
-    def never(self, update: Update) -> list[Shown]:
+    def never(self, update: Update) -> list[Change]:
         changes = changes_of(self.view, update.told)
         if changes is not None:
             self.prospects.take(changes)
@@ -176,7 +179,7 @@ class ScenarioEvidence(Evidence):
             fallen += scenarios.close(stream)
         return fallen + scenarios.expire()
 
-    def never(self, update: Update) -> list[Shown]:
+    def never(self, update: Update) -> list[Change]:
         before, fallen, now = self.scenarios, self._fallen(update), self.scenarios
         known_before = update.shown.get(self.view, {})
         shown = [column_of(output) for output in self.view.pattern.outputs]
@@ -194,7 +197,7 @@ class ScenarioEvidence(Evidence):
             if now.agrees(at, tuple(known[i] for i in at)) or self._holds(row):
                 continue
             found[row] = known_before.get(values) or self._shown(before, values)
-        return list(found.values())
+        return self.changes(found.values())
 
     def _holds(self, row: Values) -> bool:
         """Return whether a row exists whose nodes were collected."""
@@ -230,13 +233,13 @@ class WalkEvidence(Evidence):
         self.is_kept = True
         return outlook
 
-    def never(self, update: Update) -> list[Shown]:
+    def never(self, update: Update) -> list[Change]:
         before, outlook = self._rows, self._walk()
-        return [
+        return self.changes(
             shown
             for binding, shown in before.items()
             if binding not in self._rows and outlook.truth_of(binding) is Truth.NEVER
-        ]
+        )
 
 
 # The choice ---------------------------------------------------------------------------------------
@@ -288,7 +291,9 @@ class Choice:
     ) -> Prospects | None:
         """Return the prospects of a view whose rows one two-way join makes, exactly."""
         maintainer = view.maintainer
-        if not isinstance(maintainer, Counting) or not shows_only_strings_and_times(view.pattern):
+        if not isinstance(maintainer, Counting) or not shows_only_strings_and_times(
+            maintainer.pattern
+        ):
             return None
         engine, tree = self.document.engine, self.document.tree
         mine = set(maintainer.root.walk())
@@ -301,7 +306,7 @@ class Choice:
             if state.relation in mine and _joins(state.relation) and not state.is_dead
         ]
         # A join that is no longer watched (a value above it may change now) is released after this.
-        waiting = joining[0].waiting if len(joining) == 1 else None
+        waiting = joining[0].join.waiting if len(joining) == 1 else None
         if waiting is None or waiting not in joins or not waiting.pair.is_exact:
             return None
         if compile_pattern(view.pattern).gathers:

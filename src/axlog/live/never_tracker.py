@@ -28,16 +28,15 @@ from axlog.live.never_evidence import (
     Evidence,
     JoinEvidence,
     ScenarioEvidence,
-    Shown,
     Update,
     changes_of,
 )
 from axlog.query.compile import Relation
-from axlog.views.change import Change, Row
+from axlog.views.change import Change
 from axlog.views.counting.prospects import Prospects
 from axlog.views.counting.stream_inputs import StreamInputs
 from axlog.views.counting.waiting_rows import Ended, WaitingRows
-from axlog.views.view import View
+from axlog.views.view import MaintainedView as View
 
 _NOT_DECIDED = (UndecidedError, UnsupportedError, UpdateError)
 
@@ -285,14 +284,13 @@ class NeverTracker:
         return told
 
 
-def _append(told: Told, view: View, never: list[Shown], time: int) -> None:
+def _append(told: Told, view: View, never: list[Change], time: int) -> None:
     """Append `never` changes to those of their view."""
-    changes = view.number([Change("never", Row(view.columns, row)) for row in never], time)
-    mine = changes_of(view, told)
-    if mine is None:
+    changes = changes_of(view, told)
+    if changes is None:
+        changes = []
         told.append((view, changes))
-    else:
-        mine += changes
+    view.add_never(changes, never, time)
 
 
 def _opens_limits(delta: Delta) -> bool:

@@ -80,6 +80,8 @@ class Options:
         limits: Sizes that queries, messages and views must not exceed.
         keep_whitespace: Keep text nodes that are only whitespace.
         namespaces: Prefixes that queries, statements and facts may use, with their namespace names.
+        retain_changes: Changes that each view retains, the newest, for subscribers that resume from
+            a position.
 
     >>> import axlog
     >>> doc = axlog.parse("<orders/>", options=axlog.Options(times="dates"))
@@ -101,6 +103,7 @@ class Options:
     limits: Limits = DEFAULT_LIMITS
     keep_whitespace: bool = False
     namespaces: Mapping[str, str] | None = field(default=None, hash=False)
+    retain_changes: int = 0
 
     def __post_init__(self) -> None:
         _check("on_error", self.on_error, OnError)
@@ -113,6 +116,10 @@ class Options:
         Policy.of(self.tune)
         if type(self.memory) is not int or self.memory < 0:
             raise QueryError("AX211", f"memory={self.memory!r}", expected="a number of bytes")
+        if type(self.retain_changes) is not int or self.retain_changes < 0:
+            raise QueryError(
+                "AX211", f"retain_changes={self.retain_changes!r}", expected="a number of changes"
+            )
         if not isinstance(self.limits, Limits):
             raise QueryError("AX211", f"limits={self.limits!r}", expected="axlog.Limits(...)")
 

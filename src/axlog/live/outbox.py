@@ -79,8 +79,8 @@ class Outbox:
                 if self._thread is None:
                     raise StoreError(
                         "AX877",
-                        f"{self.waiting} changes wait for the publisher {self.name!r}, and nobody"
-                        " takes them",
+                        f"{self.waiting} changes wait for the sink {self.name!r}, which is not"
+                        " attached",
                         advice="call publish with this name again, or unpublish it",
                     )
                 self._changed.wait(0.5)

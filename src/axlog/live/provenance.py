@@ -124,7 +124,7 @@ class _Provenance:
     def _check(self) -> None:
         """Raise for programs that are not monotone, and for ambiguous projected columns."""
         if any(relation.absences for relation in self._relations):
-            raise UndecidedError("AX503", "a view with `not` may lose rows by what comes")
+            raise UndecidedError("AX503", "later data can remove rows of a view with `not`")
         projected: set[str] = set()
         for relation in self._relations:
             here = self._projected(relation)

@@ -1,7 +1,7 @@
 """Recovery: load the last good snapshot of a store, and apply the log records after it.
 
 `snapshot_parts` writes a snapshot and `load_parts` reads it. It holds the settings, the document's
-columns, the views with their sequence numbers, the message counts of each stream, the dead letters,
+columns, the views with their positions, the message counts of each stream, the dead letters,
 the outboxes, and whether streams were tuned (the filters are computed again). Where messages are
 not kept, it also holds the engine's rows, with the key values that joins remember. All parts are
 JSON or columns of integers: no file contains code that could run.
@@ -21,7 +21,7 @@ from axlog.document.tree_codec import load_tree, save_tree
 from axlog.errors import AxlogError, QueryError, StoreError, StreamError
 from axlog.live import log_records
 from axlog.live.document import Document
-from axlog.live.internals import maintained, streams_of
+from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.log_records import Record, decode
 from axlog.live.maintained import Told
 from axlog.live.outbox import Outbox
@@ -84,6 +84,8 @@ def restore(
                 expected=text,
                 advice="unwatch it first, or give the new one another name",
             )
+    for view in found.document.views.values():
+        maintained_view(view).resume(view.position)
     return found
 
 
@@ -205,7 +207,7 @@ def snapshot_parts(
     inside, fed = maintained(document), streams_of(document)
     inside.settle()
     views = {
-        name: {"query": v.query.text, "language": v.query.language, "sequence": v.sequence,
+        name: {"query": v.query.text, "language": v.query.language, "position": v.position,
                "maintainer": v.chosen.name, **({} if v.work is None else {"work": v.work}),
                **({} if v.broken is None else {"broken": [v.broken.code, v.broken.message]})}
         for name, v in inside.views.items()
@@ -214,6 +216,7 @@ def snapshot_parts(
         "settings": settings,
         "views": views,
         "forgotten": inside.forgotten,
+        "statements": inside.statements,
         "streams": {s.stream: [s.messages, s.refused, s.microseconds, s.unparsed]
                     for s in fed.statuses().values()},
         "letters": [[d.stream, d.sequence, _text(d.message), d.error.code, d.error.message]
@@ -244,13 +247,16 @@ def load_parts(
                 document, view["query"], name, language=view["language"],
                 maintainer=view["maintainer"], work=view.get("work"),
             )  # fmt: skip
-            made.sequence = view["sequence"]
+            # stores of 0.1 call it the sequence
+            position = view["position"] if "position" in view else view["sequence"]
+            maintained_view(made).resume(position)
             if "broken" in view and made.broken is None:
-                made.put_aside(QueryError(*view["broken"]))
+                maintained_view(made).put_aside(QueryError(*view["broken"]))
         fed = streams_of(document)
         if "rows" in parts:
             fed.engine.restore(_tuples(decode(parts["rows"], record)["state"]))
         maintained(document).forgotten = said["forgotten"]
+        maintained(document).statements = said.get("statements", 0)
         for stream, (messages, refused, last, unparsed) in said["streams"].items():
             status = fed.engine.status(stream)
             status.messages, status.refused = messages, refused
@@ -282,15 +288,21 @@ def _text(message: object) -> str:
     return message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
 
 
+_CHANGE = ("op", "row", "before", "view", "time", "position", "times", "origin", "final")
+"""The parts of a change in an outbox."""
+
+
 def _change(change: Change) -> list[Any]:
     return [
         change.op, _row(change.row), None if change.before is None else _row(change.before),
-        change.view, change.microseconds, change.sequence, change.row.times,
+        change.view, change.microseconds, change.position, change.row.times, change.origin,
+        change.final,
     ]  # fmt: skip
 
 
 def _row(row: Row) -> list[Any]:
-    return [list(row.columns), [_value(value) for value in row.values_], row.count]
+    said = [list(row.columns), [_value(value) for value in row.values_], row.count]
+    return said if row.key_ is None else [*said, [_value(value) for value in row.key_]]
 
 
 def _value(value: Any) -> Any:
@@ -302,15 +314,21 @@ def _value(value: Any) -> Any:
 
 
 def _read_change(said: list[Any]) -> Change:
-    op, row, before, view, time, sequence, *times = said
-    old = None if before is None else _read_row(before)
-    read = Change(op, _read_row(row), old, view, time, sequence)
-    return timed_change(read, checked_times(times[0])) if times else read
+    """Return a change of an outbox. Those of 0.1 have neither a cause nor a key."""
+    given = dict(zip(_CHANGE, said, strict=False))
+    op, row, before, view = given["op"], given["row"], given["before"], given["view"]
+    read = Change(
+        op, _read_row(row), None if before is None else _read_row(before), view,
+        given["time"], given["position"], _tuples(given.get("origin")),
+        given.get("final", op == "never"),
+    )  # fmt: skip
+    return timed_change(read, checked_times(given.get("times", "seconds")))
 
 
 def _read_row(said: list[Any]) -> Row:
-    columns, values, count = said
-    return Row(tuple(columns), tuple(_read_value(value) for value in values), count)
+    columns, values, count, *key = said
+    known = tuple(_read_value(value) for value in key[0]) if key else None
+    return Row(tuple(columns), tuple(_read_value(value) for value in values), count, known)
 
 
 def _read_value(value: Any) -> Any:

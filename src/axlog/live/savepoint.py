@@ -60,7 +60,8 @@ class Savepoint:
         maintained.settle()
         self._tree = _columns(maintained.tree)
         self._views = dict(maintained.views)
-        self._sequences = {view: (view.sequence, view.never) for view in self._views.values()}
+        self._positions = {view: (view.position, view.never) for view in self._views.values()}
+        self._statements = maintained.statements
         self._forgotten, self._collected = maintained.forgotten, maintained.collected
         self._held = None if maintained.held is None else len(maintained.held)
         self._streams = streams = document._streams
@@ -100,8 +101,9 @@ class Savepoint:
                 streams.engine.restore(self._state)
             self._restore_streams(streams)
         maintained.forgotten, maintained.collected = self._forgotten, self._collected
-        for view, (sequence, never) in self._sequences.items():
-            view.sequence, view.never = sequence, never
+        maintained.statements = self._statements
+        for view, (position, never) in self._positions.items():
+            view.position, view.never = position, never
 
     def _remake_views(self, maintained: MaintainedTree) -> None:
         """Make the views' maintainers and the engines anew from the tree."""
@@ -115,9 +117,9 @@ class Savepoint:
         maintained.make_engines(maintained.engine.shelf, maintained.engine.block)
         for view in maintained.views.values():
             if not isinstance(view.maintainer, PutAside):
-                pattern, chosen = view.query.pattern, view.chosen.name
+                pattern, chosen = view.maintainer.pattern, view.chosen.name
                 view.maintainer = make(tree, pattern, chosen, maintained.engines, view.work)
-            view.truth_cache.forget()
+            view.truth_cache.is_stale = True
 
     def _restore_streams(self, streams: Streams) -> None:
         streams.engine.restore_statuses(self._statuses)

@@ -84,7 +84,7 @@ def open_store(
         lock.close()
         raise
     made._keep_open(directory, lock, compact_after)
-    report(_events, INFO, "store opened", widget=made.name, seq=made.record, sync=sync,
+    report(_events, INFO, "store opened", document=made.name, seq=made.record, sync=sync,
            torn=made.torn and made.torn.size, seconds=round(perf_counter() - began, 3))  # fmt: skip
     return made
 

@@ -20,26 +20,23 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TypeAlias
 
-from lxml.etree import XMLParser, XMLSyntaxError, fromstring
-
 from axlog.document.loader import read_forest
 from axlog.document.operations import checked_time, insert_at_call
-from axlog.document.parser import Element
 from axlog.document.pending import Plan
 from axlog.document.times import Shown, Time, Times, microseconds, shown
 from axlog.errors import QueryError, StreamError, UpdateError
 from axlog.evaluate.joins import Bag, Row, add_all
 from axlog.live.collector import Collector, SavedKeys
 from axlog.live.maintained import MaintainedTree, Told
-from axlog.match.matcher_generator import Answers, Match, can_match, names_needed
-from axlog.match.stream_plan import MessagePlan, filter_of, may_want
+from axlog.match.matcher_generator import can_match, names_needed
+from axlog.match.stream_plan import MessagePlan
 from axlog.query.pattern import Kind
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
-from axlog.views.counting.routes import Deliver, Route, Wants
+from axlog.views.counting.routes import Carry, Route, Wants
 from axlog.views.counting.state_codec import SavedTables, restore_tables, saved_tables
 from axlog.views.maintainer import PutAside
-from axlog.views.view import View
+from axlog.views.view import MaintainedView as View
 
 _LATEST = 1 << 63
 
@@ -52,12 +49,12 @@ SavedState: TypeAlias = tuple[
 ]
 """The saved state of the engine.
 
-The clock; the rows of every table; for each view its name, last sequence number and bindings; for
+The clock; the rows of every table; for each view its name, position and bindings; for
 each join the key values that it remembers.
 """
 
 
-IsWanted: TypeAlias = Callable[[Element, int, bytes], object]
+Read: TypeAlias = Callable[[bytes, int], "tuple[Bag, ...] | None"]
 
 
 @dataclass(slots=True)
@@ -104,11 +101,13 @@ class ShortWay:
 
     plan: MessagePlan
     status: StreamStatus
-    parser: XMLParser = field(repr=False)
-    match: Match = field(repr=False)
-    deliver: Deliver = field(repr=False)
-    is_wanted: IsWanted | None = field(repr=False, default=None)
-    """For views that need nodes: wanted messages take the long path, the others need no nodes."""
+    carry: Carry = field(repr=False)
+    read: Read = field(repr=False)
+    """The bags of a message; None: it must take the long path."""
+    unread: tuple[Bag, ...] | None = field(repr=False)
+    """The result of `read` for a message that it did not parse; None: it parses all."""
+    needs_nodes: bool = False
+    """Whether some view needs nodes: wanted messages take the long path, the others need none."""
     arrive: Callable[[tuple[Bag, ...]], None] | None = field(repr=False, default=None)
     """Passes the matches on to the possible rows that are kept from them."""
 
@@ -174,26 +173,20 @@ class StreamEngine:
                     message = message.encode()
                 elif type(message) is not bytes:
                     return None
-                plan = way.plan
-                if not tree.clock <= time < _LATEST or plan.declines(message):
+                if not tree.clock <= time < _LATEST or (latest is not None and time > latest):
                     return None
-                if latest is not None and time > latest:
+                read = way.read(message, time)
+                if read is None:
                     return None
-                is_wanted = plan.wanted is None or may_want(message, plan.wanted)
-                root = fromstring(message, way.parser) if is_wanted else None
-                bags: tuple[Bag, ...] = ()
-                if root is not None:
-                    if way.is_wanted is not None and way.is_wanted(root, time, message):
-                        return None  # the message must become nodes
-                    bags = way.match(root, time, message)
-            except (StreamError, UnicodeEncodeError, XMLSyntaxError, QueryError):
+            except (StreamError, UnicodeEncodeError, QueryError):
                 # The long path raises the error, or sets aside the view that exceeds a limit.
                 return None
+            bags = read
             tree.clock = time
             status = way.status
             status.messages += 1
             status.microseconds = time
-            if root is None:
+            if bags is way.unread:
                 status.unparsed += 1
                 document.forgotten += 1
             else:
@@ -220,7 +213,7 @@ class StreamEngine:
         """
         with self._document.lock:
             way = self._find(stream)
-            return None if way is None or way.is_wanted is not None else way.plan
+            return None if way is None or way.needs_nodes else way.plan
 
     def apply_all(self, found: Iterable[tuple[str, tuple[Bag, ...], int]]) -> list[Change]:
         """Apply the results of plans that ran elsewhere, in order of time.
@@ -244,8 +237,8 @@ class StreamEngine:
                     tree.clock = time
                     way.status.messages += 1
                     way.status.microseconds = time
-                    answers = way.deliver(bags)
-                    each = self._changes(answers, time) if answers else []
+                    document.current.origin = stream, way.status.messages
+                    each = way.carry(bags, time)
                     if collector.is_busy or collector.next < time:
                         each = collector.after(each, time)
                     told += each
@@ -258,7 +251,7 @@ class StreamEngine:
 
     def _way_of_plan(self, stream: str) -> ShortWay:
         way = self._find(stream)
-        if way is None or way.is_wanted is not None:
+        if way is None or way.needs_nodes:
             raise StreamError("AX401", f"{stream!r} has no plan: its messages become nodes")
         return way
 
@@ -267,7 +260,7 @@ class StreamEngine:
         document = self._document
         with document.lock:
             views = tuple(
-                (name, view.sequence, tuple(_counting(view).counts().items()))
+                (name, view.position, tuple(_counting(view).counts().items()))
                 for name, view in document.views.items()
                 if view.broken is None
             )
@@ -298,13 +291,13 @@ class StreamEngine:
             self.epoch += 1
             self.install({})
             restore_tables(document.engine, tables)
-            for name, sequence, rows in views:
+            for name, position, rows in views:
                 view = document.views[name]
                 moved = dict(rows)
                 add_all(moved, _counting(view).counts(), -1)
                 _counting(view).take(moved)
-                view.sequence = sequence
-                view.truth_cache.forget()
+                view.resume(position)
+                view.truth_cache.is_stale = True
             document.tree.clock = clock
             document.forgotten += 1
             self._collector.restore(keys)
@@ -313,26 +306,15 @@ class StreamEngine:
         """Join a message's rows with the tables, and emit the changes."""
         document = self._document
         told: Told = []
+        document.current.origin = way.status.stream, way.status.messages
         if bags:
             if way.arrive is not None:
                 way.arrive(bags)
-            answers = way.deliver(bags)
+            told = way.carry(bags, time)
             document.engine.climbed += 1
-            told = self._changes(answers, time) if answers else told
         if self._collector.is_busy or self._collector.next < time:
             told = self._collector.after(told, time)
         return document.announce(told) if told else []
-
-    def _changes(self, answers: Answers, time: int) -> Told:
-        """Update the views' rows, and return their changes."""
-        told: Told = []
-        for view in self._document.views.values():
-            maintainer = view.maintainer
-            if isinstance(maintainer, Counting) and maintainer.root in answers:
-                changes = view.taken(maintainer.take(answers[maintainer.root]), time)
-                if changes:
-                    told.append((view, changes))
-        return told
 
     def _find(self, stream: str) -> ShortWay | None:
         """Return the short path of a stream. None: its messages cannot take it."""
@@ -340,6 +322,7 @@ class StreamEngine:
         tree = document.tree
         views = list(document.views.values())
         self._collector.refresh()
+        document.engine.build()
         self._version = document.engine.version
         found_for = (self._version, self._collector.version, views)
         if self._found_for != found_for:
@@ -370,13 +353,15 @@ class StreamEngine:
         wanted = names_wanted(route) if may_pass_unread else None
         depth = sum(1 for _ in tree.ancestors(route.node))
         plan = MessagePlan(route.here, route.everywhere, document.limits, depth, wanted)
-        way = ShortWay(plan, self.status(stream), plan.parser, _nothing, route.deliver)
+        route.follow(views)
+        unread = None if wanted is None else plan.unread
+        way = ShortWay(plan, self.status(stream), route.carry, plan.bags, unread)
         if is_short:
-            way.match = plan.match
             here, everywhere = route.here, route.everywhere
             way.arrive = self._collector.tracker.arrival(route.node, here, everywhere)
         else:
-            way.is_wanted = filter_of(route.here, route.everywhere).matches
+            way.needs_nodes = True
+            way.read = plan.bags_if_unwanted
         self._ways[stream] = way
         return way
 
@@ -462,11 +447,6 @@ class StreamEngine:
             document.hooks.brought(plan.delta, stream, True)
             tree.record_origin(plan.delta.added, stream, number)
         tree.clock = clock
-
-
-def _nothing(root: Element, time: int, message: bytes) -> tuple[Bag, ...]:
-    """Match nothing: a message that no view wants has no rows."""
-    return ()
 
 
 def names_wanted(route: Route) -> tuple[tuple[bytes, ...], ...] | None:

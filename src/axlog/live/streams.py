@@ -50,9 +50,9 @@ from axlog.live.stream_engine import StreamEngine, StreamStatus
 from axlog.live.tuner import Tuner
 from axlog.match.filters import Filter
 from axlog.reporting import report
-from axlog.views.change import Change
+from axlog.views.change import CLOCK, Change
 from axlog.views.counting.prospects import Prospects
-from axlog.views.view import View
+from axlog.views.view import MaintainedView as View
 
 Message = str | bytes | Element
 
@@ -221,6 +221,7 @@ class Streams(StreamHooks):
                     tree.called[stream] = before + cost_of(calls)
             self.collector.refresh()
             tree.clock = time
+            document.current.origin = stream, status.messages
             return document.announce(self.collector.after([], time))
 
     def collect(self) -> Collection:
@@ -266,6 +267,7 @@ class Streams(StreamHooks):
             tree = self.maintained.tree
             self.collector.refresh()
             tree.clock = checked_time(tree, microseconds(to))
+            self.maintained.current.origin = CLOCK
             return self.maintained.announce(self.collector.after([], tree.clock))
 
     def _take(

@@ -38,7 +38,7 @@ from axlog.views.counting.facts import Facts, facts_of
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.routes import Known, Wants
 from axlog.views.maintainer import PutAside
-from axlog.views.view import View
+from axlog.views.view import MaintainedView as View
 
 MOST_FACTS = 50_000
 """Largest number of engine rows for which tuning is worth its cost."""
@@ -260,7 +260,7 @@ class Tuner:
         if isinstance(maintainer, PutAside):
             return _Asked(name, nothing, (), None)  # it no longer wants anything
         if not isinstance(maintainer, Counting):
-            return _Asked(name, nothing, (), f"it is kept by {maintainer.name}")
+            return _Asked(name, nothing, (), f"the maintainer {maintainer.name} is not tuned")
         return _Asked(name, maintainer.root, tuple(maintainer.bindings()), None)
 
     def must_pass(self, stream: str) -> str | None:
@@ -268,21 +268,19 @@ class Tuner:
         document = self._document
         tree = document.tree
         if any(tree.call(node).deletes != "no" for node in tree.calls().values()):
-            return "some stream may delete: what does not matter now may matter to a deletion"
+            return "a stream may delete: data that adds no row now may matter after a deletion"
         document.engine.build()
         if document.engine.is_value_sensitive(tree.parent(tree.calls_by_stream[stream])):
-            return "a view compares the value of a node that the call is in"
+            return "a view compares the value of an element that contains the call"
         for name, view in document.views.items():
             if not isinstance(view.maintainer, Counting):
-                return (
-                    f"the view {name!r} is kept by {view.maintainer.name}, from all that is there"
-                )
+                return f"{view.maintainer.name} maintains the view {name!r} from the whole document"
             if view.maintainer.gathers:
-                return f"the view {name!r} collects a path from all that is there"
+                return f"the view {name!r} collects a path from the whole document"
             if not self._streaming.keeps and _shows_ids(view.query.pattern):
-                return f"the view {name!r} shows ids, which count what is not kept too"
+                return f"the view {name!r} shows ids, and ids count dropped nodes too"
             if _reads_above(view, document.engine.states_at, tree, stream):
-                return f"the view {name!r} shows the content of a node that the call is in"
+                return f"the view {name!r} shows the content of an element that contains the call"
         return None
 
     def _report(
@@ -303,10 +301,10 @@ class Tuner:
 
 def _reason(before: tuple[str, ...], wanted: tuple[str, ...]) -> str:
     if not wanted:
-        return "whatever it brings, no row of a view can come of it that is not there without"
+        return "no message of this stream can add a row to a view"
     if wanted != before:
-        return "rows that the others could add to are there already, or can come no more"
-    return "rows may still come of all that is looked for"
+        return "the other patterns can no longer add a row: it exists already or is impossible"
+    return "every pattern can still add rows"
 
 
 def _shows_ids(pattern: Pattern) -> bool:
@@ -316,7 +314,7 @@ def _shows_ids(pattern: Pattern) -> bool:
 def _reads_above(
     view: View, states_at: Callable[[int], Iterable[Any]], tree: Tree, stream: str
 ) -> bool:
-    """Return whether a view shows the value or content of a node that a stream's call is in."""
+    """Return whether a view shows the value or content of an ancestor of a stream's call."""
     shown = {
         f"{output.of}.node"
         for output in view.query.pattern.outputs

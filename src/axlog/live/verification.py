@@ -24,7 +24,7 @@ from axlog.store.log_reader import Torn, read_log, segments
 from axlog.views.change import Change, Row
 from axlog.views.counting.maintainer import Counting
 from axlog.views.reevaluate import Reevaluate
-from axlog.views.view import View
+from axlog.views.view import MaintainedView
 
 
 def history(files: Files, until: int | None = None) -> Iterator[tuple[int, list[Change]]]:
@@ -116,7 +116,7 @@ class _Keeping(Document):
         super().__init__(source, options=options, **given)
 
 
-def _verify(view: View, whole: Restored | None) -> Verified:
+def _verify(view: MaintainedView, whole: Restored | None) -> Verified:
     if view.broken is not None:
         return Verified(view.name, 0, reason=f"it was set aside: {view.broken.message}")
     rows = list(view.rows())

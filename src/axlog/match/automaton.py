@@ -24,7 +24,7 @@ from operator import itemgetter
 from axlog.document.parser import Element
 from axlog.document.tree import CALL_LABEL
 from axlog.match.linear_paths import ANY, BELOW, Place, Route
-from axlog.match.string_tests import Found, Merging, Watched, Watchers
+from axlog.match.string_tests import Found, IndexMerger, StateWatches, WatchIndex
 
 MOST_STATES = 8192
 """The most states kept; a state takes some kilobytes if many patterns have `//`."""
@@ -61,7 +61,7 @@ class TrieNode:
         self.is_loop = is_loop
         self.needs: set[int] = set()
         self.marks: set[int] = set()  # routes whose elements are counted
-        self.watched = Watched()
+        self.watched = WatchIndex()
 
     def get(self, label: str) -> TrieNode | None:
         if label == BELOW:
@@ -101,7 +101,7 @@ class State(dict[object, "State"]):
         self.needs = frozenset(need for node in nodes for need in node.needs)
         self.marks = frozenset(mark for node in nodes for mark in node.marks)
         watched = [node.watched for node in nodes if node.watched]
-        self.watchers = Watchers(watched, automaton.merging) if watched else None
+        self.watchers = StateWatches(watched, automaton.merger) if watched else None
         self.used = 0
 
     def __missing__(self, label: object) -> State:
@@ -127,7 +127,7 @@ class Automaton:
     def _start(self) -> None:
         """Make the initial states, which every message needs."""
         self._states = {}
-        self.merging = Merging()
+        self.merger = IndexMerger()
         self._is_stale = False
         self._dead = self._state(frozenset())
         self._first = self._state(_closed([self._root]))

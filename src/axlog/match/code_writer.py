@@ -41,3 +41,9 @@ class CodeWriter:
             ):
                 self.line("pass")
             self.depth -= 1
+
+    def compiled(self, name: str, source: str) -> object:
+        """The function of this name that the source defines."""
+        scope = dict(self.constants)
+        exec(compile(source, f"<{name}>", "exec"), scope)
+        return scope[name]

@@ -1,23 +1,26 @@
-"""One pattern of a filter: its needs, its checks, and its rows.
+"""One pattern of a filter: its needs, its test, and its rows.
 
-Equal patterns of many subscribers are one `Wanted`. Costly parts are made on first use: most
+Equal patterns of many subscribers are one `FilterPattern`. Costly parts are made on first use: most
 patterns of a large filter never need them.
+
+Law: `rows(message)` is the bag that `evaluate/answers.py` gives on the message as a document,
+without the rows whose values can no longer join, and `holds(message)` is whether it has a row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
-from axlog.document.parser import Element
-from axlog.document.tree import Tree
+from axlog.document.parser import DEFAULT_LIMITS
 from axlog.errors import QueryError, UnsupportedError
 from axlog.evaluate.joins import Bag
 from axlog.match.linear_paths import needs_of
+from axlog.match.matcher_generator import Test, can_test, generate_test
+from axlog.match.message_forms import MessageForms
 from axlog.match.message_values import finds_markup
-from axlog.match.program_rows import Generated, Interpreted, can_generate
-from axlog.match.test_generator import make_question
-from axlog.match.twig_matcher import Check, can_check, make_check
+from axlog.match.program_rows import ProgramRows, TreeRows
 from axlog.query.compile import Edge, Program, Relation, compile_pattern
 from axlog.query.pattern import AnyNode, Axis, Name, Pattern, Wildcard
 
@@ -25,29 +28,25 @@ Known = tuple[tuple[str, frozenset[str]], ...]
 """Per variable, the strings that can still join: the tuner's knowledge of the other side."""
 
 
-class Wanted:
+class FilterPattern:
     """A pattern, or a relation of the engine, with the keys of its subscribers."""
 
     def __init__(self, source: Pattern | Relation, axis: Axis, known: Known = ()) -> None:
         self.keys: set[str] = set()
         self.source, self.axis, self.values = source, axis, known
         self.pattern = source if isinstance(source, Pattern) else None
-        self.question: Program
+        self._question: Program  # the program without outputs: whether there is a row
         self._program: Program | None
         if isinstance(source, Relation):
-            self.question = self._program = _whole(source, axis)
+            self._question = self._program = _whole(source, axis)
         else:
-            self.question, self._program = _compile_question(source)
-        self.needs = needs_of(self.question.root)
-        self.reads_texts = any(_reads_texts(relation) for relation in self.question.relations)
-        self.finds_markup = finds_markup(self.question.root)
-        self._ask: Callable[[Element], bool | None] | None = None
-        self._check: Check | None = None
-        self._generated: Generated | None = None
-        self._interpreted: Interpreted | None = None
+            self._question, self._program = _compile_question(source)
+        self.needs = needs_of(self._question.root)
+        self.reads_texts = any(_reads_texts(relation) for relation in self._question.relations)
+        self.finds_markup = finds_markup(self._question.root)
         self.known = [(self._column(name), values) for name, values in known]
         self.is_settled = self.needs.are_whole and not known  # if its meetings are at one element
-        self.can_check = not known and can_check(self.question.root)
+        self.can_test = not known and can_test(self._question.root)
 
     def _column(self, variable: str) -> int:
         columns = self.program.root.columns
@@ -61,41 +60,40 @@ class Wanted:
 
     @property
     def program(self) -> Program:
-        """The program with its outputs; `question` only tests whether it has a row."""
+        """The program with its outputs."""
         if self._program is None:
             assert self.pattern is not None
             self._program = _compile(self.pattern)
         return self._program
 
-    def holds(self, message: Element) -> bool | None:
-        """Whether the pattern holds on a parsed message; None if only rows can tell."""
-        if self._ask is None:
-            self._ask = (make_question(self.question.root) if self.can_check else None) or _unknown
-        return self._ask(message)
-
     @property
-    def check(self) -> Check:
-        """The same for a message's layout (`can_check`): faster for many patterns."""
-        if self._check is None:
-            self._check = make_check(self.question.root)
-        return self._check
+    def question(self) -> Program:
+        """The program that decides whether the pattern holds."""
+        return self.program if self.known else self._question
 
-    @property
-    def needs_tree(self) -> bool:
-        """Whether rows need a tree made from the message."""
-        return not can_generate(self.program)
+    @cached_property
+    def test(self) -> Test | None:
+        """Generated code for whether the pattern holds; None if only rows show that."""
+        return generate_test(self._question.root) if self.can_test else None
 
-    def rows(self, message: Element, time: int, content: bytes) -> Bag:
-        """The rows on a message, by generated code."""
-        if self._generated is None:
-            self._generated = Generated([self.program])
-        return self.keep(self._generated.rows(message, time, content)[0])
+    @cached_property
+    def _rows(self) -> ProgramRows:
+        return ProgramRows(self.program)
 
-    def rows_on(self, tree: Tree) -> Bag:
-        """The rows on a message in the form of a tree."""
-        if self._interpreted is None:
-            self._interpreted = Interpreted([self.program])
-        return self.keep(self._interpreted.rows(tree)[0])
+    @cached_property
+    def _question_rows(self) -> ProgramRows:
+        return self._rows if self.question is self._program else ProgramRows(self.question)
+
+    def holds(self, message: MessageForms) -> bool:
+        """Whether the pattern holds on a message."""
+        test = self.test
+        if test is not None:
+            return test(message.root)
+        return bool(self.keep(self._question_rows.rows(message)))
+
+    def rows(self, message: MessageForms) -> Bag:
+        """The rows on a message."""
+        return self.keep(self._rows.rows(message))
 
     def keep(self, bag: Bag) -> Bag:
         """The rows whose values can still join."""
@@ -104,8 +102,30 @@ class Wanted:
         return {r: c for r, c in bag.items() if all(r[at] in values for at, values in self.known)}
 
 
-def _unknown(_: Element) -> None:
-    return None
+class PatternsOnTree:
+    """Several patterns, evaluated together on the tree of a message."""
+
+    def __init__(self, patterns: Sequence[FilterPattern], with_rows: bool) -> None:
+        self._patterns = patterns
+        self._rows = TreeRows([each.program if with_rows else each.question for each in patterns])
+
+    def rows(self, message: MessageForms) -> list[tuple[FilterPattern, Bag]]:
+        """The patterns that hold, with their rows."""
+        bags = self._rows.rows(message.tree)
+        kept = ((each, each.keep(bag)) for each, bag in zip(self._patterns, bags, strict=True))
+        return [(each, bag) for each, bag in kept if bag]
+
+    def keys(self, message: MessageForms) -> tuple[set[str], set[str]]:
+        """The keys of the patterns that hold, and of those that exceed their work budget."""
+        bags = self._rows.rows_within(message.tree, DEFAULT_LIMITS.work)
+        found: set[str] = set()
+        exceeding: set[str] = set()
+        for each, bag in zip(self._patterns, bags, strict=True):
+            if bag is None:
+                exceeding |= each.keys
+            elif each.keep(bag):
+                found |= each.keys
+        return found, exceeding
 
 
 def known_values(known: Mapping[str, Iterable[str]] | None) -> Known:

@@ -3,8 +3,8 @@
 One filter holds all patterns wanted from a stream, of one document or of many. The linear paths
 that the patterns need go into one shared automaton. The rest is checked afterwards, only on the
 patterns that the automaton leaves open: branches that meet, values, then joins, then the values
-that can still join (`known`). Below `automaton_from` patterns there is no automaton: one generated
-matcher tests them one after the other.
+that can still join (`known`). Below `automaton_from` patterns the automaton is not used: generated
+code tests them one after the other.
 
     >>> from axlog.document.parser import parse
     >>> wanted = Filter()
@@ -35,11 +35,11 @@ from axlog.document.parser import Element
 from axlog.errors import QueryError, StreamError
 from axlog.evaluate.joins import Bag
 from axlog.match.automaton import MOST_STATES, Automaton
-from axlog.match.candidates import Checking
-from axlog.match.filter_pattern import Known, Wanted, known_values
+from axlog.match.filter_pattern import FilterPattern, Known, PatternsOnTree, known_values
 from axlog.match.linear_paths import Need, Route, rarest
+from axlog.match.matcher_generator import Test
+from axlog.match.message_forms import MessageForms, has_own_texts
 from axlog.match.message_values import has_markup
-from axlog.match.naive_filter import Asked, OnTree, Tested, is_odd
 from axlog.query.compile import Relation
 from axlog.query.pattern import Axis, Pattern
 from axlog.query.query import Query, parse_query
@@ -105,14 +105,14 @@ class Statistics:
         return self.hits / steps if steps else 1.0
 
 
-class _Waiting(NamedTuple):
+class _Candidate(NamedTuple):
     """A pattern to consider when its rarest need is met, and the conditions to skip its check."""
 
     others: frozenset[int]  # the needs that must be met too
     meetings: frozenset[int]  # the marks of routes that must lead to one element
     is_settled: bool  # needs and meetings are sufficient
     keys: set[str]  # the keys of the pattern: most messages need nothing else
-    wanted: Wanted
+    pattern: FilterPattern
 
 
 class Filter:
@@ -124,25 +124,23 @@ class Filter:
         self.automaton_from = automaton_from
         self.most_states = most_states
         self._written: dict[str, Written | None] = {}
-        self._by_key: dict[str, Wanted] = {}
-        self._wanted: dict[object, Wanted] = {}
+        self._by_key: dict[str, FilterPattern] = {}
+        self._patterns: dict[object, FilterPattern] = {}
         self._automaton = Automaton(most_states)
         self._needs: dict[Need, int] = {}
-        self._users: dict[int, int] = {}  # patterns by need
+        self._users: dict[int, int] = {}  # the number of patterns by need
         self._numbers = 0
         self._marks: dict[Route, int] = {}
-        self._waiting: dict[int, list[_Waiting]] = {}
-        self._settling: dict[int, list[Wanted]] = {}  # patterns that one need alone decides
-        self._settled: dict[int, list[set[str]]] = {}  # their keys
-        self._always: dict[Wanted, None] = {}  # patterns without needs
-        self._asked: Asked | None = None
-        self._tested: Tested | None = None
-        self._on_tree: dict[bool, OnTree] = {}  # by whether rows are wanted
-        self._reading_texts = 0
-        self._finding_markup: dict[Wanted, None] = {}
-        self._on_markup: dict[
-            bool, OnTree
-        ] = {}  # for patterns that find markup, by whether rows are wanted
+        self._candidates: dict[int, list[_Candidate]] = {}  # by their rarest need
+        self._decided: dict[int, list[FilterPattern]] = {}  # patterns that one need alone decides
+        self._decided_keys: dict[int, list[set[str]]] = {}
+        self._always: dict[FilterPattern, None] = {}  # patterns without needs
+        self._tests: list[tuple[set[str], Test]] | None = None  # without the automaton
+        self._untested: list[FilterPattern] = []  # those that have no test
+        self._on_tree: dict[bool, PatternsOnTree] = {}  # by whether rows are wanted
+        self._text_readers = 0  # the number of patterns that read texts
+        self._markup_finders: dict[FilterPattern, None] = {}
+        self._on_markup: dict[bool, PatternsOnTree] = {}  # the same for `_markup_finders`
         self.messages = self.left_open = self.refuted = 0
         self.exceeding: set[str] = set()  # keys whose pattern exceeded its budget on a message
 
@@ -187,68 +185,68 @@ class Filter:
                 "AX202", f"the filter has a pattern with the key {key!r}", advice="remove it first"
             )
         same = (source, axis, known)
-        wanted = self._wanted.get(same)
-        if wanted is None:
-            wanted = self._wanted[same] = Wanted(source, axis, known)
-            self._enter(wanted)
-        wanted.keys.add(key)
-        self._by_key[key] = wanted
+        pattern = self._patterns.get(same)
+        if pattern is None:
+            pattern = self._patterns[same] = FilterPattern(source, axis, known)
+            self._enter(pattern)
+        pattern.keys.add(key)
+        self._by_key[key] = pattern
         self._written[key] = written
 
     def remove(self, key: str) -> None:
         """Remove the pattern of a key."""
-        wanted = self._of(key)
+        pattern = self._of(key)
         del self._by_key[key], self._written[key]
-        wanted.keys.remove(key)
-        if not wanted.keys:
-            del self._wanted[wanted.source, wanted.axis, wanted.values]
-            self._leave(wanted)
+        pattern.keys.remove(key)
+        if not pattern.keys:
+            del self._patterns[pattern.source, pattern.axis, pattern.values]
+            self._leave(pattern)
 
-    def _of(self, key: str) -> Wanted:
-        wanted = self._by_key.get(key)
-        if wanted is None:
+    def _of(self, key: str) -> FilterPattern:
+        pattern = self._by_key.get(key)
+        if pattern is None:
             raise QueryError("AX203", f"the filter has no pattern with the key {key!r}")
-        return wanted
+        return pattern
 
-    def _enter(self, wanted: Wanted) -> None:
+    def _enter(self, pattern: FilterPattern) -> None:
         """Register a new pattern's needs in the automaton; its rarest one triggers its check."""
-        self._asked, self._tested, self._on_tree, self._on_markup = None, None, {}, {}
-        self._reading_texts += wanted.reads_texts
-        if wanted.finds_markup:
-            self._finding_markup[wanted] = None
-        needs = wanted.needs
+        self._tests, self._on_tree, self._on_markup = None, {}, {}
+        self._text_readers += pattern.reads_texts
+        if pattern.finds_markup:
+            self._markup_finders[pattern] = None
+        needs = pattern.needs
         if not needs.each:
-            self._always[wanted] = None
+            self._always[pattern] = None
             return
         numbers = [self._use(self._needs, need, self._automaton.add) for need in needs.each]
         meetings = needs.meetings if needs.are_whole else ()
         marks = [self._use(self._marks, route, self._automaton.mark) for route in meetings]
         first = self._needs[rarest(needs.each)]
         others = frozenset(numbers) - {first}
-        if wanted.is_settled and not others and not marks:
-            self._settling.setdefault(first, []).append(wanted)
-            self._settled.setdefault(first, []).append(wanted.keys)
+        if pattern.is_settled and not others and not marks:
+            self._decided.setdefault(first, []).append(pattern)
+            self._decided_keys.setdefault(first, []).append(pattern.keys)
             return
-        entry = _Waiting(others, frozenset(marks), wanted.is_settled, wanted.keys, wanted)
-        self._waiting.setdefault(first, []).append(entry)
+        entry = _Candidate(others, frozenset(marks), pattern.is_settled, pattern.keys, pattern)
+        self._candidates.setdefault(first, []).append(entry)
 
-    def _leave(self, wanted: Wanted) -> None:
-        self._asked, self._tested, self._on_tree, self._on_markup = None, None, {}, {}
-        self._reading_texts -= wanted.reads_texts
-        self._finding_markup.pop(wanted, None)
-        self._always.pop(wanted, None)
-        needs = wanted.needs
+    def _leave(self, pattern: FilterPattern) -> None:
+        self._tests, self._on_tree, self._on_markup = None, {}, {}
+        self._text_readers -= pattern.reads_texts
+        self._markup_finders.pop(pattern, None)
+        self._always.pop(pattern, None)
+        needs = pattern.needs
         if not needs.each:
             return
         first = self._needs[rarest(needs.each)]
-        waiting = [e for e in self._waiting.pop(first, ()) if e.wanted is not wanted]
-        if waiting:
-            self._waiting[first] = waiting
-        settling = [each for each in self._settling.pop(first, ()) if each is not wanted]
-        self._settled.pop(first, None)
-        if settling:
-            self._settling[first] = settling
-            self._settled[first] = [each.keys for each in settling]
+        candidates = [e for e in self._candidates.pop(first, ()) if e.pattern is not pattern]
+        if candidates:
+            self._candidates[first] = candidates
+        decided = [each for each in self._decided.pop(first, ()) if each is not pattern]
+        self._decided_keys.pop(first, None)
+        if decided:
+            self._decided[first] = decided
+            self._decided_keys[first] = [each.keys for each in decided]
         for need in needs.each:
             self._drop(self._needs, need, self._automaton.remove)
         for route in needs.meetings if needs.are_whole else ():
@@ -299,51 +297,55 @@ class Filter:
         """
         self.messages += 1
         try:
-            return self._matches(message, time, content)
+            if self._text_readers and has_own_texts(message, content):
+                found = self._all_on_tree(with_rows=False).rows(MessageForms(message, time))
+                return {key for pattern, _ in found for key in pattern.keys}
+            few = len(self._patterns) < self.automaton_from
+            keys = self._tested(message, time) if few else self._shared(message, time)
+            if self._markup_finders and has_markup(message, content):
+                found = self._markup_on_tree(with_rows=False).rows(MessageForms(message, time))
+                keys = (keys - self.markup_keys()).union(*[each.keys for each, _ in found])
+            return keys
         except QueryError:  # a pattern exceeds a limit: test each one alone
-            found, exceeding = self._by_tree(False).keys(message, time)
+            on_tree = self._all_on_tree(with_rows=False)
+            keys, exceeding = on_tree.keys(MessageForms(message, time))
             self.exceeding |= exceeding
-            return found | exceeding
-
-    def _matches(self, message: Element, time: int, content: bytes | None) -> set[str]:
-        if self._reading_texts and is_odd(message, content):
-            odd = self._by_tree(False).rows(message, time)
-            return {key for wanted, _ in odd for key in wanted.keys}
-        if self._finding_markup and has_markup(message, content):
-            found = self._matched(message, time, content) - self.markup_keys()
-            return found.union(*[wanted.keys for wanted, _ in self._in_markup(message, time)])
-        return self._matched(message, time, content)
+            return keys | exceeding
 
     def markup_keys(self) -> set[str]:
         """The keys of the patterns that comments and processing instructions may affect."""
-        return set().union(*[wanted.keys for wanted in self._finding_markup])
+        return set().union(*[pattern.keys for pattern in self._markup_finders])
 
-    def _in_markup(
-        self, message: Element, time: int, with_rows: bool = False
-    ) -> list[tuple[Wanted, Bag]]:
-        """The patterns that comments may affect, with their rows on a message with comments."""
-        made = self._on_markup.get(with_rows)
-        if made is None:
-            made = self._on_markup[with_rows] = OnTree(list(self._finding_markup), with_rows)
-        return made.rows(message, time)
+    def _tested(self, message: Element, time: int) -> set[str]:
+        """The keys whose pattern matches a message, for few patterns, without the automaton."""
+        tests = self._tests
+        if tests is None:
+            made = [(pattern, pattern.test) for pattern in self._patterns.values()]
+            tests = [(pattern.keys, test) for pattern, test in made if test is not None]
+            self._untested = [pattern for pattern, test in made if test is None]
+            self._tests = tests
+        found: set[str] = set()
+        for keys, test in tests:
+            if test(message):
+                found.update(keys)
+        if self._untested:
+            forms = MessageForms(message, time)
+            found.update(*[pattern.keys for pattern in self._untested if pattern.holds(forms)])
+        return found
 
-    def _matched(self, message: Element, time: int, content: bytes | None) -> set[str]:
-        """The keys whose pattern matches a message, by generated code."""
-        if len(self._wanted) < self.automaton_from:
-            if self._asked is None:
-                self._asked = Asked(list(self._wanted.values()))
-            return self._asked.keys(message, time, content)
+    def _shared(self, message: Element, time: int) -> set[str]:
+        """The keys whose pattern matches a message, by the shared automaton."""
         needs, repeated = self._automaton.look(message)
-        settled = self._settled
+        decided = self._decided_keys
         # Sets of keys instead of patterns: most of ten thousand patterns are not in the CPU cache.
         found: set[str] = set().union(
-            *chain.from_iterable([settled[need] for need in needs & settled.keys()])
+            *chain.from_iterable([decided[need] for need in needs & decided.keys()])
         )
-        holding, left_open = self._candidates(needs, repeated)
+        holding, left_open = self._met(needs, repeated)
         found.update(*[entry.keys for entry in holding])
         if left_open:
-            checked = Checking(message, time, content, len(left_open))
-            passed = [wanted.keys for wanted in left_open if checked.holds(wanted)]
+            forms = MessageForms(message, time)
+            passed = [pattern.keys for pattern in left_open if pattern.holds(forms)]
             self.refuted += len(left_open) - len(passed)
             found.update(*passed)
         return found
@@ -353,75 +355,81 @@ class Filter:
     ) -> dict[str, Bag]:
         """The rows of each pattern that a message matches, by key."""
         self.messages += 1
-        found: Iterable[tuple[Wanted, Bag]]
-        is_tree = bool(self._reading_texts) and is_odd(message, content)
-        if is_tree:
-            found = self._by_tree(True).rows(message, time)
-        elif len(self._wanted) < self.automaton_from:
-            if self._tested is None:
-                self._tested = Tested(list(self._wanted.values()))
-            found = self._tested.rows(message, time, content)
+        forms = MessageForms(message, time)
+        found: Iterable[tuple[FilterPattern, Bag]]
+        is_on_tree = bool(self._text_readers) and has_own_texts(message, content)
+        if is_on_tree:
+            found = self._all_on_tree(with_rows=True).rows(forms)
+        elif self.uses_automaton:
+            found = self._rows(forms)
         else:
-            found = self._rows(message, time, content)
-        if self._finding_markup and not is_tree and has_markup(message, content):
-            others = [pair for pair in found if pair[0] not in self._finding_markup]
-            found = others + self._in_markup(message, time, with_rows=True)
-        return {key: bag for wanted, bag in found if bag for key in wanted.keys}
+            found = [(pattern, pattern.rows(forms)) for pattern in self._patterns.values()]
+        if self._markup_finders and not is_on_tree and has_markup(message, content):
+            others = [pair for pair in found if pair[0] not in self._markup_finders]
+            found = others + self._markup_on_tree(with_rows=True).rows(forms)
+        return {key: bag for pattern, bag in found if bag for key in pattern.keys}
 
     @property
     def uses_automaton(self) -> bool:
         """Whether there are enough patterns for the automaton to pay off."""
-        return len(self._wanted) >= self.automaton_from
+        return len(self._patterns) >= self.automaton_from
 
-    def _by_tree(self, with_rows: bool) -> OnTree:
-        """All patterns by the interpreter, for messages that need a tree."""
+    def _all_on_tree(self, with_rows: bool) -> PatternsOnTree:
+        """All patterns, for messages that need a tree."""
         made = self._on_tree.get(with_rows)
         if made is None:
-            made = self._on_tree[with_rows] = OnTree(list(self._wanted.values()), with_rows)
+            patterns = list(self._patterns.values())
+            made = self._on_tree[with_rows] = PatternsOnTree(patterns, with_rows)
         return made
 
-    def _candidates(
+    def _markup_on_tree(self, with_rows: bool) -> PatternsOnTree:
+        """The patterns that comments may affect, for messages with comments."""
+        made = self._on_markup.get(with_rows)
+        if made is None:
+            patterns = list(self._markup_finders)
+            made = self._on_markup[with_rows] = PatternsOnTree(patterns, with_rows)
+        return made
+
+    def _met(
         self, found: set[int], repeated: set[int]
-    ) -> tuple[list[_Waiting], list[Wanted]]:
+    ) -> tuple[list[_Candidate], list[FilterPattern]]:
         """The patterns whose needs are all met: those that hold, and those left open."""
-        holding: list[_Waiting] = []
+        holding: list[_Candidate] = []
         left_open = list(self._always)
-        waiting = self._waiting
-        for need in found & waiting.keys():
-            for entry in waiting[need]:
-                others, meetings, is_settled, _, wanted = entry
+        candidates = self._candidates
+        for need in found & candidates.keys():
+            for entry in candidates[need]:
+                others, meetings, is_settled, _, pattern = entry
                 if others and not others <= found:
                     continue
                 if is_settled and (not meetings or meetings.isdisjoint(repeated)):
                     holding.append(entry)
                 else:
-                    left_open.append(wanted)
+                    left_open.append(pattern)
         self.left_open += len(left_open)
         return holding, left_open
 
-    def _rows(
-        self, message: Element, time: int, content: bytes | None
-    ) -> Iterator[tuple[Wanted, Bag]]:
-        needs, repeated = self._automaton.look(message)
-        holding, left_open = self._candidates(needs, repeated)
-        checked = Checking(message, time, content, len(left_open))
-        for need in needs & self._settling.keys():
-            for wanted in self._settling[need]:
-                yield wanted, checked.rows(wanted)
+    def _rows(self, message: MessageForms) -> Iterator[tuple[FilterPattern, Bag]]:
+        """The rows of the patterns whose needs are met."""
+        needs, repeated = self._automaton.look(message.root)
+        holding, left_open = self._met(needs, repeated)
+        for need in needs & self._decided.keys():
+            for pattern in self._decided[need]:
+                yield pattern, pattern.rows(message)
         for entry in holding:
-            yield entry.wanted, checked.rows(entry.wanted)
-        for wanted in left_open:
-            if wanted.can_check and not checked.holds(wanted):
+            yield entry.pattern, entry.pattern.rows(message)
+        for pattern in left_open:
+            if pattern.test is not None and not pattern.holds(message):
                 self.refuted += 1
             else:
-                yield wanted, checked.rows(wanted)
+                yield pattern, pattern.rows(message)
 
     def statistics(self) -> Statistics:
         """The size of the filter and the counters of its automaton."""
         used = self._automaton.counters
         return Statistics(
             keys=len(self._by_key),
-            patterns=len(self._wanted),
+            patterns=len(self._patterns),
             uses_automaton=self.uses_automaton,
             nodes=self._automaton.nodes,
             states=self._automaton.states,

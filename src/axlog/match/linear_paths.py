@@ -8,8 +8,8 @@ nothing more, the element's string value, a text in it or an attribute of it.
 Law: if a pattern holds on a message, all its needs are met. The converse holds if `Needs.are_whole`
 and no route of `Needs.meetings` leads to two elements of the message: branches that meet at a node
 then meet at that one element. A linear path has no meetings, and there is one root element. For the
-rest (`not`, joins, conditions without a place), patterns are checked afterwards
-(`twig_matcher.py`, `program_rows.py`). (Paper 3, section 3.5.)
+rest (`not`, joins, conditions without a place), patterns are checked afterwards by generated code
+(`matcher_generator.py`). (Paper 3, section 3.5.)
 """
 
 from __future__ import annotations

@@ -1,58 +1,67 @@
-"""Generated matchers: straight-line Python for the relations that a stream's messages can add to.
+"""The generator of matchers: straight-line Python that evaluates relations on a parsed message.
 
-A matcher walks the parsed message only where a pattern can match (`iterchildren(tag)`,
-`iter(tag)`), makes no object for nodes that no relation needs, and leaves a branch as soon as one
-of its tests fails. Law: it gives the same bags as `evaluate/interpreter.py` on the message's tree,
-and is checked by it. The source is kept (`Matcher.source`), with the pattern node of each loop as a
-comment.
+There are two modes. `generate` gives the rows of the relations that a stream's messages can add to,
+with their counts. `generate_test` says whether a program has a row, and stops at the first one.
+Both write the same walks (`walk_writer.py`) and leave a branch as soon as one of its tests fails.
+They differ in the code at a node:
+
+- Rows: branches without columns are counted first. The branch with columns comes last, and its rows
+  go straight into the result. Several branches with columns are joined.
+- Test: the last branch is a nest of loops that returns. The other branches are separate functions.
+
+Law: a matcher gives the same bags as `evaluate/interpreter.py` on the message's tree, and a test is
+whether the bag is not empty. The source is kept (`Matcher.source`), with the pattern node of each
+loop as a comment.
 
 Not handled: relations with node columns (`can_match`), because nodes of a message that is not
 stored have no handles; messages with comments, for relations that may find them (`finds_markup`).
+A test is declined (None) for joins and constraints, which need rows, and for more than two nested
+loops over descendants, which a deep message multiplies: rows are metered, tests are not. Two ideas
+were tried without gain: searching for names in the message's bytes before a walk, and compiled
+XPath of lxml for a whole relation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from functools import partial
+from typing import TypeAlias, cast
 
 from axlog.document.parser import DEFAULT_LIMITS, Element, Limits
-from axlog.evaluate.interpreter import Bags, distinct
-from axlog.evaluate.joins import Bag, JoinPlan, Row, Tables, make_check
+from axlog.document.tree import CALL_LABEL
+from axlog.evaluate.interpreter import distinct
+from axlog.evaluate.joins import FEW, Bag, JoinPlan, Row, Tables, make_check
 from axlog.evaluate.work import message_meter
 from axlog.match.code_writer import CodeWriter
-from axlog.match.message_values import all_texts, is_element, texts, value
-from axlog.query.compile import Edge, Relation
-from axlog.query.pattern import (
-    AnyComment,
-    AnyInstruction,
-    AnyNode,
-    AnyText,
-    Axis,
-    Literal,
-    Name,
-    PatternNode,
-    Variable,
-    Wildcard,
-)
-from axlog.query.values import comparison
+from axlog.match.linear_paths import joined_columns
+from axlog.match.walk_writer import DEEPEST, DOCUMENT, ELEMENT, TEXT, Node, WalkWriter, value_of
+from axlog.query.compile import Column, Edge, Relation
+from axlog.query.pattern import AnyText, Axis, Literal, Name, Wildcard
 
 Match: TypeAlias = Callable[[Element, int, bytes], tuple[Bag, ...]]
 """From a message's root element, its time, and its UTF-8 bytes to its bags."""
+Test: TypeAlias = Callable[[Element], bool]
+"""From a message's root element to whether a program has a row."""
 Answers: TypeAlias = dict[Relation, Bag]
 Sink: TypeAlias = Callable[[Row, int, Answers], None]
 """The bag that a row and its count are added to; at the document node, bags become answers."""
-_ELEMENT, _TEXT, _ATTRIBUTE = "element", "text", "attribute"
-_DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
-_FEW = 8
-"""Children up to which testing each is faster than an iterator that searches for a name."""
-_KIDS = " in kids if kids is not None "
-"""The source of children in a loop over the children of the message's root."""
+MOST_DESCENTS = 2
+"""The most loops over descendants that a test nests."""
+MOST_PARTS = 4
+"""The most branches with columns that are joined by nested loops."""
 
 
 def can_match(relation: Relation) -> bool:
     """Whether a matcher can be generated for a relation and all below it."""
     return all(source != "node" for each in relation.walk() for _, source in each.own)
+
+
+def can_test(root: Relation) -> bool:
+    """Whether a program can be tested branch by branch: no joins, no constraints over rows."""
+    if joined_columns(root):
+        return False
+    return not any(each.tests or any(a.tests for a in each.absences) for each in root.walk())
 
 
 def names_needed(relation: Relation) -> frozenset[str]:
@@ -64,11 +73,6 @@ def names_needed(relation: Relation) -> frozenset[str]:
     return frozenset(found).union(*(names_needed(edge.relation) for edge in relation.edges))
 
 
-DEEPEST = 10
-"""The depth of nested blocks from which separate functions are written: Python nests at most twenty
-loops."""
-
-
 @dataclass(frozen=True, slots=True)
 class Matcher:
     """A compiled matcher: the relations at a message's root, and those anywhere in the message."""
@@ -77,15 +81,6 @@ class Matcher:
     everywhere: tuple[Relation, ...]
     source: str
     run: Match = field(repr=False)
-
-    def bags(self, element: Element, time: int, message: bytes) -> tuple[Bags, Bags]:
-        """The bags of the message's root, in the form of the interpreter."""
-        found = self.run(element, time, message)
-        at = len(self.here)
-        return (
-            {r: bag for r, bag in zip(self.here, found[:at], strict=True) if bag},
-            {r: bag for r, bag in zip(self.everywhere, found[at:], strict=True) if bag},
-        )
 
 
 def generate(
@@ -96,381 +91,423 @@ def generate(
     A message whose branches join to more rows than the limits allow raises AX215 or AX216.
     """
     here, everywhere = tuple(here), tuple(everywhere)
-    writer = _Writer(limits)
+    writer = _RowWriter(limits)
     source = writer.function(here, everywhere)
-    scope: dict[str, object] = dict(writer.constants)
-    exec(compile(source, "<matcher>", "exec"), scope)
-    return Matcher(here, everywhere, source, scope["match"])  # type: ignore[arg-type]
+    return Matcher(here, everywhere, source, cast("Match", writer.compiled("match", source)))
 
 
-class _Writer(CodeWriter):
-    """Writes the code of one matcher."""
+def generate_test(root: Relation) -> Test | None:
+    """Make a function that tests whether a program holds; None if it is declined."""
+    if not can_test(root):
+        return None
+    writer = _TestWriter()
+    try:
+        source = writer.function(root)
+    except _Declined:
+        return None
+    return cast("Test", writer.compiled("test", source))
+
+
+# Rows ---------------------------------------------------------------------------------------------
+
+_Emit: TypeAlias = Callable[[dict[Column, str], str], None]
+"""Writes the use of one row: the expressions of its columns, and that of its count."""
+
+
+@dataclass(frozen=True, slots=True)
+class _IntoBag:
+    """Writes the addition of a row to a bag, or of its count to a number."""
+
+    writer: CodeWriter
+    columns: tuple[Column, ...]
+    bag: str
+
+    def __call__(self, values: dict[Column, str], count: str) -> None:
+        bag = self.bag
+        if not self.columns:
+            self.writer.line(f"{bag} += {count}")
+            return
+        key = self.writer.fresh("k")
+        self.writer.line(f"{key} = {_tuple([values[column] for column in self.columns])}")
+        self.writer.line(f"{bag}[{key}] = {bag}.get({key}, 0) + {count}")
+
+
+class _RowWriter(WalkWriter):
+    """Writes a function that returns a bag for each relation."""
 
     def __init__(self, limits: Limits) -> None:
         super().__init__()
         self.limits = limits
-        self.is_split = False  # whether some of the code is in separate functions
-        self.counts = False  # whether the code counts its work: it joins, or loops inside loops
-        self.waiting: list[
-            tuple[str, Axis, Relation, int]
-        ] = []  # parts nested too deep to be written inline
-        self.descents = 0  # loops over descendants around the current code
-        self.constants |= {
-            "texts": texts, "all_texts": all_texts, "value": value, "is_element": is_element,
-            "Tables": Tables, "distinct": distinct, "message_meter": message_meter,
-        }  # fmt: skip
+        self.meters = False  # whether the code counts its work: it joins, or loops inside loops
+        self.constants |= {"Tables": Tables, "distinct": distinct, "message_meter": message_meter}
 
     def function(self, here: tuple[Relation, ...], everywhere: tuple[Relation, ...]) -> str:
         self.open("def match(e, t, m):")
-        names = []
-        for relation in (*here, *everywhere):
-            bag = self.fresh("bag")
-            names.append(bag)
-            self.line(f"{bag} = {self._zero(relation)}")
-        self.line("tag = e.tag")
-        first = len(self.lines)
-        for relation, bag in zip(here, names, strict=False):
-            self._at_root(relation, bag)
-        for relation, bag in zip(everywhere, names[len(here) :], strict=True):
-            self._sum(Axis.DESCENDANT_OR_SELF, relation, "e", bag)
-        if sum(_KIDS in line for line in self.lines) > 1:  # several loops read them
-            self.lines.insert(first, f"    kids = e[:] if len(e) < {_FEW} else None")
-        else:
-            few = f" in e[:] if len(e) < {_FEW} "
-            self.lines = [line.replace(_KIDS, few) for line in self.lines]
-        shown = [
-            name if relation.columns else f"{{(): {name}}} if {name} else {{}}"
-            for name, relation in zip(names, (*here, *everywhere), strict=True)
-        ]
-        self.line(f"return {_tuple(shown)}")
-        self._write_apart()
-        if self.counts:
-            self.lines.insert(1, f"    work = message_meter({self.limits.work})")
-        elif self.is_split:
-            self.lines.insert(1, "    work = None")
+        document = Node("e", DOCUMENT)
+        bags = {relation: self._zero(relation) for relation in here}
+        deep = {relation: self._zero(relation) for relation in everywhere}
+        for group in _by_label(here):
+            self.walk(Axis.CHILD, group[0], document, partial(self._at_root, group, bags))
+        for relation, bag in deep.items():
+            self._edge(Edge(Axis.DESCENDANT, relation), document, self._into(relation, bag))
+        found = [*bags.items(), *deep.items()]
+        self.line(f"return {_tuple([_as_bag(relation, name) for relation, name in found])}")
+        is_split = self.write_apart(", t, work")
+        if self.meters or is_split:  # all functions share one meter
+            made = f"message_meter({self.limits.work})" if is_split and self.meters else "None"
+            self.lines.insert(1, f"    work = {made}")
         return "\n".join(self.lines) + "\n"
+
+    def _at_root(self, group: list[Relation], bags: dict[Relation, str], at: Node) -> None:
+        """The rows of relations with the same label at the message's root."""
+        is_shared = self.share_children([edge for each in group for edge in each.edges], at)
+        for relation in group:
+            self._rows(relation, at, self._into(relation, bags[relation]))
+        if is_shared:
+            self.forget_children(at)
+
+    def descend(self) -> None:
+        """Meter the iterations of nested loops over descendants, which multiply."""
+        super().descend()
+        if self.descents > 1:
+            self._meter()
+            self.line("work.spend(1)")
+
+    def _meter(self) -> None:
+        """Make the message's meter, which most messages do not need, on first use."""
+        self.line(f"work = work or message_meter({self.limits.work})")
+        self.meters = True
+
+    # Bags -----------------------------------------------------------------------------------------
+
+    def _zero(self, relation: Relation) -> str:
+        """Start a bag, or a number for a relation without columns; its name."""
+        name = self.fresh("bag" if relation.columns else "n")
+        self.line(f"{name} = {'{}' if relation.columns else '0'}")
+        return name
+
+    def _into(self, relation: Relation, bag: str) -> _Emit:
+        return _IntoBag(self, relation.columns, bag)
+
+    def _found(self, edge: Edge, at: Node) -> str:
+        """The bag of an edge, or its number; the name of the variable."""
+        if self.depth <= DEEPEST or at.kind != ELEMENT:
+            name = self._zero(edge.relation)
+            self._edge(edge, at, self._into(edge.relation, name))
+            return name
+
+        def write(top: Node) -> None:
+            self.line(f"return {self._found(edge, top)}")
+
+        name = self.fresh("bag" if edge.relation.columns else "n")
+        self.line(f"{name} = {self.apart('part', at, write)}({at.name}, t, work)")
+        return name
 
     # Relations ------------------------------------------------------------------------------------
 
-    def _zero(self, relation: Relation) -> str:
-        return "{}" if relation.columns else "0"
+    def _edge(self, edge: Edge, at: Node, emit: _Emit) -> None:
+        """The rows of a relation at all nodes that an edge reaches."""
+        self.walk(edge.axis, edge.relation, at, lambda node: self._rows(edge.relation, node, emit))
 
-    def _describe(self, relation: Relation) -> str:
-        """A comment with the pattern node, escaped because a text in it must not end the line."""
-        if relation.node is None:
-            return ""
-        return f"  # {relation.name} {repr(str(relation.node))[1:-1]}"
-
-    def _at_root(self, relation: Relation, bag: str) -> None:
-        """Rows of a relation at the message's root, if its test passes."""
-        assert relation.node is not None
-        match relation.node.test:
-            case Name(label=label):
-                self.open(f"if tag == {label!r}:" + self._describe(relation))
-            case Wildcard() | Variable() | AnyNode():
-                self.open("if True:" + self._describe(relation))
-            case _:
-                return  # a message's root is an element
-        self._rows(relation, "e", _ELEMENT, bag)
-        self.close()
-
-    def _sum(self, axis: Axis, relation: Relation, at: str, bag: str) -> None:
-        """Add the rows of a relation over all nodes that an axis reaches from an element."""
-        if self.depth > DEEPEST:
-            self._sum_apart(axis, relation, at, bag)
-            return
-        node = relation.node
-        assert node is not None
-        if axis is Axis.ATTRIBUTE:
-            self._sum_attributes(relation, node, at, bag)
-            return
-        test = node.test
-        if isinstance(test, AnyComment | AnyInstruction):
-            return  # messages with such nodes are matched on a tree
-        if axis is Axis.CHILD and isinstance(test, Variable | AnyNode | AnyText | Literal):
-            self._sum_content(relation, node, at, bag)
-            return
-        if not isinstance(test, Literal | AnyText):
-            self._sum_elements(axis, relation, node, at, bag)
-        if not isinstance(test, Name | Wildcard) and axis is not Axis.SELF:
-            self._sum_texts(axis, relation, node, at, bag)
-
-    def _sum_apart(self, axis: Axis, relation: Relation, at: str, bag: str) -> None:
-        """The same in a separate function, which is written when this one is done."""
-        name = self.fresh("sum")
-        self.is_split = True
-        self.waiting.append((name, axis, relation, self.descents))
-        self.line(f"{bag} = {name}({at}, t, m, work, {bag})")
-
-    def _write_apart(self) -> None:
-        """Write the pending functions and those that they add, in a loop without recursion."""
-        while self.waiting:
-            name, axis, relation, self.descents = self.waiting.pop()
-            self.depth = 0
-            self.open(f"def {name}(top, t, m, work, found):")  # `e` is the message's root
-            self._sum(axis, relation, "top", "found")
-            self.line("return found")
-
-    def _sum_elements(
-        self, axis: Axis, relation: Relation, node: PatternNode, at: str, bag: str
-    ) -> None:
-        child = self.fresh("e")
-        tag = repr(node.test.label) if isinstance(node.test, Name) else ""
-        described = self._describe(relation)
-        if axis is Axis.SELF:
-            self.open((f"if {at}.tag == {tag}:" if tag else f"if is_element({at}):") + described)
-            self._rows(relation, at, _ELEMENT, bag)
-            self.close()
-            return
-        few = _KIDS if at == "e" else f" in {at}[:] if len({at}) < {_FEW} "
-        reach = {
-            Axis.CHILD: f"{few}else {at}.iterchildren({tag})",
-            Axis.DESCENDANT: f" in {at}.iterdescendants({tag})",
-            Axis.DESCENDANT_OR_SELF: f" in {at}.iter({tag})",
-        }[axis]
-        self.open(f"for {child}{reach}:{described}")
-        levels = 1
-        self._descend(axis)
-        if not tag or axis is Axis.CHILD:
-            self.open(f"if {child}.tag == {tag}:" if tag else f"if is_element({child}):")
-            levels = 2
-        self._rows(relation, child, _ELEMENT, bag)
+    def _rows(self, relation: Relation, at: Node, emit: _Emit) -> None:
+        """The rows of a relation at a node that passes its test."""
+        levels = self.open_if(self.comparisons(relation, at))
+        is_shared = self.share_children(list(relation.edges), at)
+        parts = [edge for edge in relation.edges if edge.relation.columns]
+        columns = [column for column, _ in relation.own]
+        has_duplicates = len(set(columns)) < len(columns)
+        columns += [column for edge in parts for column in edge.relation.columns]
+        if (
+            relation.choices
+            or relation.absences
+            or has_duplicates
+            or len(parts) > MOST_PARTS
+            or len(relation.edges) > DEEPEST
+        ):
+            self._rows_of_plan(relation, at, emit)
+        elif len(parts) < 2 and len(set(columns)) == len(columns):
+            levels += self._rows_of_walk(relation, at, parts, emit)
+        else:
+            levels += self._rows_of_loops(relation, at, parts, emit)
         self.close(levels)
-        self.descents -= axis in _DESCENT
+        if is_shared:
+            self.forget_children(at)
 
-    def _descend(self, axis: Axis) -> None:
-        """Meter the iterations of nested loops over descendants, which multiply."""
-        self.descents += axis in _DESCENT
-        if axis in _DESCENT and self.descents > 1:
-            self.line("work.spend(1)")
-            self.counts = True
+    def _counted(self, edges: list[Edge], at: Node) -> list[str]:
+        """Count the rows of branches, each an early exit; one block for each stays open."""
+        numbers = []
+        for edge in edges:
+            numbers.append(self._found(edge, at))
+            self.open(f"if {numbers[-1]}:")
+        return numbers
 
-    def _sum_content(self, relation: Relation, node: PatternNode, at: str, bag: str) -> None:
-        """Texts, or elements and texts, in an element; usually it has a single text."""
-        self.open(f"if len({at}):{self._describe(relation)}")
-        if isinstance(node.test, Variable | AnyNode):
-            self._sum_elements(Axis.CHILD, relation, node, at, bag)
-        self._sum_texts(Axis.CHILD, relation, node, at, bag)
+    def _rows_of_walk(self, relation: Relation, at: Node, parts: list[Edge], emit: _Emit) -> int:
+        """One branch with columns at most: its rows are used where they are found."""
+        counted = [edge for edge in relation.edges if edge not in parts]
+        last = parts[0] if parts else None
+        if last is None and counted and not (relation.columns or relation.own):
+            last = counted.pop()
+        is_deep = self.depth > DEEPEST
+        numbers = self._counted(counted, at)
+        own = self._own(relation, at)
+
+        def use(values: dict[Column, str], count: str) -> None:
+            self._use(relation, own | values, _product([count, *numbers]), emit)
+
+        if last is None:
+            use({}, "1")
+        elif not is_deep:
+            self._edge(last, at, use)
+        else:
+            self._use_all(last.relation, self._found(last, at), use)
+        return len(numbers)
+
+    def _rows_of_loops(self, relation: Relation, at: Node, parts: list[Edge], emit: _Emit) -> int:
+        """Several branches with columns: nested loops over few rows, else the relation's plan."""
+        edges = [edge for edge in relation.edges if edge not in parts] + parts
+        found = dict(zip(edges, self._counted(edges, at), strict=True))
+        own = self._own(relation, at)
+        bags = [_as_bag(edge.relation, found[edge]) for edge in relation.edges]
+        self.open(f"if {' * '.join(f'len({found[edge]})' for edge in parts)} > {FEW}:")
+        rows = self._join(relation, [own[column] for column, _ in relation.own], bags, "Tables()")
+        is_flat = isinstance(emit, _IntoBag) and emit.columns == relation.columns
+        if is_flat:  # otherwise the code that uses a row may be large, and is written once
+            self._each(relation.columns, rows, emit)
+        elif not relation.columns:
+            self.line(f"{rows} = sum({rows}.values())")
         self.close()
         self.open("else:")
-        text = self.fresh("s")
-        self.line(f"{text} = {at}.text")
-        if isinstance(node.test, Literal):
-            self.open(f"if {text} == {node.test.text!r}:" if node.test.text else "if False:")
-        else:
-            self.open(f"if {text}:")
-        self._rows(relation, text, _TEXT, bag)
-        self.close(2)
+        if not is_flat:
+            self.line(f"{rows} = {'{}' if relation.columns else '0'}")
+        values, depth = dict(own), self.depth
+        counts = [name for edge, name in found.items() if edge not in parts]
+        for edge in parts:
+            row, count = self.fresh("r"), self.fresh("c")
+            self.open(f"for {row}, {count} in {found[edge]}.items():")
+            counts.append(count)
+            columns = edge.relation.columns
+            same = [f"{values[c]} == {row}[{i}]" for i, c in enumerate(columns) if c in values]
+            values = {c: f"{row}[{i}]" for i, c in enumerate(columns)} | values
+            self.open_if(same)
+        into = emit if is_flat else self._into(relation, rows)
+        self._use(relation, values, _product(counts), into)
+        self.close(self.depth - depth + 1)
+        if not is_flat:
+            self._use_all(relation, rows, emit)
+        return len(found)
 
-    def _sum_texts(
-        self, axis: Axis, relation: Relation, node: PatternNode, at: str, bag: str
-    ) -> None:
-        text = self.fresh("s")
-        reach = f"texts({at})" if axis is Axis.CHILD else f"all_texts({at})"
-        self.open(f"for {text} in {reach}:{self._describe(relation)}")
-        self._descend(axis)
-        if isinstance(node.test, Literal):
-            self.open(f"if {text} == {node.test.text!r}:" if node.test.text else "if False:")
-        else:
-            self.open(f"if {text}:")
-        self._rows(relation, text, _TEXT, bag)
-        self.close(2)
-        self.descents -= axis in _DESCENT
+    def _rows_of_plan(self, relation: Relation, at: Node, emit: _Emit) -> None:
+        """The general case: a bag for each part, joined by the relation's plan."""
+        self._each(relation.columns, self._joined(relation, at), emit)
 
-    def _sum_attributes(self, relation: Relation, node: PatternNode, at: str, bag: str) -> None:
-        text = self.fresh("s")
-        if isinstance(node.test, Name):
-            self.line(f"{text} = {at}.get({node.test.label!r})")
-            self.open(f"if {text} is not None:{self._describe(relation)}")
-            self._rows(relation, text, _ATTRIBUTE, bag, repr(f"@{node.test.label}"))
-        else:
-            name = self.fresh("a")
-            self.open(f"for {name}, {text} in {at}.attrib.items():{self._describe(relation)}")
-            self._rows(relation, text, _ATTRIBUTE, bag, f"'@' + {name}")
-        self.close()
-
-    def _rows(self, relation: Relation, at: str, kind: str, bag: str, label: str = "") -> None:
-        """Add the rows of a relation at one node to a bag (or its count to a number)."""
-        levels = self._compare(relation, at, kind)
-        own = [self._own(source, at, kind, label) for _, source in relation.own]
-        if self._is_simple(relation):
-            levels += self._rows_inline(relation, own, at, kind, bag, label)
-        else:
-            self._rows_joined(relation, own, at, kind, bag, label)
-        self.close(levels)
-
-    def _compare(self, relation: Relation, at: str, kind: str) -> int:
-        node = relation.node
-        text = at if kind != _ELEMENT else f"value({at})"
-        conditions = []
-        for one in node.comparisons if node is not None else ():
-            if isinstance(one.operand, Variable):
-                continue
-            if one.operator == "=" and isinstance(one.operand, str):
-                conditions.append(f"{text} == {one.operand!r}")
-            else:
-                check = self.constant("compare", comparison(one.operator, one.operand))
-                conditions.append(f"{check}({text})")
-        if conditions:
-            self.open(f"if {' and '.join(conditions)}:")
-        return bool(conditions)
-
-    def _own(self, source: str, at: str, kind: str, label: str) -> str:
-        if source == "time":
-            return "t"
-        if source == "value":
-            return at if kind != _ELEMENT else f"value({at})"
-        return {_ELEMENT: f"{at}.tag", _TEXT: at, _ATTRIBUTE: label}[kind]
-
-    def _is_simple(self, relation: Relation) -> bool:
-        """Whether no join is needed: at most one part has columns, and none are shared."""
-        if relation.choices or relation.absences or len(relation.edges) > DEEPEST:
-            return False
-        own = [column for column, _ in relation.own]
-        carrying = [e for e in relation.edges if e.relation.columns]
-        columns = own + [c for e in carrying for c in e.relation.columns]
-        return len(carrying) <= 1 and len(set(columns)) == len(columns)
-
-    def _rows_inline(
-        self, relation: Relation, own: list[str], at: str, kind: str, bag: str, label: str
-    ) -> int:
-        """Write the counts first, each an early exit; then the one part with rows."""
-        levels = 0
-        factors: list[str] = []
-        carrying: Edge | None = None
-        for edge in relation.edges:
-            if edge.relation.columns:
-                carrying = edge
-                continue
-            number = self.fresh("n")
-            self.line(f"{number} = 0")
-            self._edge(edge, at, kind, number, label)
-            self.open(f"if {number}:")
-            levels += 1
-            factors.append(number)
-        if carrying is None:
-            self._emit(relation, own, [], bag, " * ".join(factors) or "1")
-        elif (
-            not relation.own
-            and not relation.tests
-            and not factors
-            and (carrying.relation.columns == relation.columns)
-        ):
-            self._edge(carrying, at, kind, bag, label)
-        else:
-            rows, row, count = self.fresh("rows"), self.fresh("r"), self.fresh("c")
-            self.line(f"{rows} = {{}}")
-            self._edge(carrying, at, kind, rows, label)
-            self.open(f"for {row}, {count} in {rows}.items():")
-            parts = [f"{row}[{i}]" for i in range(len(carrying.relation.columns))]
-            self._emit(relation, own, parts, bag, " * ".join([count, *factors]), carrying)
-            self.close()
-        return levels
-
-    def _emit(
-        self,
-        relation: Relation,
-        own: list[str],
-        parts: list[str],
-        bag: str,
-        count: str,
-        carrying: Edge | None = None,
-    ) -> None:
-        """Write code that adds one row, if the relation's tests hold."""
-        layout = [column for column, _ in relation.own]
-        layout += carrying.relation.columns if carrying is not None else ()
-        values = dict(zip(layout, [*own, *parts], strict=True))
-        checks = [self.constant("test", make_check(test, layout)) for test in relation.tests]
-        if checks:
-            row = ", ".join(values[c] for c in layout)
-            self.open(f"if {' and '.join(f'{check}(({row},))' for check in checks)}:")
-        if relation.columns:
-            key = self.fresh("k")
-            self.line(f"{key} = ({', '.join(values[c] for c in relation.columns)},)")
-            self.line(f"{bag}[{key}] = {bag}.get({key}, 0) + {count}")
-        else:
-            self.line(f"{bag} += {count}")
-        self.close(len(checks[:1]))
-
-    def _edge(self, edge: Edge, at: str, kind: str, bag: str, label: str) -> None:
-        """Write the rows of an edge from a node; texts have no content, attributes have a text."""
-        if kind == _ELEMENT:
-            self._sum(edge.axis, edge.relation, at, bag)
-            return
-        node = edge.relation.node
-        assert node is not None
-        into_text = kind == _ATTRIBUTE and edge.axis in (Axis.CHILD, Axis.DESCENDANT)
-        stays = edge.axis in (Axis.SELF, Axis.DESCENDANT_OR_SELF)
-        if into_text or (kind == _ATTRIBUTE and edge.axis is Axis.DESCENDANT_OR_SELF):
-            self._text_passes(edge.relation, node, at, bag)
-        if stays and kind == _TEXT:
-            self._text_passes(edge.relation, node, at, bag)
-        if (
-            stays
-            and kind == _ATTRIBUTE
-            and isinstance(node.test, AnyNode)
-            and edge.axis is Axis.SELF
-        ):
-            self._rows(edge.relation, at, _ATTRIBUTE, bag, label)
-
-    def _text_passes(self, relation: Relation, node: PatternNode, at: str, bag: str) -> None:
-        match node.test:
-            case Literal(text=text):
-                self.open(f"if {at} == {text!r}:{self._describe(relation)}")
-            case AnyText() | AnyNode() | Variable():
-                self.open("if True:" + self._describe(relation))
-            case _:
-                return
-        self._rows(relation, at, _TEXT, bag)
-        self.close()
-
-    def _rows_joined(
-        self, relation: Relation, own: list[str], at: str, kind: str, bag: str, label: str
-    ) -> None:
-        """Write the general case: a bag for each part, joined by the relation's plan."""
-        rows = self._joined(relation, own, at, kind, label)
-        row, count = self.fresh("r"), self.fresh("c")
-        self.open(f"for {row}, {count} in {rows}.items():")
-        if relation.columns:
-            self.line(f"{bag}[{row}] = {bag}.get({row}, 0) + {count}")
-        else:
-            self.line(f"{bag} += {count}")
-        self.close()
-
-    def _joined(self, relation: Relation, own: list[str], at: str, kind: str, label: str) -> str:
-        """Write code for a relation's bag at a node; the name of the bag."""
-        bags = [self._edge_bag(edge, at, kind, label) for edge in relation.edges]
+    def _joined(self, relation: Relation, at: Node) -> str:
+        """The bag of a relation at a node; its name."""
+        bags = [_as_bag(edge.relation, self._found(edge, at)) for edge in relation.edges]
         alternatives = []
         for choice in relation.choices:
-            each = [self._joined(a, [], at, kind, label) for a in choice.alternatives]
-            inside = f"({', '.join(each)},)"
+            inside = _tuple([self._joined(each, at) for each in choice.alternatives])
             alternatives.append(inside)
             merged = self.fresh("bag")
             columns = self.constant("columns", choice.columns)
             relations = self.constant("relations", choice.alternatives)
             self.line(f"{merged} = distinct({columns}, {relations}, {inside})")
             bags.append(merged)
-        bodies = [self._joined(absence.body, [], at, kind, label) for absence in relation.absences]
+        bodies = [self._joined(absence.body, at) for absence in relation.absences]
+        own = [_own(source, at) for _, source in relation.own]
+        return self._join(relation, own, bags, f"Tables({_tuple(alternatives)}, {_tuple(bodies)})")
+
+    def _join(self, relation: Relation, own: list[str], bags: list[str], tables: str) -> str:
+        """The bag of a relation, by its plan; its name."""
+        self._meter()
+        rows, most = self.fresh("bag"), self.limits.rows
         plan = self.constant("plan", JoinPlan(relation))
-        rows = self.fresh("bag")
-        tables = f"Tables({_tuple(alternatives)}, {_tuple(bodies)})"
-        most = self.limits.rows
         self.line(f"{rows} = {plan}.join({_tuple(own)}, {_tuple(bags)}, {tables}, {most}, work)")
-        self.counts = True
         return rows
 
-    def _edge_bag(self, edge: Edge, at: str, kind: str, label: str) -> str:
-        bag = self.fresh("bag")
-        if edge.relation.columns:
-            self.line(f"{bag} = {{}}")
-            self._edge(edge, at, kind, bag, label)
-            return bag
-        number = self.fresh("n")
-        self.line(f"{number} = 0")
-        self._edge(edge, at, kind, number, label)
-        self.line(f"{bag} = {{(): {number}}} if {number} else {{}}")
-        return bag
+    def _each(self, columns: tuple[Column, ...], bag: str, use: _Emit) -> None:
+        """Use every row of a bag."""
+        row, count = self.fresh("r"), self.fresh("c")
+        self.open(f"for {row}, {count} in {bag}.items():")
+        use({column: f"{row}[{i}]" for i, column in enumerate(columns)}, count)
+        self.close()
+
+    def _use_all(self, relation: Relation, found: str, use: _Emit) -> None:
+        """Use the rows of a bag, or a number."""
+        if relation.columns:
+            self._each(relation.columns, found, use)
+        else:
+            self.open(f"if {found}:")
+            use({}, found)
+            self.close()
+
+    def _own(self, relation: Relation, at: Node) -> dict[Column, str]:
+        """The node's own columns; a value that must be built is built once."""
+        found = {}
+        for column, source in relation.own:
+            found[column] = _own(source, at)
+            if source == "value" and at.kind == ELEMENT:
+                name = self.fresh("v")
+                self.line(f"{name} = {found[column]}")
+                found[column] = name
+        return found
+
+    def _use(self, relation: Relation, values: dict[Column, str], count: str, emit: _Emit) -> None:
+        """Use a row, if the relation's tests hold."""
+        layout, row = list(values), _tuple(list(values.values()))
+        checks = [self.constant("test", make_check(test, layout)) for test in relation.tests]
+        levels = self.open_if([f"{check}({row})" for check in checks])
+        emit({column: values[column] for column in relation.columns}, count)
+        self.close(levels)
+
+
+def _by_label(relations: tuple[Relation, ...]) -> list[list[Relation]]:
+    """Relations with a name as their test, by that name; each other relation alone."""
+    groups: dict[object, list[Relation]] = {}
+    for relation in relations:
+        test = relation.node.test if relation.node is not None else None
+        groups.setdefault(test.label if isinstance(test, Name) else relation, []).append(relation)
+    return list(groups.values())
+
+
+def _own(source: str, at: Node) -> str:
+    """An own column of a node, as an expression."""
+    if source == "time":
+        return "t"
+    if source == "value":
+        return value_of(at)
+    return f"{at.name}.tag" if at.kind == ELEMENT else at.name if at.kind == TEXT else at.label
+
+
+def _as_bag(relation: Relation, name: str) -> str:
+    """A bag as an expression, from a variable with a bag or a number."""
+    return name if relation.columns else f"{{(): {name}}} if {name} else {{}}"
+
+
+def _product(counts: list[str]) -> str:
+    return " * ".join(count for count in counts if count != "1") or "1"
 
 
 def _tuple(parts: list[str]) -> str:
     return f"({', '.join(parts)},)" if parts else "()"
+
+
+# Tests --------------------------------------------------------------------------------------------
+
+
+class _Declined(Exception):
+    """A test of this pattern cannot be generated."""
+
+
+class _TestWriter(WalkWriter):
+    """Writes a function that returns whether a program has a row."""
+
+    def function(self, root: Relation) -> str:
+        document = Node("e", DOCUMENT)
+        self.open("def test(e):")
+        self._holds(root, document)
+        self.line("return False")
+        self.write_apart()
+        return "\n".join(self.lines) + "\n"
+
+    def descend(self) -> None:
+        """Limit the loops over descendants."""
+        super().descend()
+        if self.descents > MOST_DESCENTS:
+            raise _Declined
+
+    def _holds(self, relation: Relation, at: Node) -> None:
+        """Return True if all branches of a node hold; cheap ones first, the last one nested."""
+        conditions = self.comparisons(relation, at)
+        walks: list[Edge] = []
+        for edge in relation.edges:
+            condition = self._condition(edge, at)
+            if condition:
+                conditions.append(condition)
+            else:
+                walks.append(edge)
+        conditions += [self._branch(edge, at) for edge in walks[:-1]]
+        for choice in relation.choices:
+            either = [self._part(each, at) for each in choice.alternatives]
+            conditions.append(f"({' or '.join(either)})")
+        conditions += [f"not {self._part(absence.body, at)}" for absence in relation.absences]
+        if walks and self.depth > DEEPEST:
+            conditions.append(self._branch(walks.pop(), at))
+        levels = self.open_if(conditions)
+        if walks:
+            self._walk_edge(walks[-1], at)
+        else:
+            self.line("return True")
+        self.close(levels)
+
+    def _walk_edge(self, edge: Edge, at: Node) -> None:
+        """Return True if the relation of an edge holds at a node that the edge reaches."""
+        test = edge.relation.node.test if edge.relation.node is not None else None
+        if isinstance(test, Name) and test.label == CALL_LABEL:
+            raise _Declined  # calls are parsed as elements, but are not
+        if at.kind == DOCUMENT and edge.axis in (Axis.SELF, Axis.ATTRIBUTE):
+            raise _Declined
+        found = _named_child(edge) if at.kind in (DOCUMENT, ELEMENT) else None
+        if found is None:
+            self.walk(edge.axis, edge.relation, at, lambda node: self._holds(edge.relation, node))
+            return
+        # `//*/a` is any `a` with an element in between: few elements are `a`, all are `*`.
+        label, relation = found
+        child = self.fresh("e")
+        reach = f"{at.name}.iterdescendants({label!r})"
+        self.open(f"for {child} in {reach}:{self.describe(edge.relation)}")
+        self.descend()
+        is_lower = [] if at.kind == DOCUMENT else [f"{child}.getparent() is not {at.name}"]
+        levels = self.open_if(is_lower)
+        self._holds(relation, Node(child))
+        self.close(levels + 1)
+        self.descents -= 1
+
+    def _branch(self, edge: Edge, at: Node) -> str:
+        """A call of a separate function for one edge."""
+
+        def write(top: Node) -> None:
+            self._walk_edge(edge, top)
+            self.line("return False")
+
+        return f"{self.apart('branch', at, write)}({at.name})"
+
+    def _part(self, relation: Relation, at: Node) -> str:
+        """A call of a separate function for a conjunction at the same node."""
+
+        def write(top: Node) -> None:
+            self._holds(relation, top)
+            self.line("return False")
+
+        return f"{self.apart('part', at, write)}({at.name})"
+
+    def _condition(self, edge: Edge, at: Node) -> str:
+        """An edge from an element to an attribute or a text as an expression; "" if it is none."""
+        relation, node = edge.relation, edge.relation.node
+        if at.kind != ELEMENT or node is None or list(relation.below()):
+            return ""
+        if edge.axis is Axis.ATTRIBUTE and isinstance(node.test, Name):
+            text = Node(self.fresh("s"), TEXT)
+            given = f"({text.name} := {at.name}.get({node.test.label!r})) is not None"
+            return " and ".join([given, *self.comparisons(relation, text)])
+        if edge.axis is not Axis.CHILD or node.comparisons:
+            return ""
+        if isinstance(node.test, Literal) and node.test.text:
+            text_is = f"{at.name}.text == {node.test.text!r}"
+            return f"({node.test.text!r} in texts({at.name}) if len({at.name}) else {text_is})"
+        return f"texts({at.name})" if isinstance(node.test, AnyText) else ""
+
+
+def _named_child(edge: Edge) -> tuple[str, Relation] | None:
+    """For an edge to any element below that just has a child of some name: that name and child."""
+    relation = edge.relation
+    if relation.node is None or not isinstance(relation.node.test, Wildcard):
+        return None
+    if relation.node.comparisons or relation.choices or relation.absences:
+        return None
+    if edge.axis is not Axis.DESCENDANT or len(relation.edges) != 1:
+        return None
+    (only,) = relation.edges
+    test = only.relation.node.test if only.relation.node is not None else None
+    if only.axis is not Axis.CHILD or not isinstance(test, Name) or test.label == CALL_LABEL:
+        return None
+    return test.label, only.relation

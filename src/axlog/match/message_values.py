@@ -11,11 +11,10 @@ from __future__ import annotations
 from lxml import etree
 
 from axlog.document.parser import Element
+from axlog.document.recorder import SPACES
 from axlog.document.tree import CALL_LABEL
 from axlog.query.compile import Relation
 from axlog.query.pattern import sees_markup
-
-_SPACES = " \t\r\n"
 
 
 def texts(element: Element) -> list[str]:
@@ -23,10 +22,10 @@ def texts(element: Element) -> list[str]:
     first = element.text
     if not len(element):
         return [first] if first else []
-    found = [first] if first and first.strip(_SPACES) else []
+    found = [first] if first and first.strip(SPACES) else []
     for child in element:
         tail = child.tail
-        if tail and tail.strip(_SPACES):
+        if tail and tail.strip(SPACES):
             found.append(tail)
     return found
 
@@ -46,15 +45,41 @@ def value(element: Element) -> str:
         return element.text or ""
     parts: list[str] = []
     first = element.text
-    if first and first.strip(_SPACES):
+    if first and first.strip(SPACES):
         parts.append(first)
     for child in element:
         if type(child.tag) is str:
             parts.append(value(child))
         tail = child.tail
-        if tail and tail.strip(_SPACES):
+        if tail and tail.strip(SPACES):
             parts.append(tail)
     return "".join(parts)
+
+
+def short_value(element: Element, longest: int, before: str = "") -> str | None:
+    """`before` and an element's string value; None once that is longer than `longest`."""
+    text = element.text
+    if text and (not len(element) or text.strip(SPACES)):
+        before += text
+        if len(before) > longest:
+            return None
+    for child in element:
+        if type(child.tag) is str:
+            further = short_value(child, longest, before)
+            if further is None:
+                return None
+            before = further
+        tail = child.tail
+        if tail and tail.strip(SPACES):
+            before += tail
+            if len(before) > longest:
+                return None
+    return before
+
+
+def has_value(element: Element, wanted: str) -> bool:
+    """Whether an element's string value is this one; a longer value is not built."""
+    return short_value(element, len(wanted)) == wanted
 
 
 def is_element(element: Element) -> bool:

@@ -1,84 +1,65 @@
-"""The rows of whole programs on a message: the input of the engine's relations.
+"""The rows of whole programs on a message.
 
 There are two ways with one law: a program's bag equals the one that `evaluate/answers.py` gives on
-the message as a document. Generated matchers handle programs that need only strings and times of
-the message. The interpreter, on a tree made from the message, handles the rest: nodes in rows
-(handles of that tree), paths too long for generated code, messages with `xml:space` or calls.
-(Filter facts: paper 3.)
+the message as a document. A generated matcher handles a program that needs only strings and times
+of the message. The interpreter, on a tree made from the message, handles the rest: nodes in rows
+(handles of that tree), and messages with `xml:space` or calls. (Filter facts: paper 3.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from axlog.document.parser import Element
 from axlog.document.tree import CALL_LABEL, DOCUMENT_NODE, Tree
-from axlog.evaluate.interpreter import Gathered, Interpreter
+from axlog.evaluate.gathered import Gathered
+from axlog.evaluate.interpreter import Interpreter
 from axlog.evaluate.joins import Bag
 from axlog.evaluate.work import Meters
-from axlog.match.matcher_generator import Matcher, can_match, generate
+from axlog.match.matcher_generator import can_match, generate
+from axlog.match.message_forms import MessageForms
+from axlog.match.walk_writer import DESCENT
 from axlog.query.compile import Edge, Program, Relation
 from axlog.query.pattern import Axis, Name
 
 
-class _AnyBytes(bytes):
-    """Stands for the unknown bytes of a message: every search finds something."""
+class ProgramRows:
+    """The rows of one program on a message: by generated code if possible, else on a tree."""
 
-    def find(self, *_: object) -> int:
-        return 0
+    def __init__(self, program: Program) -> None:
+        self._generated = GeneratedRows(program) if can_generate(program) else None
+        self._on_tree = None if self._generated is not None else TreeRows([program])
 
-
-UNKNOWN = _AnyBytes()
-
-
-class Generated:
-    """Programs that one generated matcher evaluates together."""
-
-    def __init__(self, programs: Sequence[Program]) -> None:
-        here: dict[Relation, None] = {}
-        everywhere: dict[Relation, None] = {}
-        for program in programs:
-            for edge in top_edges(program.root):
-                (here if edge.axis is Axis.CHILD else everywhere)[edge.relation] = None
-        self.matcher: Matcher = generate(here, everywhere)
-        wanted = [(True, relation) for relation in here] + [(False, r) for r in everywhere]
-        at = {each: number for number, each in enumerate(wanted)}
-        self._roots = [_Root(program, at) for program in programs]
-
-    def rows(self, message: Element, time: int, content: bytes = UNKNOWN) -> list[Bag]:
-        """The bag of each program."""
-        bags = self.matcher.run(message, time, content)
-        return [
-            bags[root.only] if root.only is not None else root.joined(bags) for root in self._roots
-        ]
+    def rows(self, message: MessageForms) -> Bag:
+        """The bag of the program."""
+        if self._generated is not None:
+            return self._generated.rows(message)
+        assert self._on_tree is not None
+        return self._on_tree.rows(message.tree)[0]
 
 
-class _Root:
-    """Computes a program's answers from the bags of the edges at the document node."""
+class GeneratedRows:
+    """The rows of a program, computed from the bags of the edges at the document node."""
 
-    __slots__ = ("children", "descendants", "interpreter", "only", "program")
+    def __init__(self, program: Program) -> None:
+        edges = list(top_edges(program.root))
+        here = list(dict.fromkeys(edge.relation for edge in edges if edge.axis is Axis.CHILD))
+        deep = list(dict.fromkeys(edge.relation for edge in edges if edge.axis in DESCENT))
+        self._run = generate(here, deep).run
+        self._here, self._deep = here, deep
+        self._root = program.root
+        self._interpreter = None if _passes_on(program.root) else Interpreter(program.relations)
 
-    def __init__(self, program: Program, at: dict[tuple[bool, Relation], int]) -> None:
-        found = [
-            (edge, at[edge.axis is Axis.CHILD, edge.relation]) for edge in top_edges(program.root)
-        ]
-        self.only = found[0][1] if _passes_on(program.root) else None
-        self.program = program
-        self.interpreter: Interpreter | None = None
-        self.children = [(e.relation, number) for e, number in found if e.axis is Axis.CHILD]
-        self.descendants = [(e.relation, number) for e, number in found if e.axis in _DESCENT]
-
-    def joined(self, bags: tuple[Bag, ...]) -> Bag:
-        if self.interpreter is None:
-            self.interpreter = Interpreter(self.program.relations)
+    def rows(self, message: MessageForms) -> Bag:
+        """The bag of the program."""
+        bags = self._run(message.root, message.time, b"")
+        if self._interpreter is None:
+            return bags[0]
+        at = len(self._here)
         below = Gathered(
-            {relation: bags[at] for relation, at in self.children if bags[at]},
-            {relation: bags[at] for relation, at in self.descendants if bags[at]},
+            {relation: bag for relation, bag in zip(self._here, bags[:at], strict=True) if bag},
+            {relation: bag for relation, bag in zip(self._deep, bags[at:], strict=True) if bag},
         )
-        return self.interpreter.rows(self.program.root, (), below, {})
-
-
-_DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
+        return self._interpreter.rows(self._root, (), below, {})
 
 
 def top_edges(root: Relation) -> Iterable[Edge]:
@@ -98,20 +79,10 @@ def _passes_on(root: Relation) -> bool:
     return root.edges[0].relation.columns == root.columns
 
 
-LONGEST = 12
-"""The most steps of a path: each is one loop or two, and Python nests at most twenty."""
-
-
-def _depth(relation: Relation) -> int:
-    return 1 + max((_depth(below) for below in relation.below()), default=0)
-
-
 def can_generate(program: Program) -> bool:
     """Whether a matcher can be generated for a program."""
     edges = list(top_edges(program.root))
-    if _depth(program.root) > LONGEST:
-        return False
-    if not all(edge.axis is Axis.CHILD or edge.axis in _DESCENT for edge in edges):
+    if not all(edge.axis is Axis.CHILD or edge.axis in DESCENT for edge in edges):
         return False
     return all(can_match(edge.relation) for edge in edges) and not _names_calls(program)
 
@@ -122,8 +93,8 @@ def _names_calls(program: Program) -> bool:
     return any(isinstance(test, Name) and test.label == CALL_LABEL for test in tests)
 
 
-class Interpreted:
-    """Programs that the interpreter evaluates together on a tree made of the message."""
+class TreeRows:
+    """The rows of several programs, by one pass of the interpreter over a message's tree."""
 
     def __init__(self, programs: Sequence[Program]) -> None:
         self._roots = [program.root for program in programs]

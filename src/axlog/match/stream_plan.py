@@ -81,6 +81,11 @@ class MessagePlan:
         return run
 
     @cached_property
+    def unread(self) -> tuple[Bag, ...]:
+        """The bags of a message that no view wants, by its raw bytes: it is not parsed."""
+        return tuple({} for _ in (*self.here, *self.everywhere))
+
+    @cached_property
     def sees_markup(self) -> bool:
         """Whether some relation may find comments or processing instructions."""
         return any(finds_markup(relation) for relation in (*self.here, *self.everywhere))
@@ -109,7 +114,7 @@ class MessagePlan:
             or message[0] != _OPEN
             or message[1] in _ODD
             or (self.sees_markup and may_have_markup(message))
-            or (message.find(b"=") > 0 and b"xml" in message and is_odd(message))
+            or (message.find(b"=") > 0 and b"xml" in message and may_have_own_texts(message))
             or (len(message) > self.safe and not self._is_within_limits(message))
         )
 
@@ -141,13 +146,32 @@ class MessagePlan:
         if self.declines(message):
             return None
         if self.wanted is not None and not may_want(message, self.wanted):
-            return tuple({} for _ in (*self.here, *self.everywhere))
+            return self.unread
         if root is None:
             try:
                 root = fromstring(message, self.parser)
             except XMLSyntaxError:
                 return None  # the document reports the error
         return self.match(root, time, message)
+
+    @cached_property
+    def _test(self) -> Filter:
+        return filter_of(self.here, self.everywhere)
+
+    def bags_if_unwanted(self, message: bytes, time: int) -> tuple[Bag, ...] | None:
+        """Empty bags for a message that no relation matches; None for any other.
+
+        For streams whose messages become nodes if a view wants them.
+        """
+        if self.declines(message):
+            return None
+        if self.wanted is not None and not may_want(message, self.wanted):
+            return self.unread
+        try:
+            root = fromstring(message, self.parser)
+        except XMLSyntaxError:
+            return None
+        return None if self._test.matches(root, time, message) else ()
 
 
 def filter_of(here: Iterable[Relation], everywhere: Iterable[Relation]) -> Filter:
@@ -174,7 +198,7 @@ def may_want(message: bytes, wanted: tuple[tuple[bytes, ...], ...]) -> bool:
     return False
 
 
-def is_odd(message: bytes) -> bool:
+def may_have_own_texts(message: bytes) -> bool:
     """Whether a message with attributes may hold a call or `xml:space`.
 
     A call needs a namespace declaration; a namespace can be written in many ways, a name in one.

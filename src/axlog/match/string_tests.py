@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from axlog.document.parser import Element
-from axlog.document.recorder import SPACES
 from axlog.match.linear_paths import Watch
-from axlog.match.message_values import texts, value
+from axlog.match.message_values import short_value, texts, value
 from axlog.query.pattern import Comparison, Number, Variable
 from axlog.query.values import ORDERS, comparison, double_of, number_of
 
@@ -23,7 +22,7 @@ Threshold = tuple[bool, str]
 """Whether values are read as doubles, or exactly as native numbers; and the operator."""
 
 
-class Strings:
+class StringIndex:
     """Needs, indexed by their tests of a string."""
 
     __slots__ = ("always", "equal", "others", "thresholds")
@@ -48,7 +47,7 @@ class Strings:
             return None
         return max(map(len, self.equal), default=0)
 
-    def take(self, other: Strings) -> None:
+    def take(self, other: StringIndex) -> None:
         """Add all needs of another."""
         self.always |= other.always
         for text, needs in other.equal.items():
@@ -144,37 +143,16 @@ def _all(tests: tuple[Comparison, ...]) -> Callable[[str], bool]:
     return lambda text: all(check(text) for check in checks)
 
 
-def short_value(element: Element, longest: int, before: str = "") -> str | None:
-    """`before` and an element's string value; None once that is longer than `longest`."""
-    text = element.text
-    if text and (not len(element) or text.strip(SPACES)):
-        before += text
-        if len(before) > longest:
-            return None
-    for child in element:
-        if type(child.tag) is str:
-            further = short_value(child, longest, before)
-            if further is None:
-                return None
-            before = further
-        tail = child.tail
-        if tail and tail.strip(SPACES):
-            before += tail
-            if len(before) > longest:
-                return None
-    return before
-
-
-class Watched:
+class WatchIndex:
     """Needs, indexed by the watched string of an element: value, text or attribute."""
 
     __slots__ = ("any_attribute", "attributes", "texts", "value")
 
     def __init__(self) -> None:
-        self.value = Strings()
-        self.texts = Strings()
-        self.attributes: dict[str, Strings] = {}
-        self.any_attribute = Strings()
+        self.value = StringIndex()
+        self.texts = StringIndex()
+        self.attributes: dict[str, StringIndex] = {}
+        self.any_attribute = StringIndex()
 
     def __bool__(self) -> bool:
         return bool(self.value or self.texts or self.attributes or self.any_attribute)
@@ -188,31 +166,31 @@ class Watched:
         if watch.name is not None and not strings:
             del self.attributes[watch.name]
 
-    def _strings(self, watch: Watch) -> Strings:
+    def _strings(self, watch: Watch) -> StringIndex:
         if watch.kind == "value":
             return self.value
         if watch.kind == "text":
             return self.texts
         if watch.name is None:
             return self.any_attribute
-        return self.attributes.setdefault(watch.name, Strings())
+        return self.attributes.setdefault(watch.name, StringIndex())
 
 
-class Watchers:
+class StateWatches:
     """The watches of one state of the automaton, merged by kind."""
 
     __slots__ = ("any_attribute", "attributes", "by_name", "texts", "values")
 
-    def __init__(self, watched: list[Watched], merging: Merging) -> None:
-        values = merging.of(each.value for each in watched)
+    def __init__(self, watched: list[WatchIndex], merger: IndexMerger) -> None:
+        values = merger.merged(each.value for each in watched)
         self.values = tuple((strings, strings.longest()) for strings in values)
-        self.texts = merging.of(each.texts for each in watched)
-        self.any_attribute = merging.of(each.any_attribute for each in watched)
-        attributes: dict[str, list[Strings]] = {}
+        self.texts = merger.merged(each.texts for each in watched)
+        self.any_attribute = merger.merged(each.any_attribute for each in watched)
+        attributes: dict[str, list[StringIndex]] = {}
         for each in watched:
             for name, strings in each.attributes.items():
                 attributes.setdefault(name, []).append(strings)
-        self.attributes = {name: merging.of(each) for name, each in attributes.items()}
+        self.attributes = {name: merger.merged(each) for name, each in attributes.items()}
         # Looking up two names is faster than listing all attributes.
         self.by_name = tuple(self.attributes.items()) if len(attributes) < 3 else ()
 
@@ -243,7 +221,7 @@ class Watchers:
                 strings.look(text, found)
 
 
-class Merging:
+class IndexMerger:
     """Merges tests of several places, so that a string is looked up once.
 
     The same places meet in many states: merged tests are cached by their places. Large ones are not
@@ -253,9 +231,9 @@ class Merging:
     LARGE = 512
 
     def __init__(self) -> None:
-        self._known: dict[frozenset[Strings], tuple[Strings, ...]] = {}
+        self._known: dict[frozenset[StringIndex], tuple[StringIndex, ...]] = {}
 
-    def of(self, places: Iterable[Strings]) -> tuple[Strings, ...]:
+    def merged(self, places: Iterable[StringIndex]) -> tuple[StringIndex, ...]:
         """The fewest tests that are equivalent to all of these."""
         given = frozenset(each for each in places if each)
         known = self._known.get(given)
@@ -266,10 +244,10 @@ class Merging:
         return known
 
 
-def _merged(strings: list[Strings]) -> list[Strings]:
+def _merged(strings: list[StringIndex]) -> list[StringIndex]:
     if len(strings) < 2:
         return strings
-    merged = Strings()
+    merged = StringIndex()
     for each in strings:
         merged.take(each)
     return [merged]

@@ -25,7 +25,7 @@ from axlog.errors import AxlogError, PipelineError, Place
 from axlog.future.keys import check_path, parse_fact
 from axlog.pipeline import kinds, yaml_reader
 from axlog.pipeline.documents import calls_of, declare, is_xml, read_document, types_of
-from axlog.pipeline.model import StreamModel, ViewModel, WidgetModel
+from axlog.pipeline.model import DocumentModel, StreamModel, ViewModel
 from axlog.query.query import Query, parse_query
 from axlog.views.choose import choice
 
@@ -100,16 +100,16 @@ class _Checks:
             self.remembered(name, mapping(channel))
         if self.content.get("dead_letters") is not None:
             self.connector(self.content["dead_letters"], ("dead_letters",), kinds.sink_kind)
-        for name, widget in mapping(self.content.get("widgets")).items():
-            self.widget(mapping(widget), ("widgets", name))
+        for name, written in mapping(self.content.get("documents")).items():
+            self.document(mapping(written), ("documents", name))
         for name, users in self.table_users.items():
             self.shared_table(name, users)
         self.checkpoint(mapping(self.content.get("settings")).get("checkpoint"))
         return self.problems
 
-    # Telling --------------------------------------------------------------------------------------
+    # Reporting ------------------------------------------------------------------------------------
 
-    def tell(
+    def report(
         self, error: AxlogError, path: yaml_reader.Path, level: str = "error", **how: bool
     ) -> None:
         """Report an error at its position in the file."""
@@ -117,7 +117,7 @@ class _Checks:
         error.args = (error.describe(),)
         self.problems.append(Problem(error, level))
 
-    def tell_inside(self, error: AxlogError, path: yaml_reader.Path) -> None:
+    def report_inside(self, error: AxlogError, path: yaml_reader.Path) -> None:
         """Report an error in a text embedded in the file."""
         inner = error.place
         error.place = (
@@ -146,14 +146,14 @@ class _Checks:
         try:
             kind = find(given["kind"])
         except PipelineError as error:
-            self.tell(error, (*path, "kind"))
+            self.report(error, (*path, "kind"))
             return None
         written = {key: value for key, value in given.items() if key != "kind"}
         try:
             options = kind.options.model_validate(written)
         except ValidationError as error:
-            for told in error.errors(include_input=False):
-                self.option(told, kind, path)
+            for found in error.errors(include_input=False):
+                self.option(found, kind, path)
         else:
             self.secrets(options, path)
         return kind
@@ -170,7 +170,7 @@ class _Checks:
                             f"the environment variable {variable} is not set",
                             advice=f"set it before the pipeline starts: export {variable}=...",
                         )
-                        self.tell(error, (*path, name), "warning", shows_line=False)
+                        self.report(error, (*path, name), "warning", shows_line=False)
 
     def remembered(self, name: str, channel: dict[str, Any]) -> None:
         """Report in-memory channels in a pipeline with a checkpoint: they cannot be resumed."""
@@ -182,7 +182,7 @@ class _Checks:
                 f"checkpoint",
                 advice="give it a journal: {kind: memory, journal: orders.channel}",
             )
-            self.tell(error, ("channels", name))
+            self.report(error, ("channels", name))
 
     def checkpoint(self, written: Any) -> None:
         """Report an address as the checkpoint where files beside it are needed."""
@@ -191,61 +191,59 @@ class _Checks:
         path = ("settings", "checkpoint")
         if self.content.get("engine", "spark") != "spark":
             self.parsed(lambda: needed_path(written), path)
-        elif len(mapping(self.content.get("widgets"))) > 1:
+        elif len(mapping(self.content.get("documents"))) > 1:
             error = PipelineError(
                 "AX865",
-                f"the checkpoint {written!r} is an address, but several widgets share"
+                f"the checkpoint {written!r} is an address, but several documents share"
                 " files beside it",
                 expected="a path, or file:///PATH",
-                advice="use a directory that all machines can reach, or one pipeline per widget",
+                advice="use a directory that all machines can reach, or one pipeline per document",
             )
-            self.tell(error, path)
+            self.report(error, path)
 
-    def option(self, told: Any, kind: AnyKind, path: yaml_reader.Path) -> None:
-        loc = told["loc"]
+    def option(self, found: Any, kind: AnyKind, path: yaml_reader.Path) -> None:
+        loc = found["loc"]
         last = loc[-1] if loc else ""
         connector = f"the {kind.role} {kind.name!r}"
         expected = None
-        if told["type"] == "missing":
+        if found["type"] == "missing":
             what = f"{connector} needs {last!r}"
-        elif told["type"] == "extra_forbidden":
+        elif found["type"] == "extra_forbidden":
             what = f"{connector} has no option {last!r}"
             expected = ", ".join(sorted(kind.options.model_fields)) or "no options"
         else:
-            what = f"{connector}: {last}: {told['msg']}"
-        elsewhere = told["type"] == "address"
+            what = f"{connector}: {last}: {found['msg']}"
+        elsewhere = found["type"] == "address"
         if elsewhere:
             expected = "a path, or file:///PATH"
         error = PipelineError("AX864" if elsewhere else "AX852", what, expected=expected)
-        at_key = told["type"] in ("missing", "extra_forbidden")
-        self.tell(error, (*path, *loc[:1]), at_key=at_key, shows_line=False)
+        at_key = found["type"] in ("missing", "extra_forbidden")
+        self.report(error, (*path, *loc[:1]), at_key=at_key, shows_line=False)
 
-    # Widgets --------------------------------------------------------------------------------------
+    # Documents ------------------------------------------------------------------------------------
 
-    def widget(self, widget: dict[str, Any], path: yaml_reader.Path) -> None:
-        streams = mapping(widget.get("streams"))
-        sources = widget.get("sources", [])
+    def document(self, written: dict[str, Any], path: yaml_reader.Path) -> None:
+        streams = mapping(written.get("streams"))
+        sources = written.get("sources", [])
         sources = sources if isinstance(sources, list) else [sources]
         for at, source in enumerate(sources):
             self.general_source(source, (*path, "sources", at))
         for name, stream in streams.items():
             self.stream(mapping(stream), (*path, "streams", name))
-        is_many = "documents" in widget
-        for name, view in mapping(widget.get("views")).items():
+        is_many = "document_key" in written
+        for name, view in mapping(written.get("views")).items():
             self.view(view, (*path, "views", name), is_many)
-        key = mapping(widget.get("documents")).get("key")
+        key = written.get("document_key")
         if isinstance(key, str):
-            self.parsed(
-                lambda: MessagePath.parse(key, self.namespaces), (*path, "documents", "key")
-            )
-        root = self.document(widget.get("document"), (*path, "document"))
-        self.facts(widget, root, (*path, "facts"))
+            self.parsed(lambda: MessagePath.parse(key, self.namespaces), (*path, "document_key"))
+        root = self.root(written.get("document"), (*path, "document"))
+        self.facts(written, root, (*path, "facts"))
         if root is not None:
             self.calls(root, streams, bool(sources), path)
-            self.types(widget, root, (*path, "types"))
+            self.types(written, root, (*path, "types"))
 
-    def facts(self, widget: dict[str, Any], root: Element | None, path: yaml_reader.Path) -> None:
-        for at, fact in enumerate(widget.get("facts") or []):
+    def facts(self, written: dict[str, Any], root: Element | None, path: yaml_reader.Path) -> None:
+        for at, fact in enumerate(written.get("facts") or []):
             if not isinstance(fact, str):
                 continue
             key = self.parsed(partial(parse_fact, fact, self.namespaces), (*path, at))
@@ -253,8 +251,8 @@ class _Checks:
                 labels = [str(child.tag) for child in root]
                 self.parsed(partial(check_path, key, str(root.tag), labels), (*path, at))
 
-    def types(self, widget: dict[str, Any], root: Element, path: yaml_reader.Path) -> None:
-        model = _valid(WidgetModel, widget)
+    def types(self, written: dict[str, Any], root: Element, path: yaml_reader.Path) -> None:
+        model = _valid(DocumentModel, written)
         if model is not None and model.types:
             self.parsed(lambda: read_types(types_of(model, self.directory), str(root.tag)), path)
 
@@ -262,21 +260,21 @@ class _Checks:
         try:
             return parse()
         except AxlogError as error:
-            self.tell_inside(error, path)
+            self.report_inside(error, path)
             return None
 
-    def document(self, written: Any, path: yaml_reader.Path) -> Element | None:
+    def root(self, written: Any, path: yaml_reader.Path) -> Element | None:
         if not isinstance(written, str):
             return None
         try:
             return read_document(written, self.directory)
         except AxlogError as error:
             if is_xml(written):
-                self.tell_inside(error, path)
+                self.report_inside(error, path)
             else:
                 inner = f" (its {error.place})" if error.place is not None else ""
                 error.message += inner
-                self.tell(error, path)
+                self.report(error, path)
             return None
 
     def calls(
@@ -293,12 +291,12 @@ class _Checks:
                 if stream.call == "now":
                     error = self.names_nothing("call for the stream", name, calls)
                     error.advice = "set `call: later` if a message brings the call"
-                    self.tell(error, where, at_key=True)
+                    self.report(error, where, at_key=True)
                 continue
             try:
                 declare(root, {name: stream})
             except PipelineError as refused:
-                self.tell(refused, where, at_key=True)
+                self.report(refused, where, at_key=True)
         for name in calls:
             if name not in streams and not is_fed:
                 unfed = PipelineError(
@@ -306,7 +304,7 @@ class _Checks:
                     f"nothing feeds the stream {name!r} of the document",
                     advice=f"give it a source: streams: {{{name}: {{source: ...}}}}",
                 )
-                self.tell(unfed, (*path, "document"), "warning", at_key=True)
+                self.report(unfed, (*path, "document"), "warning", at_key=True)
 
     def general_source(self, source: Any, path: yaml_reader.Path) -> None:
         kind = self.connector(source, path, kinds.source_kind)
@@ -316,7 +314,7 @@ class _Checks:
                 f"messages of a {kind.name!r} do not name their stream",
                 advice="write it as the source of one stream: streams: {NAME: {source: ...}}",
             )
-            self.tell(error, (*path, "kind"))
+            self.report(error, (*path, "kind"))
 
     def stream(self, stream: dict[str, Any], path: yaml_reader.Path) -> None:
         self.connector(stream.get("source"), (*path, "source"), kinds.source_kind)
@@ -324,23 +322,23 @@ class _Checks:
         view = stream.get("view")
         if isinstance(view, str):
             known = {
-                f"{widget}.{name}": 0
-                for widget, model in mapping(self.content.get("widgets")).items()
+                f"{document}.{name}": 0
+                for document, model in mapping(self.content.get("documents")).items()
                 for name in mapping(mapping(model).get("views"))
             }
             if view not in known:
-                self.tell(self.names_nothing("view", view, known), (*path, "view"))
+                self.report(self.names_nothing("view", view, known), (*path, "view"))
 
     def channel(self, name: Any, path: yaml_reader.Path) -> None:
         channels = mapping(self.content.get("channels"))
         if isinstance(name, str) and name not in channels:
-            self.tell(self.names_nothing("channel", name, channels), path)
+            self.report(self.names_nothing("channel", name, channels), path)
 
     # Views ----------------------------------------------------------------------------------------
 
     def view(self, given: Any, path: yaml_reader.Path, is_many: bool) -> None:
-        """Check the views. `is_many`: the widget has many documents, and its rows a column for
-        them.
+        """Check a view. `is_many`: there is one document per key, and rows have a column for the
+        key.
         """
         name = str(path[-1])
         inner = path if isinstance(given, str) else (*path, "query")
@@ -351,7 +349,7 @@ class _Checks:
             shape = None if query is None else ViewShape.of(name, query, is_many)
             self.channel(view.channel, (*path, "channel"))
         if name == DEAD_LETTERS:
-            self.tell(reserved(f"the view {name!r}", (DEAD_LETTERS,)), path, at_key=True)
+            self.report(reserved(f"the view {name!r}", (DEAD_LETTERS,)), path, at_key=True)
         if shape is not None and is_many:
             self.columns(shape, (), inner)
         for at, sink in self.sinks(given):
@@ -374,7 +372,7 @@ class _Checks:
         try:
             check_columns(shape, taken)
         except PipelineError as error:
-            self.tell(error, path)
+            self.report(error, path)
 
     def sinks(self, view: Any) -> Iterator[tuple[int, Any]]:
         listed = mapping(view).get("sinks")
@@ -383,7 +381,7 @@ class _Checks:
     def named_sink(self, name: str, path: yaml_reader.Path) -> SinkKind[Any] | None:
         declared = mapping(self.content.get("sinks"))
         if name not in declared:
-            self.tell(self.names_nothing("sink", name, declared), path)
+            self.report(self.names_nothing("sink", name, declared), path)
             return None
         self.table_users.setdefault(name, []).append(path)
         return self.sink_kind(name)
@@ -412,7 +410,7 @@ class _Checks:
                 f"the sink {name!r} is a table of one view, and {len(users)} views name it",
                 advice="write {view} in its path or table, so that each gets its own",
             )
-            self.tell(error, users[1])
+            self.report(error, users[1])
 
 
 def _valid(model: type[M], given: Any) -> M | None:

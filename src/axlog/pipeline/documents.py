@@ -1,4 +1,4 @@
-"""The documents of a pipeline's widgets, with the declarations of the file.
+"""The documents of a pipeline before the first message, with the declarations of the file.
 
 The declarations of a stream (`mode`, `most`, `deletes`, `late`, `service`) are written to its call,
 so that every engine reads them in one place. A call with a different declaration is an error.
@@ -14,7 +14,7 @@ from axlog.document.clock_bounds import Horizon, read_ahead
 from axlog.document.parser import Element, read
 from axlog.document.tree import CALL_LABEL
 from axlog.errors import AxlogError, PipelineError
-from axlog.pipeline.model import StreamModel, WidgetModel
+from axlog.pipeline.model import DocumentModel, StreamModel
 
 
 def is_xml(written: str) -> bool:
@@ -41,10 +41,10 @@ def declare(root: Element, streams: Mapping[str, StreamModel]) -> None:
                 _declare(calls[name], name, attribute, value)
 
 
-def horizon_of(widget: WidgetModel, root: Element, is_dated: bool) -> Horizon:
-    """Return how far ahead the streams of a widget may be, by the file or by their calls."""
+def horizon_of(model: DocumentModel, root: Element, is_dated: bool) -> Horizon:
+    """Return how far ahead the streams of a document may be, by the file or by their calls."""
     said = {name: call.get("ahead") for name, call in calls_of(root).items()}
-    said |= {name: s.ahead for name, s in widget.streams.items() if s.ahead is not None}
+    said |= {name: s.ahead for name, s in model.streams.items() if s.ahead is not None}
     return Horizon({n: None if text is None else read_ahead(text) for n, text in said.items()},
                    is_dated)  # fmt: skip
 
@@ -60,28 +60,28 @@ def _declare(call: Element, stream: str, attribute: str, value: str) -> None:
     call.set(attribute, value)
 
 
-def document_of(widget: WidgetModel, directory: Path) -> Element:
-    """Return a widget's initial document, with its streams declared."""
+def document_of(model: DocumentModel, directory: Path) -> Element:
+    """Return the root of a document before the first message, with its streams declared."""
     try:
-        root = read_document(widget.document, directory)
+        root = read_document(model.document, directory)
     except AxlogError as error:
         raise error.within("the document of the pipeline") from None
-    declare(root, widget.streams)
+    declare(root, model.streams)
     return root
 
 
-def may_delete(widget: WidgetModel, root: Element) -> bool:
+def may_delete(model: DocumentModel, root: Element) -> bool:
     """Whether a stream may delete data of other streams, now or once its call has arrived."""
     now = any(call.get("deletes", "no") != "no" for call in calls_of(root).values())
-    later = (stream for stream in widget.streams.values() if stream.call == "later")
+    later = (stream for stream in model.streams.values() if stream.call == "later")
     return now or any(stream.deletes != "no" for stream in later)
 
 
-def types_of(widget: WidgetModel, directory: Path) -> list[str | Path]:
-    """Return the widget's types: texts unchanged, paths relative to the file."""
+def types_of(model: DocumentModel, directory: Path) -> list[str | Path]:
+    """Return the document's types: texts unchanged, paths relative to the file."""
     return [
         written if _is_type(written) else directory / needed_path(written)
-        for written in widget.types
+        for written in model.types
     ]
 
 

@@ -7,6 +7,7 @@ checks names and embedded texts (documents, queries, facts).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -18,20 +19,23 @@ from pydantic import BaseModel, ValidationError
 from axlog.errors import AxlogError, PipelineError, Place
 from axlog.pipeline import yaml_reader
 from axlog.pipeline.checks import Problem, checked_parts
+from axlog.pipeline.deprecated import rename_old_keys
 from axlog.pipeline.model import (
+    DOCUMENT_KEYS,
     SHORT,
-    WIDGET_KEYS,
-    DocumentsModel,
+    DocumentModel,
+    DocumentSettings,
     PipelineModel,
     Settings,
     StreamModel,
     ViewModel,
-    WidgetModel,
-    WidgetSettings,
     is_short,
     long_form,
 )
 from axlog.pipeline.yaml_reader import Located, locate
+from axlog.reporting import report
+
+_events = logging.getLogger("axlog.pipeline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ def check_text(text: str, directory: Path | None = None, source: str | None = No
     except PipelineError as error:
         return Checked(None, [Problem(error)])
     problems = [Problem(error) for error in found.problems]
+    problems += [Problem(error, "warning") for error in rename_old_keys(found)]
     model = _validated(found, problems)
     problems += checked_parts(_Long(found), directory)
     problems.sort(key=lambda problem: problem.order)
@@ -73,6 +78,10 @@ def load(path: str | Path) -> PipelineModel:
     checked = check(path)
     if checked.model is None:
         raise failure(checked.errors, str(path))
+    for problem in checked.problems:
+        if problem.error.code == "AX850":
+            report(_events, logging.WARNING, problem.error.message, file=path,
+                   line=problem.order[0], advice=problem.error.advice)  # fmt: skip
     return checked.model
 
 
@@ -102,7 +111,7 @@ def read_text(path: Path) -> str:
 
 
 class _Long:
-    """Return a located file in the long form; paths below its only widget lead to the top."""
+    """Return a located file in the long form; paths below its only document lead to the top."""
 
     def __init__(self, found: Located) -> None:
         self.content: Any = long_form(found.content)
@@ -110,7 +119,7 @@ class _Long:
         self.is_short = is_short(found.content)
 
     def _own(self, path: yaml_reader.Path) -> yaml_reader.Path:
-        if self.is_short and path[:2] == ("widgets", SHORT):
+        if self.is_short and path[:2] == ("documents", SHORT):
             return path[2:]
         return path
 
@@ -140,10 +149,10 @@ def _validated(found: Located, problems: list[Problem]) -> PipelineModel | None:
         return None
 
 
-def _refused(told: Any, long: _Long) -> PipelineError:
-    path = _existing(told["loc"], long.content)
-    kind = told["type"]
-    last = told["loc"][-1] if told["loc"] else ""
+def _refused(found: Any, long: _Long) -> PipelineError:
+    path = _existing(found["loc"], long.content)
+    kind = found["type"]
+    last = found["loc"][-1] if found["loc"] else ""
     place = long.place(path, at_key=kind in ("extra_forbidden", "missing"))
     if kind == "missing":
         where = "/".join(map(str, path)) or "the file"
@@ -158,17 +167,16 @@ def _refused(told: Any, long: _Long) -> PipelineError:
             expected=", ".join(known),
             advice=f"did you mean {close[0]!r}?" if close else None,
         )
-    return PipelineError("AX852", f"{last}: {told['msg']}", place=place)
+    return PipelineError("AX852", f"{last}: {found['msg']}", place=place)
 
 
 _MODELS: tuple[tuple[tuple[str, ...], type[BaseModel]], ...] = (
     ((), PipelineModel),
     (("settings",), Settings),
-    (("widgets", "*"), WidgetModel),
-    (("widgets", "*", "settings"), WidgetSettings),
-    (("widgets", "*", "documents"), DocumentsModel),
-    (("widgets", "*", "streams", "*"), StreamModel),
-    (("widgets", "*", "views", "*"), ViewModel),
+    (("documents", "*"), DocumentModel),
+    (("documents", "*", "settings"), DocumentSettings),
+    (("documents", "*", "streams", "*"), StreamModel),
+    (("documents", "*", "views", "*"), ViewModel),
 )
 
 
@@ -178,7 +186,7 @@ def _known_keys(path: yaml_reader.Path, *, is_short: bool) -> list[str]:
         fits = (want in ("*", step) for want, step in zip(form, path, strict=False))
         if len(form) == len(path) and all(fits):
             keys = {field.alias or name for name, field in model.model_fields.items()}
-            return sorted(keys | (set(WIDGET_KEYS) if is_short and not path else set()))
+            return sorted(keys | (set(DOCUMENT_KEYS) if is_short and not path else set()))
     return []
 
 

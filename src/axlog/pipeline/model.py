@@ -10,15 +10,16 @@
         query: match /orders/order/oid/$x return $x
         sinks: [{kind: console}]
 
-A file with one widget defines it at the top level, as here; a file with several defines each under
-`widgets: NAME:`. A model holds the content of the file and knows its directory; it opens nothing.
-`checks.py` checks references (sinks, channels, views) and embedded texts.
+A file with one document defines it at the top level, as here; a file with several defines each
+under `documents: NAME:`. A model holds the content of the file and knows its directory; it opens
+nothing. `checks.py` checks references (sinks, channels, views) and embedded texts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
@@ -35,10 +36,10 @@ from axlog.connect.kinds import Options, Seconds
 from axlog.document.clock_bounds import read_ahead
 from axlog.document.parser import DEFAULT_LIMITS
 
-SHORT = "widget"
-"""The name of the only widget of a file that defines it at the top level."""
+SHORT = "document"
+"""The name of the only document of a file that defines it at the top level."""
 
-WIDGET_KEYS = ("document", "documents", "streams", "sources", "views", "facts", "types")
+DOCUMENT_KEYS = ("document", "document_key", "streams", "sources", "views", "facts", "types")
 
 
 def _as_word(given: Any) -> Any:
@@ -75,11 +76,11 @@ class SinkModel(Connector):
 
 
 class StreamModel(Options):
-    """A stream of a widget: the source of its messages, and its declarations."""
+    """A stream of a document: the source of its messages, and its declarations."""
 
     source: SourceModel | None = Field(default=None, description="The source of its messages.")
     view: str | None = Field(
-        default=None, description="A view of another widget that feeds it: WIDGET.VIEW."
+        default=None, description="A view of another document that feeds it: DOCUMENT.VIEW."
     )
     channel: str | None = Field(default=None, description="A channel of this file to subscribe to.")
     call: Literal["now", "later"] = Field(
@@ -166,12 +167,6 @@ class ViewModel(Options):
         return {"query": given} if isinstance(given, str) else given
 
 
-class DocumentsModel(Options):
-    """Many documents of one kind; the key in a message selects the document."""
-
-    key: str = Field(description="A path in the message to the key: order/@customer, header/id.")
-
-
 class TuneModel(Options):
     """How often streams are tuned."""
 
@@ -187,8 +182,8 @@ def _collect(given: Any) -> Any:
     return {True: "state", False: "off"}[given] if isinstance(given, bool) else given
 
 
-class WidgetSettings(Options):
-    """Settings of a widget: what it keeps and checks."""
+class DocumentSettings(Options):
+    """Settings of a document: the data it keeps and checks."""
 
     keep: Literal["all", "needed"] = Field(
         default="all",
@@ -208,8 +203,8 @@ class WidgetSettings(Options):
     )
 
 
-class Settings(WidgetSettings):
-    """Settings of the pipeline; the first four can also be set for one widget."""
+class Settings(DocumentSettings):
+    """Settings of the pipeline; the first four can also be set for one document."""
 
     batch: int = Field(default=1000, ge=1, description="Maximum number of messages in a batch.")
     trigger: Seconds = Field(default=0.2, ge=0, description="The polling interval of sources.")
@@ -246,7 +241,7 @@ class Settings(WidgetSettings):
     rounds: int | None = Field(
         default=None,
         ge=1,
-        description="Maximum rounds for widgets that feed each other in a cycle.",
+        description="Maximum rounds for documents that feed each other in a cycle.",
     )
     cores: int | None = Field(default=None, ge=1, description="Spark: cores of a local master.")
     buckets: int | None = Field(default=None, ge=1, description="Spark: buckets of keys.")
@@ -260,13 +255,22 @@ class Settings(WidgetSettings):
     spark: dict[str, str] = Field(default={}, description="Spark: additional settings.")
 
 
-class WidgetModel(Options):
-    """A document with calls, its streams and its views."""
+class DocumentModel(Options):
+    """A document that streams change, and its views."""
 
-    document: str = Field(description="The document: XML text, or the path of a file.")
-    documents: DocumentsModel | None = Field(
-        default=None, description="Create one such document for every key in messages."
+    document: str = Field(
+        description="The document before the first message: XML text, or the path of a file."
     )
+    document_key: str | None = Field(
+        default=None,
+        description="Create one such document for every value of this path in messages:"
+        " order/@customer, header/id.",
+    )
+
+    @property
+    def documents(self) -> SimpleNamespace | None:  # the name that runtime/ still uses
+        return None if self.document_key is None else SimpleNamespace(key=self.document_key)
+
     streams: dict[str, StreamModel] = Field(
         default={}, description="The streams, by the names of their calls."
     )
@@ -279,17 +283,21 @@ class WidgetModel(Options):
         default=[],
         description="The types of document and streams: text, or paths of .dtd, .xsd, text files.",
     )
-    settings: WidgetSettings | None = Field(
-        default=None, description="Settings for this widget only."
+    settings: DocumentSettings | None = Field(
+        default=None, description="Settings for this document only."
     )
 
 
 class ViewName(NamedTuple):
-    """A view of a widget; `full` is its name for sinks and other widgets."""
+    """A view of a document; `full` is its name for sinks and other documents."""
 
-    widget: str
+    document: str
     view: str
     full: str
+
+    @property
+    def widget(self) -> str:  # the name that runtime/ still uses
+        return self.document
 
 
 class PipelineModel(Options):
@@ -300,7 +308,9 @@ class PipelineModel(Options):
     namespaces: dict[str, str] = Field(
         default={}, description="Prefixes that queries and paths use."
     )
-    widgets: dict[Name, WidgetModel] = Field(min_length=1, description="The widgets, by name.")
+    documents: dict[Name, DocumentModel] = Field(
+        min_length=1, description="The documents, by name."
+    )
     channels: dict[Name, Connector] = Field(
         default={}, description="Named flows that views publish to and streams subscribe to."
     )
@@ -324,6 +334,10 @@ class PipelineModel(Options):
         return made
 
     @property
+    def widgets(self) -> dict[str, DocumentModel]:  # the name that runtime/ still uses
+        return self.documents
+
+    @property
     def directory(self) -> Path:
         """The directory of the file, to which its paths are relative."""
         return self._directory
@@ -333,50 +347,50 @@ class PipelineModel(Options):
         self._directory = directory
         return self
 
-    def full_name(self, widget: str, view: str) -> str:
-        """Return the name of a view outside of its widget."""
-        return view if self._is_short else f"{widget}.{view}"
+    def full_name(self, document: str, view: str) -> str:
+        """Return the name of a view outside of its document."""
+        return view if self._is_short else f"{document}.{view}"
 
     def view_names(self) -> Iterator[ViewName]:
         """Yield every view of the pipeline, in the order of the file."""
-        for widget, model in self.widgets.items():
+        for document, model in self.documents.items():
             for view in model.views:
-                yield ViewName(widget, view, self.full_name(widget, view))
+                yield ViewName(document, view, self.full_name(document, view))
 
     def told_views(self) -> set[str]:
         """Return the full names of the views with sinks or channels."""
         return {
             name.full
             for name in self.view_names()
-            for view in [self.widgets[name.widget].views[name.view]]
+            for view in [self.documents[name.document].views[name.view]]
             if view.sinks or view.channel is not None
         }
 
-    def own_names(self, widget: str, full: Iterable[str]) -> list[str]:
-        """Return those of a widget's views that have one of these full names, by their own
+    def own_names(self, document: str, full: Iterable[str]) -> list[str]:
+        """Return those of a document's views that have one of these full names, by their own
         names.
         """
         wanted = set(full)
-        return [v for v in self.widgets[widget].views if self.full_name(widget, v) in wanted]
+        return [v for v in self.documents[document].views if self.full_name(document, v) in wanted]
 
-    def settings_of(self, widget: str) -> WidgetSettings:
-        """Return the settings of a widget: its own, otherwise the pipeline's."""
-        return self.widgets[widget].settings or self.settings
+    def settings_of(self, document: str) -> DocumentSettings:
+        """Return the settings of a document: its own, otherwise the pipeline's."""
+        return self.documents[document].settings or self.settings
 
 
 def is_short(given: Any) -> bool:
-    """Whether a file's content defines its only widget at the top level."""
+    """Whether a file's content defines its only document at the top level."""
     return (
         isinstance(given, Mapping)
-        and "widgets" not in given
-        and any(key in given for key in WIDGET_KEYS)
+        and "documents" not in given
+        and any(key in given for key in DOCUMENT_KEYS)
     )
 
 
 def long_form(given: Any) -> Any:
-    """Return the content with its only widget under `widgets`."""
+    """Return the content with its only document under `documents`."""
     if not is_short(given):
         return given
-    rest = {key: value for key, value in given.items() if key not in WIDGET_KEYS}
-    widget = {key: given[key] for key in WIDGET_KEYS if key in given}
-    return {**rest, "widgets": {SHORT: widget}}
+    rest = {key: value for key, value in given.items() if key not in DOCUMENT_KEYS}
+    document = {key: given[key] for key in DOCUMENT_KEYS if key in given}
+    return {**rest, "documents": {SHORT: document}}

@@ -14,13 +14,12 @@ from pydantic import BaseModel
 from axlog.connect.kinds import SinkKind, SourceKind
 from axlog.pipeline import kinds
 from axlog.pipeline.model import (
-    WIDGET_KEYS,
-    DocumentsModel,
+    DOCUMENT_KEYS,
+    DocumentModel,
     PipelineModel,
     Settings,
     StreamModel,
     ViewModel,
-    WidgetModel,
 )
 
 _TITLE = "axlog pipeline"
@@ -35,11 +34,11 @@ def json_schema() -> dict[str, Any]:
         ("SinkModel", kinds.sink_names(), kinds.sink_kind),
     ):
         defs[name] = {"title": name, "oneOf": list(_kinds(names, find, defs))}
-    widget = defs["WidgetModel"]
-    top = {key: widget["properties"][key] for key in WIDGET_KEYS}
+    document = defs["DocumentModel"]
+    top = {key: document["properties"][key] for key in DOCUMENT_KEYS}
     schema["properties"] |= top
     schema["required"] = []
-    schema["oneOf"] = [{"required": ["widgets"]}, {"required": ["document", "views"]}]
+    schema["oneOf"] = [{"required": ["documents"]}, {"required": ["document", "views"]}]
     view = defs["ViewModel"]
     view["properties"] = dict(view["properties"])
     defs["ViewModel"] = {"anyOf": [{"type": "string"}, view]}
@@ -76,10 +75,9 @@ def described(model: type[BaseModel]) -> list[tuple[str, str, str]]:
 
 _PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("The file", PipelineModel),
-    ("A widget (at the top level if there is only one)", WidgetModel),
+    ("A document (at the top level if there is only one)", DocumentModel),
     ("A stream", StreamModel),
     ("A view", ViewModel),
-    ("`documents`", DocumentsModel),
     ("`settings`", Settings),
 )
 

@@ -8,10 +8,10 @@ expanded, and node tests are those of patterns. Abbreviations are written out. T
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TypeAlias
 
-from axlog.query.pattern import Test
+from axlog.query.pattern import Pattern, Test
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +228,8 @@ class Statement:
     expression: Expression
     text: str
     namespaces: tuple[tuple[str, str], ...]
+    patterns: dict[int, Pattern | None] = field(default_factory=dict, compare=False, repr=False)
+    """By the id of a path in the tree, its pattern (`path_patterns.prepare`)."""
 
 
 # Walking the tree --------------------------------------------------------------------------------

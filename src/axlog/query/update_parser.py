@@ -29,6 +29,7 @@ from axlog.document.name_expansion import refuse_growth
 from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError
 from axlog.query.expression_categories import Category, classify
+from axlog.query.path_patterns import prepare
 from axlog.query.pattern import Test
 from axlog.query.positions import place_at
 from axlog.query.syntax_tree import (
@@ -115,11 +116,13 @@ def _parse(text: str, namespaces: tuple[tuple[str, str], ...]) -> tuple[tuple[St
         expression = parser.statement()
         found.append(Statement(expression, text, tuple(sorted(parser.namespaces.items()))))
         if parser.is_at_end():
-            return tuple(found), parser.names_size
+            break
         if not parser.take(";"):
             raise parser.unexpected("`;`, `,` or the end of the statement")
         if parser.is_at_end():
-            return tuple(found), parser.names_size
+            break
+    prepare(found)
+    return tuple(found), parser.names_size
 
 
 class UpdateParser(XQueryParser):

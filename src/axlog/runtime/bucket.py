@@ -21,22 +21,25 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import groupby
 from time import monotonic
 from typing import Any, TypeAlias
 
+from axlog.connect.kinds import DOCUMENT_COLUMN
 from axlog.document.ids import Id
 from axlog.document.stream_update import StreamUpdate
 from axlog.document.tree import Tree
 from axlog.errors import AxlogError, EndedStreamError, LateError, QueryError
 from axlog.evaluate.joins import Bag
 from axlog.live.document import Document
-from axlog.live.internals import maintained, streams_of
+from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.recovery import load_parts, snapshot_parts
 from axlog.query.compile import Relation
-from axlog.runtime.bucket_order import (
+from axlog.runtime.definition import Definition
+from axlog.runtime.extraction import bags_of, by_bucket
+from axlog.runtime.order import (
     BINDINGS,
     BODY,
     CONTENT,
@@ -54,10 +57,8 @@ from axlog.runtime.bucket_order import (
     Packet,
     Refused,
 )
-from axlog.runtime.definition import Definition
-from axlog.runtime.extraction import bags_of, by_bucket
 from axlog.runtime.plan import Unit, may_delete
-from axlog.views.change import Change, timed_change
+from axlog.views.change import CLOCK, Change, From, Row, headed_row, timed_change
 from axlog.views.counting.waiting_rows import WaitingRows
 from axlog.views.net_changes import net
 
@@ -67,6 +68,7 @@ Claim: TypeAlias = dict[str, tuple[list[int], list[str]]]
 TUNE_EVERY = 16
 """Batches between two tunings."""
 _NOTHING: Bag = {}
+_OPS = ("delete", "update", "insert", "never")
 
 
 @dataclass(slots=True)
@@ -212,7 +214,7 @@ class Instance:
         """Record that a message of this unit exceeded a limit where it was parsed."""
         for view in self.widget.views.values():
             if view.broken is None:
-                view.put_aside(error)
+                maintained_view(view).put_aside(error)
 
     def _time(self, item: Item, clock: int) -> int:
         """Return when an item is applied; it is late only if `hold` is bounded."""
@@ -350,7 +352,7 @@ class Instance:
             for stream in self._ended:
                 self.widget.end(stream)
             for name, broken in state.get("broken", {}).items():
-                self.widget.view(name).put_aside(QueryError(*broken))
+                maintained_view(self.widget.view(name)).put_aside(QueryError(*broken))
             streams_of(self.widget).engine.restore(_tuples(state["engine"]))
         self._heard.clear()
         # views may have been removed
@@ -445,7 +447,11 @@ def _value(change: Change, column: str) -> Any:
 
 
 def plain_change(change: Change, document: str = "") -> list[Any]:
-    """Return a change for JSON: ids as text, times as microseconds."""
+    """Return a change for JSON: ids as text, times as microseconds.
+
+    Of a cause, only the stream is kept: buckets count their own messages. The rows before and after
+    an update have the same key.
+    """
     row, before = change.row, change.before
     values = [_json(value) for value in row.values_]
     old = None if before is None else [[_json(value) for value in before.values_], before.count]
@@ -459,6 +465,9 @@ def plain_change(change: Change, document: str = "") -> list[Any]:
         change.microseconds,
         row.times,
         document,
+        None if row.key_ is None else [_json(value) for value in row.key_],
+        change.origin[0] if isinstance(change.origin, tuple) else change.origin,
+        change.final,
     ]
 
 
@@ -482,7 +491,11 @@ def agreed(each: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:
     If some buckets have not reported, nothing is agreed on: where such rows exist, time passes for
     all buckets together (`Instance.may_void`).
     """
-    fresh = {json.dumps(change[:4]): change for one in each for change in one["void"]}
+    fresh: dict[str, list[Any]] = {}
+    for change in (change for one in each for change in one["void"]):
+        key = json.dumps(change[:4])
+        if key not in fresh or change[6] > fresh[key][6]:  # the last bucket decides the time
+            fresh[key] = change
     for key, change in fresh.items():
         if len(each) == each[0]["buckets"] and all(key in one["voided"] for one in each):
             yield change
@@ -490,18 +503,29 @@ def agreed(each: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:
 
 def read_changes(written: Iterable[Sequence[Any]]) -> Iterator[Change]:
     """Return the changes that `plain_change` wrote; a document's key is the row's first column."""
-    from axlog.views.change import Row
-
-    for view, op, columns, values, count, old, time, times, document in written:
-        head = ("document",) if document else ()
-        first = (document,) if document else ()
-        names = (*head, *columns)
-        row = Row(names, (*first, *_tuples(values)), count)
-        before = None if old is None else Row(names, (*first, *_tuples(old[0])), old[1])
-        yield timed_change(Change(op, row, before, view, time), times)
+    for view, op, columns, values, count, old, time, times, document, key, by, final in written:
+        known = None if key is None else _tuples(key)
+        row = Row(tuple(columns), _tuples(values), count, known)
+        before = None if old is None else Row(tuple(columns), _tuples(old[0]), old[1], known)
+        if document:
+            row = headed_row(row, DOCUMENT_COLUMN.name, document)
+            before = None if before is None else headed_row(before, DOCUMENT_COLUMN.name, document)
+        origin: From = CLOCK if by == CLOCK else (by, None) if isinstance(by, str) else None
+        made = Change(op, row, before, view, time, origin=origin, final=final)
+        yield timed_change(made, times)
 
 
 def renumbered(changes: Iterable[Change], start: int) -> list[Change]:
-    """Return changes in the order of their rows, each with the next number."""
-    ordered = sorted(changes, key=lambda c: (c.view or "", c.op, repr(c.row.values_)))
-    return [replace(change, sequence=start + at) for at, change in enumerate(ordered)]
+    """Return changes in the order of view, time, operation and row, each with the next position
+    after `start`.
+    """
+    ordered = sorted(changes, key=_in_order)
+    for position, change in enumerate(ordered, start + 1):
+        change.position = position
+    return ordered
+
+
+def _in_order(change: Change) -> tuple[str, int, int, str, str]:
+    row = change.row
+    rank = _OPS.index(change.op)
+    return change.view or "", change.microseconds, rank, repr(row.values_), repr(row.key_)

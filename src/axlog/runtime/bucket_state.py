@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from axlog.runtime.bucket import Instance, Outcome, told
-from axlog.runtime.bucket_order import Lane, Packet
+from axlog.runtime.order import Lane, Packet
 from axlog.runtime.outlooks import watcher_of
 from axlog.runtime.packets import pack, unpack
 from axlog.runtime.plan import Unit

@@ -34,6 +34,8 @@ DEAD_LETTERS = ViewShape(
     "dead_letters", tuple(Column(name, "text") for name in ("stream", "origin", "error", "content"))
 )
 """Rejected messages as rows: they go to sinks like those of any view."""
+BATCHES_APART = 1 << 32
+"""Maximum number of changes in one batch, where a position is a batch and a number."""
 
 
 def _open(kind: AnyKind, name: str, written: Mapping[str, Any], origin: Origin) -> Any:
@@ -199,13 +201,16 @@ def open_sinks(
     return opened
 
 
-def as_changes(refused: Iterable[Refusal], first: int = 0) -> list[Change]:
-    """Return rejected messages as changes of `dead_letters`."""
+def as_changes(refused: Iterable[Refusal], batch: int) -> list[Change]:
+    """Return the rejected messages of a batch as changes of `dead_letters`.
+
+    The key of a row is its position: equal messages may be rejected more than once.
+    """
     columns = tuple(column.name for column in DEAD_LETTERS.columns)
     made = []
-    for number, one in enumerate(refused, start=first + 1):
+    for number, one in enumerate(refused, start=batch * BATCHES_APART + 1):
         content = one.content
         text = content.decode("utf-8", "replace") if isinstance(content, bytes) else content
-        row = Row(columns, (one.stream, one.origin, one.error, text))
-        made.append(Change("insert", row, view=DEAD_LETTERS.name, sequence=number))
+        row = Row(columns, (one.stream, one.origin, one.error, text), key=(str(number),))
+        made.append(Change("insert", row, view=DEAD_LETTERS.name, position=number))
     return made

@@ -8,6 +8,7 @@ sinks are retried, and the batch waits for them (`unreachable.py`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -112,14 +113,14 @@ class WidgetSinks:
 
     def write(self, batch: int, changes: Any) -> None:
         """Write a batch to the sinks."""
-        named = [c.numbered(self._names[c.view], c.microseconds, c.sequence) for c in changes]
+        named = [replace(change, view=self._names[change.view]) for change in changes]
         self._give(self._widget, batch, named, letters=False)
 
     def refuse(self, batch: int, refused: Sequence[Refusal]) -> None:
         """Write rejected messages."""
         if refused and self._model.settings.on_error == "stop":
             raise PipelineError("AX407", f"{refused[0].origin}: {refused[0].error}")
-        self._give(f"{self._widget}/letters", batch, as_changes(refused), letters=True)
+        self._give(f"{self._widget}/letters", batch, as_changes(refused, batch), letters=True)
 
     def _give(self, writer: str, batch: int, changes: list[Change], *, letters: bool) -> None:
         for sink in self.sinks:

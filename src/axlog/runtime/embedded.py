@@ -38,9 +38,10 @@ from axlog.runtime.connections import (
     source_plans,
 )
 from axlog.runtime.instances import TIME, Instances
-from axlog.runtime.order import Lanes, source_of
+from axlog.runtime.order import BODY, Item, Order
+from axlog.runtime.order import TIME as AT
 from axlog.runtime.progress import Lagging, Outlooks, Progress, kept, state
-from axlog.runtime.source_reader import Feed, Troubles
+from axlog.runtime.source_reader import Feed, Troubles, source_of
 from axlog.runtime.systems import System
 from axlog.runtime.upstream_filters import tell
 from axlog.views.change import Change
@@ -102,7 +103,8 @@ class Runner:
         then = self.checkpoint.about("pipeline")
         fitted = None if then is None else fit(then, now)
         self._saved = self._usable_snapshot(fitted)
-        parts = {} if self._saved is None else self.checkpoint.saved()
+        found = self.checkpoint.saved()
+        parts = {} if self._saved is None else found
         system = (self._saved or {}).get("system", {"gone": ()})
         self.instances = {
             name: Instances(model, name, parts.get(name), model.own_names(name, system["gone"]))
@@ -116,16 +118,14 @@ class Runner:
         self._widget_of = {plan.name: plan.widget for plan in plans}
         self._widget_of |= {f"{name}/clock": name for name in model.widgets}
         self._looked = 0.0
-        self._lanes = {
-            name: Lanes([p.name for p in plans if p.widget == name], model.settings.hold)
-            for name in model.widgets
-        }
+        self._orders = {name: Order(hold=None) for name in model.widgets}
         positions = self.checkpoint.positions()
         horizons = {name: one.horizon for name, one in self.instances.items()}
         self.feeds = [
-            Feed(plan, self._lanes[plan.widget], positions.get(plan.name), horizons[plan.widget])
-            for plan in plans
-        ]
+            Feed(plan, self._orders[plan.widget], rank, positions.get(plan.name),
+                 horizons[plan.widget])
+            for rank, plan in enumerate(plans)
+        ]  # fmt: skip
         self._refused: list[Refusal] = []
         self.batch = 0
         if self._saved is None:
@@ -144,8 +144,9 @@ class Runner:
             self.checkpoint.begin(now)
             self._deliver(0, initial)
             return
-        for one in self.checkpoint.waiting():
-            self._lanes[self._widget_of[source_of(one.source)]].restore(one)
+        feeds = {feed.plan.name: feed for feed in self.feeds}
+        for one, place in self.checkpoint.waiting():
+            feeds[source_of(one.source)].restore(one, place)
         self._restore(initial)
         if fitted.added:
             self._fill([model.full_name(*view) for view in fitted.added], now)
@@ -215,15 +216,15 @@ class Runner:
         if delivered is None:
             self._deliver(0, initial)
         filling = self.checkpoint.about("filling") or {"batch": -1, "views": []}
-        for number, inputs in self.checkpoint.batches(after=self.batch):
+        for number, inputs, odd in self.checkpoint.batches(after=self.batch):
             changes, refused = self._feed(inputs)
-            refused = [*self.checkpoint.refused(number), *refused]
+            refused = [*odd, *refused]
             self._count(inputs, changes, refused)
             if number == last and (delivered is None or delivered < last):
                 if number == filling["batch"]:
                     wanted = set(filling["views"])
                     changes = [row for row in self.all_rows() if row.view in wanted]
-                self._deliver(number, [*changes, *as_changes(refused)])
+                self._deliver(number, [*changes, *as_changes(refused, number)])
             self.batch = number
 
     def _fill(self, views: Iterable[str], now: dict[str, object]) -> None:
@@ -292,7 +293,7 @@ class Runner:
         most = self.model.settings.batch
         came = 0
         for feed in self.feeds:
-            if any(len(lane.waiting) < most for lane in feed.lanes):
+            if feed.has_room(most):
                 number, refused = feed.read(self.model, most, now)
                 came += number
                 self._refused += refused
@@ -301,9 +302,11 @@ class Runner:
                         "AX858", f"{feed.plan.name}: {feed.troubles.error}",
                         advice="check that it is available; without --once it is retried",
                     )  # fmt: skip
+            feed.rest(ends=self.once)
         inputs: list[Input] = []
-        for lanes in self._lanes.values():
-            inputs += lanes.release(most - len(inputs), now, waits=not self.once)
+        for order in self._orders.values():
+            released = order.release(most - len(inputs), self._is_overdue(now))
+            inputs += [item[BODY] for item in released]
         if self.model.settings.clock == "wall" and now - self._looked >= _DEADLINES:
             self._looked = now
             inputs += self._passed(time.time() - self.model.settings.hold)
@@ -312,23 +315,33 @@ class Runner:
         self._take(inputs)
         return True
 
+    def _is_overdue(self, now: float) -> Callable[[Item], bool]:
+        """Return whether an update has waited for the time of `hold`.
+
+        With `once` a source at its end is done, and the others wait for all sources without a
+        bound. Otherwise it may continue, and delays the others for the bounded time.
+        """
+        until = float("-inf") if self.once else now - self.model.settings.hold
+        return lambda item: item[BODY].read <= until
+
     def _passed(self, wall: float) -> Iterator[Input]:
         """Return inputs that advance the time, for widgets in which a deadline has passed.
 
         Updates held back for a slower stream come first: time advances after them.
         """
         for name, one in self.instances.items():
-            waiting = [each.effective for each in self._lanes[name].inputs()]
+            waiting = [item[AT] for item in self._orders[name].pending]
             passed = min([round(wall * 1e6), *waiting])
             due = one.due
             if due is not None and due < passed:
                 origin = f"{name}/clock"
-                yield Input(origin, StreamUpdate("", TIME, "", None, origin), passed, passed)
+                yield Input(origin, StreamUpdate("", TIME, "", None, origin), passed)
 
     def _take(self, inputs: list[Input]) -> None:
         """Decide, apply and deliver one batch."""
         number, began = self.batch + 1, time.monotonic()
-        waiting = [one for lanes in self._lanes.values() for one in lanes.inputs()]
+        pending = [item for order in self._orders.values() for item in order.pending]
+        waiting = [(item[BODY], item[AT]) for item in pending]
         positions = {feed.plan.name: feed.position for feed in self.feeds}
         told, self._refused = self._refused, []
         self.checkpoint.decide(number, inputs, waiting, positions, told)
@@ -343,7 +356,7 @@ class Runner:
         for one in told:
             report(_events, WARNING, "refused", stream=one.stream, seq=number, origin=one.origin,
                    error=one.error)  # fmt: skip
-        self._deliver(number, [*changes, *as_changes(told)])
+        self._deliver(number, [*changes, *as_changes(told, number)])
         self.batch = number
         self.taking.note(time.monotonic() - began)
         report(_events, DEBUG, "batch", seq=number, updates=len(inputs), changes=len(changes))
@@ -387,16 +400,14 @@ class Runner:
         for feed in self.feeds:
             stream = feed.plan.stream
             if stream is not None:
-                is_open = self.instances[feed.plan.widget].is_open(stream)
-                for lane in feed.lanes:
-                    lane.is_open = is_open
+                feed.is_open = self.instances[feed.plan.widget].is_open(stream)
         return changes, refused
 
     @property
     def is_done(self) -> bool:
         """Whether the sources are at their ends, and nothing waits."""
-        lanes = [lane for feed in self.feeds for lane in feed.lanes]
-        return all(not lane.waiting and lane.is_at_end for lane in lanes)
+        waits = any(order.pending for order in self._orders.values())
+        return not waits and all(feed.is_at_end for feed in self.feeds)
 
     # Delivering -----------------------------------------------------------------------------------
 
@@ -451,7 +462,7 @@ class Runner:
         progress.kept = kept(instances)
         progress.state = state(instances)
         progress.documents = sum(len(one.widgets) for one in instances)
-        progress.held = sum(lanes.held for lanes in self._lanes.values())
+        progress.held = sum(len(order.pending) for order in self._orders.values())
         progress.seconds = now - self._started
         lagging = {feed.plan.name: feed.troubles for feed in self.feeds if feed.troubles}
         progress.lagging = [

@@ -36,7 +36,9 @@ from axlog.evaluate.joins import Bag, Value, add_all
 from axlog.live.internals import maintained, streams_of
 from axlog.match.batch_parser import chunks, roots_of
 from axlog.match.stream_plan import MessagePlan
-from axlog.runtime.bucket_order import (
+from axlog.runtime.bucket_tuner import Tuned
+from axlog.runtime.definition import Definition
+from axlog.runtime.order import (
     BINDINGS,
     NOTHING,
     SET_ASIDE,
@@ -47,8 +49,6 @@ from axlog.runtime.bucket_order import (
     Refused,
     lane_of,
 )
-from axlog.runtime.bucket_tuner import Tuned
-from axlog.runtime.definition import Definition
 from axlog.runtime.packets import pack
 from axlog.runtime.past import Past
 from axlog.runtime.plan import ALL, SparkPlan, Unit

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from axlog.live.metrics import process_samples, put_aside, widget_samples
+from axlog.live.metrics import document_samples, process_samples, put_aside
 from axlog.reporting import Health, Sample, State, ViewHealth, counter, gauge
 from axlog.runtime.embedded import Runner
 from axlog.runtime.instances import Instances
@@ -91,11 +91,7 @@ class RunnerReport:
         reasons, late = [], []
         held, oldest = _held(feeds, now)
         if held:
-            slow = [
-                feed.plan.name
-                for feed in feeds
-                if any(not lane.waiting and lane.is_open for lane in feed.lanes)
-            ]
+            slow = [feed.plan.name for feed in feeds if feed.is_silent]
             waited = f"for {', '.join(slow)}" if slow else "for their batch"
             reasons.append(f"{held} updates wait {waited}")
         for feed in feeds:
@@ -110,13 +106,13 @@ class RunnerReport:
                 late.append(troubles)
                 reasons.append(f"sink {sink.name} is unreachable: {troubles.error}")
         oldest = max([oldest, *(now - each.since for each in late)])
-        sequence = sum(w.views[view].sequence for w in list(one.widgets.values()))
+        position = sum(w.views[view].position for w in list(one.widgets.values()))
         state = State.DEGRADED if late else State.OK
         broken = [error for w in list(one.widgets.values()) if (error := w.views[view].broken)]
         if broken:
             state = State.FAILED
             reasons.append(put_aside(broken[0]))
-        return ViewHealth(widget, view, state, sequence, held, undelivered, oldest, tuple(reasons))
+        return ViewHealth(widget, view, state, position, held, undelivered, oldest, tuple(reasons))
 
     def _feeding(self, widget: str) -> set[str]:
         """Return the widget, and those whose views feed its streams."""
@@ -132,20 +128,19 @@ class RunnerReport:
 
 def _widgets(name: str, one: Instances) -> Iterator[Sample]:
     count = len(one.widgets)
-    yield gauge("axlog_documents", count, "Documents of the widget", widget=name)
+    yield gauge("axlog_documents", count, "Documents, one per key", document=name)
     if one.is_single:
-        yield from widget_samples(name, one.widgets[""])
+        yield from document_samples(name, one.widgets[""])
     elif count <= _MOST_DOCUMENTS:
         for key, widget in list(one.widgets.items()):
-            yield from widget_samples(f"{name}/{key}", widget)
+            yield from document_samples(f"{name}/{key}", widget)
 
 
 def _source(feed: Feed, now: float) -> Iterator[Sample]:
     at = {"source": feed.plan.name}
     yield counter("axlog_source_updates_total", feed.came, "Updates read", **at)
     yield counter("axlog_source_errors_total", feed.errors, "Failed attempts", **at)
-    waiting = sum(len(lane.waiting) for lane in feed.lanes)
-    yield gauge("axlog_source_waiting", waiting, "Updates held back", **at)
+    yield gauge("axlog_source_waiting", len(feed.waiting()), "Updates held back", **at)
     yield gauge(
         "axlog_source_lag_seconds",
         _since(feed.troubles, now),
@@ -156,10 +151,9 @@ def _source(feed: Feed, now: float) -> Iterator[Sample]:
 
 def _held(feeds: list[Feed], now: float) -> tuple[int, float]:
     """Return how many updates wait, and the age of the oldest."""
-    lanes = [lane for feed in feeds for lane in feed.lanes]
-    waiting = [list(lane.waiting)[:1] for lane in lanes]
-    oldest = max((now - read for heads in waiting for _, read in heads if read), default=0.0)
-    return sum(len(lane.waiting) for lane in lanes), oldest
+    waiting = [one for feed in feeds for one in feed.waiting()]
+    oldest = max((now - one.read for one in waiting if one.read), default=0.0)
+    return len(waiting), oldest
 
 
 def _since(troubles: Troubles | None, now: float) -> float:

@@ -34,7 +34,7 @@ from axlog.pipeline.documents import document_of, horizon_of, may_delete, types_
 from axlog.pipeline.model import PipelineModel
 from axlog.query.query import parse_query
 from axlog.runtime.checkpoint import Input
-from axlog.views.change import Change, Row
+from axlog.views.change import Change, headed_row
 from axlog.views.why import named_message
 
 TIME = "time"
@@ -320,13 +320,9 @@ class Instances:
         full = self.full[change.view or ""]
         if self._key is None:
             return replace(change, view=full)
-        before = None if change.before is None else _keyed(change.before, key)
-        return replace(change, view=full, row=_keyed(change.row, key), before=before)
-
-
-def _keyed(row: Row, key: str) -> Row:
-    columns = (DOCUMENT_COLUMN.name, *row.columns)
-    return type(row)(columns, (key, *row.values_), row.count)
+        column, before = DOCUMENT_COLUMN.name, change.before
+        old = None if before is None else headed_row(before, column, key)
+        return replace(change, view=full, row=headed_row(change.row, column, key), before=old)
 
 
 def _timed(one: Input) -> StreamUpdate:

@@ -1,131 +1,361 @@
-"""The order in which updates reach a widget: by time, stream and sequence (docs/meaning.md, Time).
+"""The order of updates in both engines: by time, stream and number (docs/meaning.md, Time).
 
-Every source is one sequence, or one for each of its partitions. The earliest update of all
-sequences is next, but only once no other sequence can bring an earlier one: each of the others has
-an update waiting, or is at its end. A silent sequence delays the others for a bounded time. If it
-then brings an update older than the clock, the update is late, and the policy of its stream
-applies.
+A source is one sequence of updates, or one for each of its partitions. A *lane* is a stream as one
+partition brings it, or all streams of the partition (`source:*`). Every lane has a frontier: the
+place of the earliest update that it can still bring. The lane is open until its stream ends, and it
+rests while its source has nothing.
 
-An update without a time has the place after its predecessor in its sequence. Law: if sources are at
-their ends, the order and the batches do not depend on how the sources were read.
+Law: an update is released when no open lane of another partition has an earlier frontier. So the
+released updates of all batches, concatenated, are in the order of (time, stream, number), however
+the sources were read and the batches were cut. `hold` bounds the wait for a slow lane; an update
+released by it may be followed by an earlier one, which is then late.
+
+The engines differ in three points, which are parameters:
+
+- The embedded runner reads every sequence whole and appends each update (`append`). An update keeps
+  its place after its predecessor: its place is at least that of the one before it in its partition.
+  The document judges whether it is late.
+- A bucket of Spark sees only its part of a sequence (`take`). A census with every packet contains
+  how far each lane has advanced, so every bucket computes the same clock. Lateness is judged within
+  a partition, in the partition's own order: an item is late if it is earlier than one before it, of
+  any stream. An item's `floor` is the latest time before it in its packet.
+- `hold` is in the document's time: 0 releases everything that a batch brings, None waits for the
+  slowest stream. With a wall clock a packet contains the time that has passed (`passed`). The
+  embedded runner bounds the wait by its own wall clock instead (`is_overdue`). This module reads no
+  wall clock, so a replayed batch releases the same items.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeAlias
 
-from axlog.connect.protocol import Refusal
-from axlog.document.stream_update import StreamUpdate
-from axlog.document.times import microseconds
-from axlog.errors import AxlogError
-from axlog.runtime.checkpoint import Input
+TIME, STREAM, NUMBER, KIND, BODY, FLOOR, LANE, ORIGIN, MESSAGE, CONTENT = range(10)
+Item: TypeAlias = list[Any]
+"""[time, stream, number, kind, body, floor, lane, origin, message, content].
 
-_FIRST = -(1 << 62)
+`kind` is bindings, unread, nothing, or an action. `body` is the bags of a message, one for each
+relation of its stream's plan, or the content. `floor` is present only if it is later than the
+item's time, or if the item has no time. `message` is a number that all items of one message share,
+and no other message of the batch has. `content` is present if `body` is not the content and the
+message may be rejected.
+"""
+BINDINGS = "bindings"
+SET_ASIDE = "set aside"
+"""Kinds of items: bindings of a message, and a view that exceeds a limit with it."""
+UNREAD = "unread"
+"""The kind of a message whose bindings depend on the time that its bucket assigns."""
+NOTHING = "nothing"
+"""The kind of a message that no view needs, and that may still be rejected."""
+INPUT = "input"
+"""The kind of an appended update: `body` is the update as its engine knows it."""
+EVERY = "*"
+"""Used instead of a stream: all streams of a source."""
+SOURCES_APART = 1 << 64
+"""Message numbers of one source: a number identifies the source too."""
+PARTITIONS_APART = 1 << 44
+"""Message numbers of one partition of a source: a number identifies the partition too."""
+_ORDER = itemgetter(TIME, STREAM, NUMBER)
+Hold: TypeAlias = int | None
+EARLIEST = -(1 << 62)
+"""The frontier of a lane that has brought nothing."""
 
 
-_PARTITION = "\x1f"
-"""Between a source's name and a partition's number: a character that no document can contain."""
+class Lane(NamedTuple):
+    """How far one partition has advanced in one lane."""
+
+    first: int  # number of its first message
+    latest: int | None  # latest time of a message other than an end; None if none has a time
+    ended: int | None  # the time of the end
+    messages: int
+    rests: bool = False  # its source has nothing more for now
+
+
+class Packet(NamedTuple):
+    """What one partition sends to one bucket: its items, and the census of all its messages."""
+
+    items: list[Item]
+    census: Mapping[str, Lane]  # by lane: `source:stream`, `source/partition:stream`
+    passed: int = 0  # no item of this time or earlier can come any more
 
 
 @dataclass(slots=True)
-class Lane:
-    """The waiting updates of one source, or of one partition of it."""
+class Refused:
+    """A rejected update, its origin and the reason."""
 
-    source: str  # with the partition, if it has some
-    rank: tuple[int, int]  # of the source in the file, and of the partition in the source
-    waiting: deque[tuple[Input, float]] = field(default_factory=deque)  # with the times of reading
-    effective: int = _FIRST
-    is_at_end: bool = False
-    is_open: bool = True  # whether its stream can still bring something
+    stream: str
+    content: str
+    origin: str
+    error: str
+    message: int = 0  # as in its items
 
-    def take(self, update: StreamUpdate, now: float) -> Refusal | None:
-        """Append an update; updates with an unparsable time are rejected."""
-        at: int | None = None
-        if update.at is not None:
-            try:
-                at = microseconds(update.at)
-            except AxlogError as error:
-                return Refusal(update.stream, update.content, update.origin, error.describe())
-            self.effective = max(self.effective, at)
-        self.waiting.append((Input(self.source, update, at, self.effective), now))
+    def plain(self) -> tuple[str, str, str, str, int]:
+        return self.stream, self.content, self.origin, self.error, self.message
+
+
+class Late(NamedTuple):
+    """An item that came too late to be accepted, and the earliest time it could have had."""
+
+    item: Item
+    clock: int
+
+
+@dataclass(slots=True)
+class Order:
+    """The lanes of one document, how far each has advanced, and the waiting items."""
+
+    streams: tuple[str, ...] = ()  # those with a call from the start
+    # policy by stream: refuse or clock
+    late: Mapping[str, str] = field(default_factory=dict)
+    hold: Hold = 0
+    lanes: dict[str, int] = field(default_factory=dict)  # latest time of each
+    ended: dict[str, int] = field(default_factory=dict)  # by stream: the time of the end
+    resting: set[str] = field(default_factory=set)  # lanes; `source:*` for all of a source
+    pending: list[Item] = field(default_factory=list)
+    clock: int = 0
+    heard: int = 0  # the latest time of a message other than an end
+    passed: int = 0  # the wall-clock time that has passed
+    start: int = 0  # the document's first clock
+    # by partition: the place of the last appended update
+    places: dict[str, tuple[int, str]] = field(default_factory=dict)
+    appended: int = 0
+
+    def __post_init__(self) -> None:
+        self.clock = self.heard = self.passed = self.start
+
+    # Whole sequences ------------------------------------------------------------------------------
+
+    def expect(self, lane: str) -> None:
+        """Add a lane; the others wait for it."""
+        self.lanes.setdefault(lane, EARLIEST)
+
+    def drop(self, lane: str) -> None:
+        """Remove a lane that has brought nothing: its partitions are known now."""
+        self.lanes.pop(lane, None)
+        self.resting.discard(lane)
+
+    def rest(self, lane: str, *, rests: bool) -> None:
+        """Set whether the others need not wait for a lane."""
+        (self.resting.add if rests else self.resting.discard)(lane)
+
+    def append(self, lane: str, stream: str, time: int | None, body: Any) -> None:
+        """Append an update to its lane, after its predecessor."""
+        partition = _partition(lane)
+        latest = self.lanes[lane]
+        latest = latest if time is None else max(latest, time)
+        self.lanes[lane] = latest
+        place = max((latest, stream), self.places.get(partition, (latest, stream)))
+        self.places[partition] = place
+        self.appended += 1
+        number = _rank(partition) * PARTITIONS_APART + self.appended
+        self.pending.append([*place, number, INPUT, body, None, lane])
+
+    def held(self) -> Counter[str]:
+        """Return the number of waiting items of each lane that has some."""
+        return Counter([item[LANE] for item in self.pending])
+
+    # Packets --------------------------------------------------------------------------------------
+
+    def take(self, packets: Sequence[Packet]) -> tuple[list[Item], list[Late]]:
+        """Return the items that can be applied now, in order, and the rejected late items."""
+        refused: list[Late] = []
+        self.passed = max([self.passed, *(packet.passed or self.start for packet in packets)])
+        now = max(self.clock, self.passed)
+        pending = self.pending
+        for packet, floors in self._in_order(packets):
+            for item in packet.items:
+                time, before = item[TIME], floors.get(item[LANE])
+                if (
+                    time is None
+                    or item[FLOOR] is not None
+                    or (before is not None and time < before)
+                ):
+                    late = self._judge(item, before, now)
+                    if late is not None:
+                        refused.append(late)
+                        continue
+                pending.append(item)
+        self.clock = max(self.clock, self._clock())
+        return self.release(), refused
+
+    def _in_order(
+        self, packets: Sequence[Packet]
+    ) -> Iterable[tuple[Packet, dict[str, int | None]]]:
+        """Yield each packet with the latest time before it in its partitions; advance the lanes."""
+        floors: list[dict[str, int | None]] = [{} for _ in packets]
+        told: dict[tuple[str, int], list[tuple[str, Lane]]] = {}
+        for number, packet in enumerate(packets):
+            for lane, one in packet.census.items():
+                told.setdefault((_partition(lane), number), []).append((lane, one))
+        latest: dict[str, int] = {}
+        for lane, time in self.lanes.items():
+            latest[_partition(lane)] = max(time, latest.get(_partition(lane), time))
+        for partition, number in sorted(
+            told, key=lambda each: (each[0], min(lane.first for _, lane in told[each]), each[1])
+        ):
+            before = latest.get(partition)
+            for lane, one in told[partition, number]:
+                floors[number][lane] = before
+                self._move(lane, one)
+                if lane in self.lanes:
+                    latest[partition] = max(self.lanes[lane], latest.get(partition, EARLIEST))
+        # Messages after an end are rejected and advance nothing.
+        for lane, time in self.lanes.items():
+            self.lanes[lane] = min(time, self.ended.get(_stream(lane), time))
+        return zip(packets, floors, strict=True)
+
+    def _move(self, lane: str, told: Lane) -> None:
+        """Advance a lane."""
+        if told.rests:
+            self.resting.add(lane)
+            return
+        self.resting.difference_update(_resting_with(lane))
+        known = (self.lanes.get(lane), told.latest, told.ended)
+        self.lanes[lane] = max((time for time in known if time is not None), default=self.start)
+        if told.latest is not None:
+            self.heard = max(self.heard, told.latest)
+        if told.ended is not None:
+            stream = _stream(lane)
+            self.ended[stream] = min(told.ended, self.ended.get(stream, told.ended))
+
+    def _judge(self, item: Item, before: int | None, now: int) -> Late | None:
+        """Assign a time to an item without one or to a late item; return its rejection, if any."""
+        known = [time for time in (item[FLOOR], before) if time is not None]
+        floor = max(known, default=self.start)
+        if item[TIME] is None:
+            # It keeps the place after its predecessor, and gets the clock's time.
+            item[TIME] = max(floor, now)
+        elif item[TIME] < floor:
+            if self.late.get(item[STREAM], "refuse") == "refuse":
+                return Late(item, floor)
+            item[TIME] = floor
         return None
 
-    def restore(self, one: Input) -> None:
-        """Restore the updates that were held back when the run was interrupted."""
-        self.effective = max(self.effective, one.effective)
-        self.waiting.append((one, 0.0))
-
-
-class Lanes:
-    """The sources of one widget."""
-
-    def __init__(self, sources: Iterable[str], hold: float) -> None:
-        self._ranks = {source: rank for rank, source in enumerate(sources)}
-        self.lanes = {source: Lane(source, (rank, 0)) for source, rank in self._ranks.items()}
-        self._hold = hold
-
-    def of(self, source: str, partition: int | None = None) -> Lane:
-        """Return the lane of a source, or of one of its partitions; create it on first use."""
-        if partition is None:
-            return self.lanes[source]
-        name = f"{source}{_PARTITION}{partition}"
-        if name not in self.lanes:
-            whole = self.lanes.pop(source, None)  # its partitions are known now
-            rank = (self._ranks[source], partition)
-            self.lanes[name] = Lane(name, rank, is_open=whole is None or whole.is_open)
-        return self.lanes[name]
-
-    def every(self, source: str) -> list[Lane]:
-        """Return all lanes of a source."""
-        return [lane for name, lane in list(self.lanes.items()) if source_of(name) == source]
-
-    def restore(self, one: Input) -> None:
-        """Restore the updates that were held back when the run was interrupted."""
-        source, _, partition = one.source.partition(_PARTITION)
-        self.of(source, int(partition) if partition else None).restore(one)
-
-    @property
-    def held(self) -> int:
-        """The number of waiting updates."""
-        return sum(len(lane.waiting) for lane in self.lanes.values())
-
-    def release(self, most: int, now: float, *, waits: bool) -> list[Input]:
-        """Return the updates that can be applied.
-
-        `waits`: a source at its end may continue, and delays the others for the bounded time.
-        Without it, a source at its end is done, and the others wait for all sources without a
-        bound.
+    def _open(self) -> list[tuple[int, str, int, str]]:
+        """Return the partitions that may bring more, each with its earliest possible item and its
+        name. A stream without a known source is one without a name.
         """
-        released: list[Input] = []
-        if len(self.lanes) == 1:  # one sequence is already ordered
-            (lane,) = self.lanes.values()
-            return [lane.waiting.popleft()[0] for _ in range(min(most, len(lane.waiting)))]
-        while len(released) < most:
-            heads = [lane for lane in self.lanes.values() if lane.waiting]
-            if not heads:
-                break
-            first = min(heads, key=_order)
-            silent = any(
-                not lane.waiting and lane.is_open and (waits or not lane.is_at_end)
-                for lane in self.lanes.values()
-            )
-            if silent and (not waits or now - first.waiting[0][1] < self._hold):
-                break
-            released.append(first.waiting.popleft()[0])
+        latest: dict[str, int] = {}
+        streams: dict[str, list[str]] = {}  # those that a partition may still bring
+        for lane, time in self.lanes.items():
+            partition, stream = _partition(lane), _stream(lane)
+            latest[partition] = max(time, latest.get(partition, time))
+            if self.resting.isdisjoint(_resting_with(lane)):
+                streams.setdefault(partition, []).append(stream)
+        found = [
+            (*self._frontier(partition, latest[partition], min(each)), _rank(partition), partition)
+            for partition, each in streams.items()
+            # Messages after a stream's end are rejected: nothing waits for them.
+            if any(s not in self.ended or latest[partition] < self.ended[s] for s in each)
+        ]
+        heard = {_stream(lane) for lane in self.lanes} | self.ended.keys()
+        unheard = [s for s in self.streams if s not in heard and not self._rests(s)]
+        return [*found, *((EARLIEST, stream, 0, "") for stream in unheard)]
+
+    def _frontier(self, partition: str, latest: int, stream: str) -> tuple[int, str]:
+        """Return the earliest place at which a partition can bring an update."""
+        first = (latest, "" if stream == EVERY else stream)
+        return max(first, self.places.get(partition, first))
+
+    def _rests(self, stream: str) -> bool:
+        """Whether some source that could bring a stream has reported that it has nothing for
+        now.
+        """
+        return any(_stream(lane) in (stream, EVERY) for lane in self.resting)
+
+    def _clock(self) -> int:
+        """The document's clock: all items of this time or earlier have arrived."""
+        newest = max(self.lanes.values(), default=self.start)
+        still_open = self._open()
+        if self.hold == 0 or not still_open:
+            return max(newest, self.passed)
+        slowest = max(self.start, min(still_open)[0])
+        waited = slowest if self.hold is None else max(slowest, newest - self.hold)
+        return max(waited, self.passed)
+
+    # Releasing ------------------------------------------------------------------------------------
+
+    def release(
+        self, most: int | None = None, is_overdue: Callable[[Item], bool] | None = None
+    ) -> list[Item]:
+        """Remove and return the items that can be applied now, in order.
+
+        `is_overdue`: whether an item has waited long enough; by default `hold` decides.
+        """
+        self.pending.sort(key=_ORDER)
+        count = self._first_that_waits(self.pending[:most], is_overdue or self._is_past())
+        released, self.pending = self.pending[:count], self.pending[count:]
         return released
 
-    def inputs(self) -> Iterable[Input]:
-        """Yield the waiting updates, source by source."""
-        return (one for lane in self.lanes.values() for one, _ in lane.waiting)
+    def _is_past(self) -> Callable[[Item], bool]:
+        """Return whether an item is as old as `hold` and the time that has passed allow."""
+        past = self.passed
+        if self.hold is not None:
+            past = max(past, max(self.lanes.values(), default=self.start) - self.hold)
+        return lambda item: item[TIME] <= past
+
+    def _first_that_waits(self, pending: Sequence[Item], is_overdue: Callable[[Item], bool]) -> int:
+        """Return the first index from which another partition could still bring an earlier item."""
+        if self.hold == 0:
+            return len(pending)
+        earliest = sorted(self._open())[:2]  # one of them belongs to another partition than an item
+        bounds: dict[str, tuple[int, str, int] | None] = {}
+        for at, item in enumerate(pending):
+            lane = item[LANE]
+            if lane not in bounds:
+                others = [one for one in earliest if one[3] != _partition(lane)]
+                bounds[lane] = others[0][:3] if others else None
+            bound = bounds[lane]
+            place = (item[TIME], item[STREAM], item[NUMBER] // PARTITIONS_APART)
+            if bound is not None and bound < place and not is_overdue(item):
+                return at
+        return len(pending)
+
+    def state(self) -> dict[str, Any]:
+        """Return the state of a bucket's order, for JSON."""
+        return {
+            "lanes": self.lanes,
+            "ended": self.ended,
+            "resting": sorted(self.resting),
+            "pending": self.pending,
+            "clock": self.clock,
+            "heard": self.heard,
+            "passed": self.passed,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.lanes = dict(state["lanes"])
+        self.ended = dict(state["ended"])
+        self.resting = set(state["resting"])
+        self.pending = [list(item) for item in state["pending"]]
+        self.clock, self.heard, self.passed = state["clock"], state["heard"], state["passed"]
 
 
-def source_of(written: str) -> str:
-    """Return the source of an input or a lane, without its partition."""
-    return written.partition(_PARTITION)[0]
+def lane_of(source: int, stream: str, partition: int | None = None) -> str:
+    """Return the name of a stream as one source, or one partition of it, brings it."""
+    return f"{source}:{stream}" if partition is None else f"{source}/{partition}:{stream}"
 
 
-def _order(lane: Lane) -> tuple[int, str, tuple[int, int]]:
-    head = lane.waiting[0][0]
-    return head.effective, head.update.stream, lane.rank
+def _stream(lane: str) -> str:
+    return lane.partition(":")[2]
+
+
+def _partition(lane: str) -> str:
+    """Return the source of a lane, with its partition."""
+    return lane.partition(":")[0]
+
+
+def _rank(written: str) -> int:
+    """Return the prefix of the numbers of a partition's items."""
+    source, _, partition = written.partition("/")
+    return int(source) * (SOURCES_APART // PARTITIONS_APART) + int(partition or 0)
+
+
+def _resting_with(lane: str) -> tuple[str, ...]:
+    """Return the names that may report that a lane rests: itself, its partition, its source."""
+    partition, _, stream = lane.partition(":")
+    source = partition.partition("/")[0]
+    return lane, f"{partition}:{EVERY}", f"{source}:{stream}", f"{source}:{EVERY}"

@@ -17,9 +17,9 @@ from weakref import WeakKeyDictionary, ref
 from axlog.document.times import microseconds
 from axlog.errors import AxlogError
 from axlog.future.truth import Possible
-from axlog.live.internals import maintained
+from axlog.live.internals import maintained, maintained_view
+from axlog.live.view import View
 from axlog.runtime.bucket import Instance
-from axlog.views.view import View
 
 _SHARE = 20
 """At most one part in this many of the time is spent on it."""
@@ -55,7 +55,10 @@ class Watcher:
         return self._said
 
     def _of(self, instance: Instance, view: View) -> dict[str, Any]:
-        if view.prospects() is None and len(maintained(instance.widget).tree) > _LARGEST:
+        if (
+            maintained_view(view).prospects() is None
+            and len(maintained(instance.widget).tree) > _LARGEST
+        ):
             return {"reason": "this needs a scan of the document, which is large"}
         try:
             possible = view.possible()

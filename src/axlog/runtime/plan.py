@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from zlib import crc32
 
 from axlog.live.document import Document
-from axlog.live.internals import maintained, streams_of
+from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.match.stream_plan import MessagePlan
 from axlog.query.compile import Column
 from axlog.runtime.definition import Definition
@@ -149,7 +149,7 @@ def _of_view(definition: Definition, view: str, streams: tuple[str, ...], count:
         if may_delete(widget, stream):
             return f"the stream {stream!r} may delete"
         plans[stream] = plan
-    maintainer = widget.views[view].maintainer
+    maintainer = maintained_view(widget.views[view]).maintainer
     assert isinstance(maintainer, Counting)
     noted = {stream: _noted(widget, stream) for stream in streams}
     found = _key(plans, noted, maintainer.root.columns, _outputs(widget, view))
@@ -169,8 +169,8 @@ def may_delete(widget: Document, stream: str) -> bool:
 def _why_whole(widget: Document, view: str, stream: str) -> str:
     """Return why a stream's messages cannot be read as bindings."""
     kept = widget.views[view]
-    if not isinstance(kept.maintainer, Counting):
-        return f"{view} is kept by {kept.chosen.name}, over the document"
+    if not isinstance(maintained_view(kept).maintainer, Counting):
+        return f"{view} is kept by {maintained_view(kept).chosen.name}, over the document"
     kinds = sorted({o.kind.value for o in kept.query.pattern.outputs} & {"id", "val", "cont"})
     if kinds:
         return f"{view} shows {', '.join(kinds)} of nodes"

@@ -156,7 +156,7 @@ def _alone(model: PipelineModel, name: str) -> PipelineModel:
     settings = Settings(batch=model.settings.batch, tune="off", collect="off")
     return model.model_copy(
         update={
-            "widgets": {name: widget.model_copy(update={"views": views, "settings": None})},
+            "documents": {name: widget.model_copy(update={"views": views, "settings": None})},
             "sinks": {},
             "channels": {},
             "dead_letters": None,

@@ -219,14 +219,14 @@ class System:
         for update in updates_of(
             replace(change, microseconds=0), wire.stream, is_keyed=not is_cyclic
         ):
-            yield Input("", replace(update, origin=f"{wire.view}:{change.sequence}"), at, at)
+            yield Input("", replace(update, origin=f"{wire.view}:{change.position}"), at)
 
     # Saving ---------------------------------------------------------------------------------------
 
     def state(self, instances: Mapping[str, Instances]) -> dict[str, Any]:
         """Return the updates in transit and the dropped views, for JSON."""
         carried = {
-            name: [[*input_row(one), one.effective] for one in waiting]
+            name: [input_row(one) for one in waiting]
             for name, waiting in self._carried.items()
             if waiting
         }
@@ -243,7 +243,7 @@ class System:
         closed = set(state.get("closed", ()))
         self.closed = {wire for wire in self.wires if str(wire) in closed}
         self._carried = {
-            name: [read_input(row[:6], row[6]) for row in waiting]
+            name: [read_input(row[:6]) for row in waiting]
             for name, waiting in state.get("carried", {}).items()
         }
 

@@ -17,7 +17,8 @@ Modules in reading order:
     ownership.py            the owners of subscriptions
     webhooks.py             delivery to webhooks
     webhook_secrets.py      addresses and secrets of webhooks
-    view_routes.py          rows of views, and views added by clients
+    view_routes.py          rows and changes of views, and views added by clients
+    change_events.py        the changes of a view as server-sent events
     monitoring.py           /metrics and /health
     page.py                 the live page
     summaries.py            the page's model of documents in this process

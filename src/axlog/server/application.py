@@ -100,9 +100,9 @@ def make_application(
     more: Iterable[Operation] = (),
     routes: Iterable[BaseRoute] = (),
     *,
-    widgets: Mapping[str, Document] | None = None,
+    documents: Mapping[str, Document] | None = None,
 ) -> Starlette:
-    """Return the application that serves channels, and widgets if there are any.
+    """Return the application that serves channels, and documents if there are any.
 
     `more` adds operations and plain routes.
     """
@@ -122,8 +122,8 @@ def make_application(
     operations = serving.operations()
     operations += Subscribing(channels, access, webhooks, serving).operations()
     operations += signing_operations(access)
-    views = Views(widgets or {}, access)
-    if widgets is not None:
+    views = Views(documents or {}, access)
+    if documents is not None:
         operations += views.operations()
     operations += more
 

@@ -252,7 +252,7 @@ class Serving:
         wait = number_in(request, "wait", 0, 0, LONGEST_WAIT)
         reader = await self._reader(request, caller, after)
         with reader, self.access.streaming(caller, address_of(request)):
-            async with _leaving(request) as gone:
+            async with leaving(request) as gone:
                 delivery = await self._wait(reader, caller, limit, wait, gone)
         return _delivered(delivery)
 
@@ -297,7 +297,7 @@ class Serving:
         """
         yield b"retry: 1000\n\n"
         try:
-            async with _leaving(request) as gone:
+            async with leaving(request) as gone:
                 with reader, self.access.streaming(caller, address_of(request)):
                     async for part in self._parts(reader, caller, gone):
                         yield part
@@ -347,7 +347,7 @@ class Serving:
 
 
 @asynccontextmanager
-async def _leaving(request: Request) -> AsyncIterator[asyncio.Future[None]]:
+async def leaving(request: Request) -> AsyncIterator[asyncio.Future[None]]:
     """Run cleanup after the client has disconnected, without a request waiting for it."""
 
     async def left() -> None:
@@ -376,7 +376,7 @@ async def _looked(reader: Reader, limit: int) -> Delivery:
 
 
 async def _check(update: StreamUpdate) -> None:
-    """Refuse messages that no widget could accept: a channel does not forward attacks."""
+    """Refuse messages that no document could accept: a channel does not forward attacks."""
     if update.action == "delete":
         await asyncio.to_thread(parse_query, str(update.content))
     elif update.action == "insert" and len(update.content) > LARGE:

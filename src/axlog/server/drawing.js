@@ -62,20 +62,20 @@ function short(text) {
   return text.replace(/Q?\{[^}]*\}/g, "");
 }
 
-// The system: a row for each widget, its streams on the left, its views on the right. ------------------
+// The system: a row for each document, its streams on the left, its views on the right. ------------------
 
 function graph(state) {
   const { sources, wires, sinks } = state.system;
-  return state.widgets.map((w) => {
+  return state.documents.map((w) => {
     const streams = w.streams.map((s) => {
-      const from = sources.filter((one) => one.widget === w.name && (one.stream === s.name || one.stream === null)).map((one) => one.says);
+      const from = sources.filter((one) => one.document === w.name && (one.stream === s.name || one.stream === null)).map((one) => one.says);
       const fed = wires.filter((one) => one.to === w.name && one.stream === s.name).map((one) => `${one.from}.${one.view}`);
       return element("div", { class: "port", "data-port": `${w.name}<${s.name}`, title: `${s.state}; ${s.messages} messages` },
         element("span", { class: `dot ${s.state}` }), element("strong", {}, s.name),
         element("span", { class: "soft" }, [...from, ...fed].join(", ")), element("span", { class: "n" }, s.state === "ended" || s.state === "unsubscribed" ? s.state : `${s.rate}/s`));
     });
     const views = w.views.map((v) => {
-      const to = sinks.filter((one) => one.views.some(([widget, view]) => widget === w.name && view === v.name)).map((one) => one.says);
+      const to = sinks.filter((one) => one.views.some(([owner, view]) => owner === w.name && view === v.name)).map((one) => one.says);
       return element("div", { class: "port", "data-port": `${w.name}>${v.name}` }, element("strong", {}, v.name),
         element("span", { class: "soft" }, to.length ? `→ ${to.join(", ")}` : ""), ...(v.never ? [element("span", { class: "n never" }, `${many(v.never)} never`)] : []), element("span", { class: "n" }, many(v.count)));
     });
@@ -100,7 +100,7 @@ function wiring(state) {
     const bend = Math.max(24, Math.abs(to[0] - from[0]) / 2);
     made.append(svg("path", { class: kind, d: `M${from[0]} ${from[1]} C${from[0] + bend} ${from[1]} ${to[0] - bend} ${to[1]} ${to[0]} ${to[1]}` }));
   };
-  for (const w of state.widgets) {
+  for (const w of state.documents) {
     for (const s of w.streams) if (s.state !== "ended" && s.state !== "unsubscribed") line(at(`${w.name}<${s.name}`, "right"), at(w.name, "left"), "line");
     for (const v of w.views) line(at(w.name, "right"), at(`${w.name}>${v.name}`, "left"), "line");
   }

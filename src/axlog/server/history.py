@@ -13,7 +13,6 @@ from time import monotonic
 from typing import Any
 
 from axlog.connect.protocol import Refusal
-from axlog.document.times import plain
 from axlog.views.change import Change
 
 CHANGES, NEVERS, LETTERS, POINTS = 200, 500, 50, 240
@@ -41,15 +40,15 @@ class History:
         """Seconds since the history began."""
         return monotonic() - self._started
 
-    def hear(self, widget: str, change: Change, view: str | None = None) -> None:
-        """Add a change; its view may have another name within its widget."""
+    def hear(self, document: str, change: Change, view: str | None = None) -> None:
+        """Add a change; its view may have another name within its document."""
         name = view or change.view or ""
-        said = {"widget": widget, "view": name, "time": plain(change.time), **change.to_dict()}
+        said = {"document": document, **change.to_dict(), "view": name}
         with self._lock:
             self._count += 1
             self._changes.append({"number": self._count, **said})
             if change.op == "never":
-                key = (widget, name)
+                key = (document, name)
                 self._nevers.setdefault(key, deque(maxlen=NEVERS)).append(said)
                 self._never_counts[key] = self._never_counts.get(key, 0) + 1
 
@@ -60,13 +59,13 @@ class History:
             error = refused.error.strip()
             head = error.partition(" ")[0].strip("[]:")
             is_code = head.startswith("AX") and head[2:].isdigit()
-            told = error.partition(" ")[2] if is_code else error
+            text = error.partition(" ")[2] if is_code else error
             self._letters.append(
                 {
                     "stream": refused.stream,
                     "origin": refused.origin,
                     "code": code or (head if is_code else "refused"),
-                    "error": told.strip()[:1000],
+                    "error": text.strip()[:1000],
                 }
             )
 
@@ -75,11 +74,11 @@ class History:
         with self._lock:
             return list(self._changes)[::-1], self._count
 
-    def nevers(self, widget: str, view: str) -> tuple[list[dict[str, Any]], int]:
+    def nevers(self, document: str, view: str) -> tuple[list[dict[str, Any]], int]:
         """Return the newest `never` rows, newest first, and their total number."""
         with self._lock:
-            found = self._nevers.get((widget, view), ())
-            return list(found)[::-1], self._never_counts.get((widget, view), 0)
+            found = self._nevers.get((document, view), ())
+            return list(found)[::-1], self._never_counts.get((document, view), 0)
 
     def letters(self) -> tuple[list[dict[str, str]], int]:
         """Return the newest dead letters, and their total number."""

@@ -5,7 +5,7 @@
                    once something has failed
 
 Both are computed in a thread on request, so that a long batch delays the response and not the
-server. Neither shows rows, messages or secrets. They show names of widgets, streams, views and
+server. Neither shows rows, messages or secrets. They show names of documents, streams, views and
 connectors, so both need `read` on the server. Without it `/health` returns only the status, for
 supervisors that restart a failed process.
 """
@@ -22,7 +22,7 @@ from starlette.responses import Response
 
 from axlog.connect.channels.registry import Channels
 from axlog.live.document import Document
-from axlog.live.metrics import process_samples, widget_health, widgets_samples
+from axlog.live.metrics import document_health, documents_samples, process_samples
 from axlog.reporting import CONTENT_TYPE, Health, Sample, counter, exposition, gauge, together
 from axlog.runtime.health import Report
 from axlog.server.access import Access
@@ -33,24 +33,24 @@ from axlog.server.roles import SERVER, Principal
 from axlog.server.server import running
 
 
-class WidgetsReport:
-    """Reports widgets without a pipeline, and channels."""
+class DocumentsReport:
+    """Reports documents without a pipeline, and channels."""
 
     def __init__(
-        self, widgets: Mapping[str, Document] | None = None, channels: Channels | None = None
+        self, documents: Mapping[str, Document] | None = None, channels: Channels | None = None
     ) -> None:
-        self._widgets = widgets or {}
+        self._documents = documents or {}
         self._channels = channels
 
     def samples(self) -> Iterator[Sample]:
-        """Yield samples of the process, the widgets and the channels."""
+        """Yield samples of the process, the documents and the channels."""
         yield from process_samples()
-        yield from widgets_samples(self._widgets)
+        yield from documents_samples(self._documents)
         yield from channel_samples(self._channels)
 
     def health(self) -> Health:
-        """Return the health of all widgets."""
-        return together(widget_health(name, each) for name, each in self._widgets.items())
+        """Return the health of all documents."""
+        return together(document_health(name, each) for name, each in self._documents.items())
 
 
 class Joined:

@@ -3,16 +3,18 @@
 The description (`/openapi.json`) cannot differ from what is served: an operation is one entry with
 its method, path, description, required grant and handler.
 
-The object of a request follows from its path: `{channel}`, `{widget}`, or `{widget}` and `{view}`.
-The grant is checked before anything is looked up, so a principal without it cannot learn whether
-the object exists. If the object is named elsewhere (`needs="own"`), the handler checks.
+The object of a request follows from its path: `{channel}`, `{document}`, or `{document}` and
+`{view}`. The grant is checked before anything is looked up, so a principal without it cannot learn
+whether the object exists. If the object is named elsewhere (`needs="own"`), the handler checks.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from starlette.requests import Request
@@ -20,12 +22,14 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from axlog.errors import AxlogError
+from axlog.reporting import report
 from axlog.server.access import Access
 from axlog.server.responses import problem
 from axlog.server.roles import SERVER, Principal, Resource, channel, document, view
 
 Handler = Callable[[Request, Principal], Awaitable[Response]]
-_TYPES = {"integer": ("after", "limit"), "number": ("wait",)}
+_events = logging.getLogger("axlog.server")
+_TYPES = {"integer": ("after", "limit", "since"), "number": ("wait",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +46,14 @@ class Operation:
     answers: tuple[str, ...] = ("application/json",)
     success: str = "200"
     headers: tuple[tuple[str, str], ...] = ()
+    successor: str | None = None  # the route that replaces it, if it is deprecated
 
     def route(self, access: Access) -> Route:
+        @cache
+        def log_once() -> None:
+            report(_events, logging.WARNING, "a client uses a deprecated route",
+                   method=self.method, path=self.path, successor=self.successor)  # fmt: skip
+
         async def endpoint(request: Request) -> Response:
             try:
                 caller = access.caller(request)
@@ -51,6 +61,9 @@ class Operation:
                 if self.needs not in ("", "own"):
                     access.check(caller, self.needs, about(request))
                 answered = await self.handler(request, caller)
+                if self.successor is not None:
+                    mark_deprecated(answered, self.successor)
+                    log_once()
             except AxlogError as error:
                 return problem(error)
             if request.method == "HEAD" and isinstance(answered, StreamingResponse):
@@ -75,6 +88,8 @@ class Operation:
                 },
             },
         }
+        if self.successor is not None:
+            said |= {"deprecated": True, "operationId": f"old_{said['operationId']}"}
         if named:
             said["parameters"] = named
         if self.body:
@@ -85,14 +100,20 @@ class Operation:
         return said
 
 
+def mark_deprecated(answered: Response, successor: str) -> None:
+    """Add the headers of an answer to a deprecated route."""
+    answered.headers["Deprecation"] = "true"
+    answered.headers["Link"] = f'<{successor}>; rel="successor-version"'
+
+
 def about(request: Request) -> Resource:
     """Return the object of a request, from the names in its path."""
     named = request.path_params
     if "channel" in named:
         return channel(named["channel"])
     if "view" in named:
-        return view(named["widget"], named["view"])
-    return document(named["widget"]) if "widget" in named else SERVER
+        return view(named["document"], named["view"])
+    return document(named["document"]) if "document" in named else SERVER
 
 
 def address_of(request: Request) -> str:

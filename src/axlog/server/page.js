@@ -1,7 +1,7 @@
 "use strict";
 // The page polls its state once a second and redraws what changed.
 
-const chosen = { widget: null, view: null, truth: "", find: "", show: 100 };
+const chosen = { document: null, view: null, truth: "", find: "", show: 100 };
 let state = null;
 let seen = new Set(); // rows of the previous poll
 let asking = null;
@@ -55,7 +55,7 @@ async function refresh() {
   clearTimeout(asking);
   const number = ++asked;
   try {
-    const said = await ask("/live/state", { ...chosen, widget: chosen.widget || "", view: chosen.view || "" });
+    const said = await ask("/live/state", { ...chosen, document: chosen.document || "", view: chosen.view || "" });
     if (number !== asked) return; // the selection has changed since
     state = said;
     if (settle()) return refresh();
@@ -68,16 +68,16 @@ async function refresh() {
 }
 
 function settle() {
-  // Select a widget and a view if none is selected, or the selected one is gone; return whether that changed.
+  // Select a document and a view if none is selected, or the selected one is gone; return whether that changed.
   const before = JSON.stringify(chosen);
-  if (!state.widgets.some((w) => w.name === chosen.widget)) choose(state.widgets.length ? state.widgets[0].name : null, null);
-  const here = widget();
+  if (!state.documents.some((w) => w.name === chosen.document)) choose(state.documents.length ? state.documents[0].name : null, null);
+  const here = current();
   if (here && !here.views.some((v) => v.name === chosen.view)) choose(here.name, here.views.length ? here.views[0].name : null);
   return JSON.stringify(chosen) !== before;
 }
 
 function choose(name, view) {
-  Object.assign(chosen, { widget: name, view, truth: "", find: "", show: 100 });
+  Object.assign(chosen, { document: name, view, truth: "", find: "", show: 100 });
   $("find").value = "";
   seen = new Set();
 }
@@ -87,23 +87,23 @@ function pick(change) {
   refresh();
 }
 
-function widget() {
-  return state.widgets.find((w) => w.name === chosen.widget);
+function current() {
+  return state.documents.find((w) => w.name === chosen.document);
 }
 
 function show() {
-  const here = widget();
+  const here = current();
   $("engine").textContent = state.engine;
   if (!here) return void $("status").replaceChildren(element("span", { class: "dot waiting" }), state.says || "nothing runs yet");
-  const messages = state.widgets.flatMap((w) => w.streams).reduce((sum, s) => sum + s.messages, 0);
+  const messages = state.documents.flatMap((w) => w.streams).reduce((sum, s) => sum + s.messages, 0);
   $("status").replaceChildren(element("span", { class: `dot ${state.says ? "waiting" : "live"}` }),
     state.says || `${here.clock ? moment(here.clock) + " · " : ""}${many(messages)} messages · ${many(state.changed)} changes, ${state.rate}/s`);
-  draw("widgets", [state.widgets.map((w) => w.name), chosen.widget], () => state.widgets.map((w) => {
-    const button = element("button", { "aria-current": String(w.name === chosen.widget) }, w.name);
+  draw("documents", [state.documents.map((w) => w.name), chosen.document], () => state.documents.map((w) => {
+    const button = element("button", { "aria-current": String(w.name === chosen.document) }, w.name);
     button.onclick = () => { choose(w.name, null); refresh().then(tree); };
     return button;
   }));
-  if (draw("graph", state.widgets.map((w) => [w.name, w.nodes, w.state, w.streams.map((s) => [s.name, s.state, s.rate]), w.views]), () => graph(state))) wiring(state);
+  if (draw("graph", state.documents.map((w) => [w.name, w.nodes, w.state, w.streams.map((s) => [s.name, s.state, s.rate]), w.views]), () => graph(state))) wiring(state);
   showViews(here);
   showChanges();
   showStreams(here);
@@ -117,7 +117,7 @@ function showViews(here) {
     const is = v.name === chosen.view;
     const button = element("button", { role: "tab", id: `tab-${v.name}`, "aria-selected": String(is), "aria-controls": "panel", tabindex: is ? "0" : "-1" },
       v.name, element("span", { class: "n" }, many(v.count)), ...(v.never ? [element("span", { class: "n bad", title: "never" }, many(v.never))] : []));
-    button.onclick = () => { choose(chosen.widget, v.name); refresh(); };
+    button.onclick = () => { choose(chosen.document, v.name); refresh(); };
     return button;
   }));
   if (had) $("views").querySelector('[aria-selected="true"]').focus();
@@ -218,7 +218,7 @@ async function why(name, view, line) {
   $("why").showModal();
   if (line.truth !== "true") return;
   let said;
-  try { said = await ask("/live/why", { widget: name, view, row: JSON.stringify(line.row) }); } catch (error) { said = { reason: error.message }; }
+  try { said = await ask("/live/why", { document: name, view, row: JSON.stringify(line.row) }); } catch (error) { said = { reason: error.message }; }
   $("why-said").replaceChildren(...(said.reason !== undefined ? [element("p", {}, said.reason)] : said.derivations.length ? said.derivations.map(derivation) : [element("p", {}, "the row no longer exists")]));
 }
 
@@ -234,18 +234,18 @@ function derivation(matched) {
 }
 
 async function tree() {
-  if (!chosen.widget || !state) return;
+  if (!chosen.document || !state) return;
   const open = new Map([...document.querySelectorAll("#tree details")].map((d) => [d.dataset.path, d.open]));
   let said;
-  try { said = await ask("/live/tree", { widget: chosen.widget }); } catch { return; }
-  draw("tree", [chosen.widget, said, widget() && widget().streams], () => [node(said.root, "", open, 0), ...(said.cut ? [element("p", { class: "soft" }, "and more")] : [])]);
+  try { said = await ask("/live/tree", { document: chosen.document }); } catch { return; }
+  draw("tree", [chosen.document, said, current() && current().streams], () => [node(said.root, "", open, 0), ...(said.cut ? [element("p", { class: "soft" }, "and more")] : [])]);
 }
 
 function node(said, path, open, depth) {
   if (!said) return "";
   if (said.text !== undefined) return element("div", { class: "leaf" }, said.text);
   if (said.call !== undefined) {
-    const stream = widget() && widget().streams.find((s) => s.name === said.call);
+    const stream = current() && current().streams.find((s) => s.name === said.call);
     const kind = stream ? stream.state : "ended";
     return element("div", { class: `leaf call ${kind}` }, element("span", { class: `dot ${kind}` }), `↳ ${said.call} `,
       element("span", { class: "soft" }, stream ? `${kind}, ${many(stream.messages)} messages, ${stream.rate}/s` : kind));

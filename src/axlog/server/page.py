@@ -57,14 +57,14 @@ def page_operations(observer: Observed, access: Access) -> list[Operation]:
     async def live_state(request: Request, caller: Principal) -> Response:
         access.check_known(caller)
         asked = _asked(request)
-        if asked.view and not caller.may("read", view(asked.widget, asked.view)):
-            asked = replace(asked, widget="", view="")
+        if asked.view and not caller.may("read", view(asked.document, asked.view)):
+            asked = replace(asked, document="", view="")
         return answer(shown_to(caller, await in_thread(observer.state, asked)))
 
     async def live_tree(request: Request, caller: Principal) -> Response:
-        widget = request.query_params.get("widget", "")
-        access.check(caller, "read", document(widget))
-        return answer(await in_thread(observer.tree, widget))
+        name = request.query_params.get("document", "")
+        access.check(caller, "read", document(name))
+        return answer(await in_thread(observer.tree, name))
 
     async def live_why(request: Request, caller: Principal) -> Response:
         asked = request.query_params
@@ -74,14 +74,14 @@ def page_operations(observer: Observed, access: Access) -> list[Operation]:
             row = None
         if not isinstance(row, dict):
             raise wrong("the row is not a JSON object", '?row={"x": "17"}')
-        widget = asked.get("widget", "")
-        access.check(caller, "read", document(widget))  # reasons show the document
+        name = asked.get("document", "")
+        access.check(caller, "read", document(name))  # reasons show the document
         try:
-            return answer(await in_thread(observer.why, widget, asked.get("view", ""), row))
+            return answer(await in_thread(observer.why, name, asked.get("view", ""), row))
         except KeyError as error:
             raise wrong(f"the row has no value for {error.args[0]!r}") from None
 
-    named = (("widget", "the widget"), ("view", "its view"))
+    named = (("document", "the document"), ("view", "its view"))
     sought = (
         ("truth", "true, possible or never"),
         ("find", "a text"),
@@ -104,19 +104,19 @@ def shown_to(caller: Principal, state: dict[str, Any]) -> dict[str, Any]:
     For a document of which only views may be read, streams and sizes are omitted. Dead letters,
     lagging connectors and the system's graph belong to the server as a whole.
     """
-    widgets = []
-    for each in state["widgets"]:
+    documents = []
+    for each in state["documents"]:
         name = each["name"]
         views = [one for one in each["views"] if caller.may("read", view(name, one["name"]))]
         if caller.may("read", document(name)):
-            widgets.append({**each, "views": views})
+            documents.append({**each, "views": views})
         elif views:
             hidden: dict[str, Any] = {"nodes": None, "state": None, "sizes": [], "streams": []}
-            widgets.append({**each, **hidden, "views": views})
+            documents.append({**each, **hidden, "views": views})
     changes = [
-        one for one in state["changes"] if caller.may("read", view(one["widget"], one["view"]))
+        one for one in state["changes"] if caller.may("read", view(one["document"], one["view"]))
     ]
-    said = {**state, "widgets": widgets, "changes": changes}
+    said = {**state, "documents": documents, "changes": changes}
     if not caller.may("read", SERVER):
         empty: dict[str, Any] = {"sources": [], "wires": [], "sinks": []}
         said |= {"letters": [], "refused": 0, "lagging": [], "system": empty}
@@ -130,7 +130,7 @@ def _asked(request: Request) -> Asked:
         raise wrong("unknown truth value", ", ".join(TRUTHS))
     show = int(number_in(request, "show", 100, 1, MOST))
     return Asked(
-        given.get("widget", ""), given.get("view", ""), truth, given.get("find", "")[:200], show
+        given.get("document", ""), given.get("view", ""), truth, given.get("find", "")[:200], show
     )
 
 

@@ -1,6 +1,6 @@
 """A pipeline on the live page: the graph of its system, and the embedded runner.
 
-Of a widget with many documents only the first ones are shown, each as a separate widget.
+Of the documents of one `document_key` only the first ones are shown.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from axlog.runtime.systems import wires_of
 from axlog.server.summaries import Observer
 
 DOCUMENTS = 20
-"""Number of documents of one widget that are shown."""
+"""Number of documents of one `document_key` that are shown."""
 
 
 def observe_runner(runner: Runner) -> Observer:
     """Return an observer of a pipeline that runs in this process."""
-    observer = Observer(lambda: widgets_of(runner))
+    observer = Observer(lambda: documents_of(runner))
     observer.system = system_of(runner.model)
     observer.lagging = lambda: [
         {"name": one.name, "error": one.error, "seconds": one.seconds, "tries": one.tries}
@@ -33,24 +33,26 @@ def observe_runner(runner: Runner) -> Observer:
     return observer
 
 
-def widgets_of(runner: Runner) -> dict[str, Document]:
-    """Return the widgets of a runner by their names on the page."""
+def documents_of(runner: Runner) -> dict[str, Document]:
+    """Return the documents of a runner by their names on the page."""
     found: dict[str, Document] = {}
     for name, instances in runner.instances.items():
-        for key, widget in islice(list(instances.widgets.items()), DOCUMENTS):
-            found[name if instances.is_single else f"{name} {key}"] = widget
+        for key, document in islice(list(instances.widgets.items()), DOCUMENTS):
+            found[name if instances.is_single else f"{name} {key}"] = document
     return found
 
 
 def system_of(model: PipelineModel) -> dict[str, Any]:
-    """Return everything outside the widgets: sources, wires, sinks."""
+    """Return everything outside the documents: sources, wires, sinks."""
     sources: list[dict[str, str | None]] = []
-    for widget, written in model.widgets.items():
+    for document, written in model.documents.items():
         for stream, one in written.streams.items():
             said = f"channel {one.channel}" if one.channel else _source(one.source)
             if said is not None:
-                sources.append({"widget": widget, "stream": stream, "says": said})
-        sources += [{"widget": widget, "stream": None, "says": _source(s)} for s in written.sources]
+                sources.append({"document": document, "stream": stream, "says": said})
+        sources += [
+            {"document": document, "stream": None, "says": _source(s)} for s in written.sources
+        ]
     wires = [
         {"from": wire.origin, "view": wire.view.removeprefix(f"{wire.origin}."),
          "to": wire.widget, "stream": wire.stream}
@@ -59,9 +61,9 @@ def system_of(model: PipelineModel) -> dict[str, Any]:
     names = {name.full: name for name in model.view_names()}
     sinks = []
     for plan in sink_plans(model):
-        views = [[names[v].widget, names[v].view] for v in plan.views if v in names]
+        views = [[names[v].document, names[v].view] for v in plan.views if v in names]
         sinks.append({"says": _sink(plan.name, plan.written.kind), "views": views})
-    for name, written in model.widgets.items():
+    for name, written in model.documents.items():
         for view, shown in written.views.items():
             if shown.channel is not None:
                 sinks.append({"says": f"channel {shown.channel}", "views": [[name, view]]})

@@ -44,10 +44,10 @@ class Outlook:
 
 
 @dataclass(slots=True)
-class Told:
-    """The report of one batch of one widget."""
+class BatchSummary:
+    """The report of one batch of one document."""
 
-    widget: str
+    document: str
     changes: Iterable[Change] = ()
     refused: Iterable[Refusal] = ()
     streams: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # messages, kept
@@ -81,7 +81,7 @@ class _View:
 
 
 @dataclass(slots=True)
-class _Widget:
+class _Document:
     views: dict[str, _View]
     streams: dict[str, list[int]]  # messages, kept, refused
     state: int = 0
@@ -102,11 +102,11 @@ class Reported:
         self._model = model
         self._why = why
         self._lock = RLock()
-        self._widgets = {name: self._made(name) for name in model.widgets}
+        self._documents = {name: self._made(name) for name in model.documents}
 
-    def _made(self, name: str) -> _Widget:
-        written = self._model.widgets[name]
-        many = written.documents is not None
+    def _made(self, name: str) -> _Document:
+        written = self._model.documents[name]
+        many = written.document_key is not None
         views = {}
         for view, one in written.views.items():
             query = parse_query(one.query, self._model.namespaces, one.language)
@@ -114,7 +114,7 @@ class Reported:
             views[view] = _View(one.query.strip(), tuple(c.name for c in shape.columns))
         root = document_of(written, self._model.directory)
         streams = [str(call.get("stream")) for call in root.iter(_CALL)]
-        made = _Widget(views, {stream: [0, 0, 0] for stream in streams})
+        made = _Document(views, {stream: [0, 0, 0] for stream in streams})
         instances = Instances(self._model, name)
         for change in instances.rows():  # the initial rows of the document
             views[_short(name, change)].take(change)
@@ -122,27 +122,27 @@ class Reported:
             made.wanted = {stream: list(said.wanted) for stream, said in kept.streams().items()}
         return made
 
-    def take(self, told: Told) -> None:
+    def take(self, report: BatchSummary) -> None:
         """Add a batch."""
         with self._lock:
-            widget = self._widgets[told.widget]
-            for change in sorted(told.changes, key=lambda change: change.microseconds):
-                name = _short(told.widget, change)
-                self.history.hear(told.widget, change, name)
-                widget.views[name].take(change)
-            for stream, (messages, kept) in told.streams.items():
-                counts = widget.streams.setdefault(stream, [0, 0, 0])
+            document = self._documents[report.document]
+            for change in sorted(report.changes, key=lambda change: change.microseconds):
+                name = _short(report.document, change)
+                self.history.hear(report.document, change, name)
+                document.views[name].take(change)
+            for stream, (messages, kept) in report.streams.items():
+                counts = document.streams.setdefault(stream, [0, 0, 0])
                 counts[0] += messages
                 counts[1] += kept
-            for refused in told.refused:
-                widget.streams.setdefault(refused.stream, [0, 0, 0])[2] += 1
+            for refused in report.refused:
+                document.streams.setdefault(refused.stream, [0, 0, 0])[2] += 1
                 self.history.refuse(refused)
-            widget.first = told.batch if widget.first is None else widget.first
-            widget.state = told.state
-            widget.microseconds = max(widget.microseconds, told.microseconds)
-            for name, outlook in told.outlooks.items():
-                widget.views[name].outlook = outlook
-            self.history.measure(told.widget, told.state)
+            document.first = report.batch if document.first is None else document.first
+            document.state = report.state
+            document.microseconds = max(document.microseconds, report.microseconds)
+            for name, outlook in report.outlooks.items():
+                document.views[name].outlook = outlook
+            self.history.measure(report.document, report.state)
 
     # What the page asks for -----------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ class Reported:
                 "changes": changes[:100],
                 "changed": count,
                 "rate": self.history.rate("changes", count),
-                "widgets": [self._widget(name, one) for name, one in self._widgets.items()],
+                "documents": [self._document(name, one) for name, one in self._documents.items()],
                 "shown": self.shown(asked),
                 "letters": letters,
                 "refused": refused,
@@ -166,32 +166,32 @@ class Reported:
                 "system": self.system,
             }
 
-    def _widget(self, name: str, widget: _Widget) -> dict[str, Any]:
+    def _document(self, name: str, document: _Document) -> dict[str, Any]:
         return {
             "name": name,
-            "clock": plain(shown(widget.microseconds, self._model.settings.times)),
+            "clock": plain(shown(document.microseconds, self._model.settings.times)),
             "nodes": None,
-            "state": widget.state,
+            "state": document.state,
             "unit": "bytes in the state store",
             "sizes": self.history.sizes(name),
             "streams": [
-                self._stream(name, stream, *counts) for stream, counts in widget.streams.items()
+                self._stream(name, stream, *counts) for stream, counts in document.streams.items()
             ],
             "views": [
                 {"name": view, "count": one.count, "never": self.history.nevers(name, view)[1]}
-                for view, one in widget.views.items()
+                for view, one in document.views.items()
             ],
         }  # fmt: skip
 
     def _stream(
-        self, widget: str, name: str, messages: int, kept: int, refused: int
+        self, document: str, name: str, messages: int, kept: int, refused: int
     ) -> dict[str, Any]:
         dropped = max(0, messages - kept - refused)
         return {
             "name": name, "state": "filtered" if dropped else "relevant", "messages": messages,
             "kept": kept, "dropped": dropped, "refused": refused,
-            "wanted": self._widgets[widget].wanted.get(name, []), "last": None,
-            "rate": self.history.rate(f"{widget}/{name}", messages),
+            "wanted": self._documents[document].wanted.get(name, []), "last": None,
+            "rate": self.history.rate(f"{document}/{name}", messages),
         }  # fmt: skip
 
     def shown(self, asked: Asked) -> dict[str, Any] | None:
@@ -200,43 +200,43 @@ class Reported:
             return self._listed(asked)
 
     def _listed(self, asked: Asked) -> dict[str, Any] | None:
-        widget = self._widgets.get(asked.widget)
-        view = None if widget is None else widget.views.get(asked.view)
-        if widget is None or view is None:
+        document = self._documents.get(asked.document)
+        view = None if document is None else document.views.get(asked.view)
+        if document is None or view is None:
             return None
-        never, count = self.history.nevers(asked.widget, asked.view)
+        never, count = self.history.nevers(asked.document, asked.view)
         rows = [view.rows[key] for key in sorted(view.rows)]
         listing = Listing(rows, {"true": view.count, "never": count}, _prospect(view), never)
         return {
-            "widget": asked.widget,
+            "document": asked.document,
             "view": asked.view,
             "query": view.query,
             "columns": list(view.columns),
             "maintainer": self.engine,
-            "note": _NOTE if (widget.first or 0) > 1 else "",
+            "note": _NOTE if (document.first or 0) > 1 else "",
             **listing.plain(asked),
         }
 
-    def why(self, widget: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    def why(self, document: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the derivations of a row, by reading the input again."""
         if self._why is None:
             return {"reason": f"the engine {self.engine} keeps no documents to explain rows"}
-        return self._why(widget, view, row)
+        return self._why(document, view, row)
 
-    def tree(self, widget: str) -> dict[str, Any]:
+    def tree(self, document: str) -> dict[str, Any]:
         """Return the document of the file with its calls: messages are kept as bindings only."""
-        if widget not in self._widgets:
+        if document not in self._documents:
             raise QueryError(
-                "AX203", f"there is no widget {widget!r}", expected=", ".join(self._widgets)
+                "AX203", f"there is no document {document!r}", expected=", ".join(self._documents)
             )
-        root = document_of(self._model.widgets[widget], self._model.directory)
+        root = document_of(self._model.documents[document], self._model.directory)
         left = [NODES]
         return {"root": _element(root, left), "cut": left[0] <= 0}
 
 
-def _short(widget: str, change: Change) -> str:
-    """Return the name of a change's view within its widget."""
-    return (change.view or "").removeprefix(f"{widget}.")
+def _short(document: str, change: Change) -> str:
+    """Return the name of a change's view within its document."""
+    return (change.view or "").removeprefix(f"{document}.")
 
 
 def _prospect(view: _View) -> Prospect:

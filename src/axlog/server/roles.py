@@ -197,7 +197,7 @@ class RolesModel(_Part):
     principals: dict[Name, PrincipalModel] = Field(default_factory=dict, max_length=10_000)
 
 
-# What comes of it ---------------------------------------------------------------------------------
+# The parsed file ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,35 +341,35 @@ def _meanings(model: RolesModel, found: Located) -> list[ChannelError]:
         if name in (ANYONE, ADMINISTRATOR):
             errors.append(_wrong(found, f"{name!r} is not a valid name of a principal", here))
         if known.setdefault(each.hash, name) != name:
-            told = f"{name!r} has the token of {known[each.hash]!r}"
-            errors.append(_wrong(found, told, (*here, "hash"), expected="a token for each"))
+            problem = f"{name!r} has the token of {known[each.hash]!r}"
+            errors.append(_wrong(found, problem, (*here, "hash"), expected="a token for each"))
         for at, grant in enumerate(each.grants):
             for verb in grant.may:
                 if grant.named and not grant.named & set(VERBS[verb]):
-                    told = f"{verb!r} is not granted on {' and '.join(sorted(grant.named))}"
+                    problem = f"{verb!r} is not granted on {' and '.join(sorted(grant.named))}"
                     expected = " or ".join(VERBS[verb])
-                    errors.append(_wrong(found, told, (*here, "grants", at), expected=expected))
+                    errors.append(_wrong(found, problem, (*here, "grants", at), expected=expected))
     return errors
 
 
 _KEYS: dict[str, type[BaseModel]] = {"limits": Limits, "grants": Grant, "public": Scope}
 
 
-def _refused(told: Any, found: Located) -> ChannelError:
+def _refused(problem: Any, found: Located) -> ChannelError:
     """Convert the errors of pydantic to errors with positions."""
     path: list[str | int] = []
     here = found.content
-    for step in told["loc"]:  # names of union members are not steps in the file
+    for step in problem["loc"]:  # names of union members are not steps in the file
         is_key = isinstance(here, dict) and step in here
         if is_key or (isinstance(here, list) and step in range(len(here))):
             here = here[step]
             path.append(step)
-    last = told["loc"][-1] if told["loc"] else ""
-    if told["type"] == "missing":
+    last = problem["loc"][-1] if problem["loc"] else ""
+    if problem["type"] == "missing":
         where = "/".join(map(str, path))
         advice = "`axlog token NAME` creates a token and its hash" if last == "hash" else None
         return _wrong(found, f"{where} has no {last!r}", tuple(path), advice=advice, at_key=True)
-    if told["type"] == "extra_forbidden":
+    if problem["type"] == "extra_forbidden":
         inside: list[Any] = [RolesModel, None, PrincipalModel]
         named = [_KEYS[step] for step in path if step in _KEYS]
         model = named[-1] if named else inside[min(len(path) - 1, 2)] or PrincipalModel
@@ -381,8 +381,8 @@ def _refused(told: Any, found: Located) -> ChannelError:
         said = f"the key {last!r} is unknown here"
         return _wrong(found, said, tuple(path), ", ".join(known), advice, at_key=True)
     if last == "[key]":
-        return _wrong(found, f"the name: {told['msg']}", tuple(path), at_key=True)
-    return _wrong(found, f"{last}: {told['msg']}", tuple(path))
+        return _wrong(found, f"the name: {problem['msg']}", tuple(path), at_key=True)
+    return _wrong(found, f"{last}: {problem['msg']}", tuple(path))
 
 
 def _wrong(

@@ -23,7 +23,7 @@ MOST = 1000
 class Asked:
     """The selection of a page."""
 
-    widget: str = ""
+    document: str = ""
     view: str = ""
     truth: str = ""  # one of TRUTHS, or all
     find: str = ""

@@ -1,6 +1,6 @@
 """The live page's model of documents in this process: small summaries, computed on request.
 
-An `Observer` listens to the views of widgets and keeps a bounded history. Rows, trees and possible
+An `Observer` subscribes to views and keeps a bounded history. Rows, trees and possible
 rows are truncated for display, so that a page over a view with a million rows costs as much as one
 with a hundred. Possible rows are computed for the selected view only, and less often if they are
 expensive; not at all if they need a scan of a large document.
@@ -21,12 +21,12 @@ from axlog.document.times import plain
 from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, TEXT, Tree
 from axlog.errors import AxlogError, QueryError
 from axlog.live.document import Document
-from axlog.live.internals import maintained
+from axlog.live.internals import maintained, maintained_view
 from axlog.live.streams import DeadLetter
+from axlog.live.view import View
 from axlog.server.history import History
 from axlog.server.row_lists import Asked, Listing, Prospect, by_deadline
 from axlog.views.change import Change, Row
-from axlog.views.view import View
 
 NODES, POSSIBLE = 400, 1000
 LARGEST = 20_000
@@ -37,7 +37,7 @@ Why = Callable[[str, str, Mapping[str, Any]], dict[str, Any]]
 _SHARE = 20
 """At most one part in this many of the time is spent on possible rows."""
 
-Widgets = Mapping[str, Document] | Callable[[], Mapping[str, Document]]
+Documents = Mapping[str, Document] | Callable[[], Mapping[str, Document]]
 
 
 class Observed(Protocol):
@@ -49,18 +49,18 @@ class Observed(Protocol):
     def shown(self, asked: Asked) -> dict[str, Any] | None:
         """Return one view with its rows; None if there is no such view."""
 
-    def why(self, widget: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    def why(self, document: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the derivations of a row: the matched nodes, their times and messages."""
 
-    def tree(self, widget: str) -> dict[str, Any]:
-        """Return the top of a widget's document, as nested lists."""
+    def tree(self, document: str) -> dict[str, Any]:
+        """Return the top of a document's tree, as nested lists."""
 
 
 class Observer:
-    """Observes widgets for a page."""
+    """Observes documents for a page."""
 
-    def __init__(self, widgets: Widgets, *, engine: str = "embedded") -> None:
-        self._given = widgets
+    def __init__(self, documents: Documents, *, engine: str = "embedded") -> None:
+        self._given = documents
         self.engine = engine
         self.history = History()
         self.system: dict[str, Any] = {"sources": [], "wires": [], "sinks": []}
@@ -70,19 +70,19 @@ class Observer:
         self._known: dict[str, Document] = {}
         self._letters: dict[str, int] = {}
         self._prospects: dict[tuple[str, str], tuple[float, Prospect]] = {}
-        self.widgets()
+        self.documents()
 
-    def widgets(self) -> dict[str, Document]:
-        """Return the current widgets; start listening to new ones."""
+    def documents(self) -> dict[str, Document]:
+        """Return the current documents; subscribe to the views of new ones."""
         found = dict(self._given() if callable(self._given) else self._given)
-        for name, widget in found.items():
-            if self._known.get(name) is not widget:
-                self._known[name] = widget
-                for view in widget.views.values():
-                    self._stops.append(view.subscribe(self._hearing(name, widget)))
+        for name, document in found.items():
+            if self._known.get(name) is not document:
+                self._known[name] = document
+                for view in document.views.values():
+                    self._stops.append(view.subscribe(self._hearing(name, document)))
         return found
 
-    def _hearing(self, name: str, widget: Document) -> Callable[[Change], None]:
+    def _hearing(self, name: str, document: Document) -> Callable[[Change], None]:
         last = 0.0
 
         def hear(change: Change) -> None:
@@ -91,7 +91,7 @@ class Observer:
             now = monotonic()
             if now - last > 1:  # the curve continues while the page is closed
                 last = now
-                self.history.measure(name, widget.state_sizes()["joins"])
+                self.history.measure(name, document.state_sizes()["joins"])
 
         return hear
 
@@ -104,8 +104,8 @@ class Observer:
 
     def state(self, asked: Asked) -> dict[str, Any]:
         """Return everything that the page shows without a click."""
-        widgets = self.widgets()
-        said = [self._widget(name, widget) for name, widget in widgets.items()]
+        documents = self.documents()
+        said = [self._document(name, document) for name, document in documents.items()]
         changes, count = self.history.changes()
         letters, refused = self.history.letters()
         return {
@@ -114,7 +114,7 @@ class Observer:
             "changes": changes[:100],
             "changed": count,
             "rate": self.history.rate("changes", count),
-            "widgets": said,
+            "documents": said,
             "shown": self.shown(asked),
             "letters": letters,
             "refused": refused,
@@ -122,31 +122,31 @@ class Observer:
             "system": self.system,
         }
 
-    def _widget(self, name: str, widget: Document) -> dict[str, Any]:
-        rows = widget.state_sizes()["joins"]
-        self._take_letters(name, widget.dead_letters)
+    def _document(self, name: str, document: Document) -> dict[str, Any]:
+        rows = document.state_sizes()["joins"]
+        self._take_letters(name, document.dead_letters)
         return {
             "name": name,
-            "clock": plain(widget.clock),
-            "nodes": len(maintained(widget).tree),
+            "clock": plain(document.clock),
+            "nodes": len(maintained(document).tree),
             "state": rows,
             "unit": "rows in joins",
             "sizes": [*self.history.sizes(name), (round(self.history.seconds, 1), rows)],
-            "streams": [self._stream(name, status) for status in widget.streams().values()],
+            "streams": [self._stream(name, status) for status in document.streams().values()],
             "views": [
                 {"name": view.name, "count": _count(view),
                  "never": self.history.nevers(name, view.name)[1]}
-                for view in list(widget.views.values())
+                for view in list(document.views.values())
             ],
         }  # fmt: skip
 
-    def _stream(self, widget: str, status: Any) -> dict[str, Any]:
+    def _stream(self, document: str, status: Any) -> dict[str, Any]:
         return {
             "name": status.stream, "state": stream_state(status), "messages": status.messages,
             "kept": status.kept, "dropped": status.dropped, "refused": status.refused,
             "wanted": list(status.wanted),
             "last": None if status.last is None else plain(status.last),
-            "rate": self.history.rate(f"{widget}/{status.stream}", status.messages),
+            "rate": self.history.rate(f"{document}/{status.stream}", status.messages),
         }  # fmt: skip
 
     def _take_letters(self, name: str, letters: list[DeadLetter]) -> None:
@@ -158,12 +158,12 @@ class Observer:
 
     def shown(self, asked: Asked) -> dict[str, Any] | None:
         """Return one view with its rows; None if there is no such view."""
-        widget = self._known.get(asked.widget)
-        view = None if widget is None else widget.views.get(asked.view)
-        if widget is None or view is None:
+        document = self._known.get(asked.document)
+        view = None if document is None else document.views.get(asked.view)
+        if document is None or view is None:
             return None
-        never, count = self.history.nevers(asked.widget, asked.view)
-        prospect = self._prospect(asked, widget, view)
+        never, count = self.history.nevers(asked.document, asked.view)
+        prospect = self._prospect(asked, document, view)
         size = _count(view)
         rows: Iterable[Row] = ()
         if view.broken is None:
@@ -172,53 +172,53 @@ class Observer:
             (row.to_dict() for row in rows), {"true": size, "never": count}, prospect, never
         )
         return {
-            "widget": asked.widget,
+            "document": asked.document,
             "view": view.name,
             "query": view.query.text.strip(),
             "columns": list(view.columns),
-            "maintainer": view.chosen.name,
+            "maintainer": maintained_view(view).chosen.name,
             **listing.plain(asked),
         }
 
-    def _prospect(self, asked: Asked, widget: Document, view: View) -> Prospect:
+    def _prospect(self, asked: Asked, document: Document, view: View) -> Prospect:
         """Return the possible rows, from a cache if they are expensive."""
-        key = (asked.widget, asked.view)
+        key = (asked.document, asked.view)
         due, known = self._prospects.get(key, (0.0, Prospect()))
         now = monotonic()
         if now < due:
             return known
-        found = prospect_of(widget, view)
+        found = prospect_of(document, view)
         self._prospects[key] = (now + max(0.5, _SHARE * (monotonic() - now)), found)
         return found
 
-    def why(self, widget: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    def why(self, document: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the derivations of a row: the matched nodes, their times and messages."""
-        asked = self._find(widget)
+        asked = self._find(document)
         if self.replay is not None and maintained(asked).forgotten:
-            return self.replay(widget, view, row)
+            return self.replay(document, view, row)
         return why_of(asked.view(view), row)
 
-    def tree(self, widget: str) -> dict[str, Any]:
-        """Return the top of a widget's document, as nested lists."""
-        asked = self._find(widget)
+    def tree(self, document: str) -> dict[str, Any]:
+        """Return the top of a document's tree, as nested lists."""
+        asked = self._find(document)
         with maintained(asked).lock:
             tree = maintained(asked).tree
             left = [NODES]
             return {"root": _node(tree, tree.root, left), "cut": left[0] <= 0}
 
-    def _find(self, widget: str) -> Document:
+    def _find(self, document: str) -> Document:
         try:
-            return self._known[widget]
+            return self._known[document]
         except KeyError:
             raise QueryError(
-                "AX203", f"there is no widget {widget!r}", expected=", ".join(self._known)
+                "AX203", f"there is no document {document!r}", expected=", ".join(self._known)
             ) from None
 
 
-def prospect_of(widget: Document, view: View) -> Prospect:
+def prospect_of(document: Document, view: View) -> Prospect:
     """Return the truth and possible rows of one view, or the reason why they are missing."""
-    nodes = len(maintained(widget).tree)
-    if nodes > WALKED and view.prospects() is None:
+    nodes = len(maintained(document).tree)
+    if nodes > WALKED and maintained_view(view).prospects() is None:
         return Prospect(reason=f"this needs a scan of the document, which has {nodes:,} nodes")
     try:
         possible = view.possible()

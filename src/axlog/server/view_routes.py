@@ -1,91 +1,120 @@
 """Documents over HTTP: rows of their views, and views added by clients within their quota.
 
-    GET    /widgets                       widgets, their views and streams
-    GET    /widgets/NAME/views/VIEW       the current rows
-    PUT    /widgets/NAME/views/VIEW       add a view: {"query": "match ..."}; counts to the quota
-    DELETE /widgets/NAME/views/VIEW       remove an added view
+    GET    /documents                             documents, their views and streams
+    GET    /documents/NAME/views/VIEW             the current rows
+    GET    /documents/NAME/views/VIEW/changes     a snapshot and the changes after it, as events
+    PUT    /documents/NAME/views/VIEW             add a view: {"query": "match ..."}
+    DELETE /documents/NAME/views/VIEW             remove an added view
 
-An added view is back-filled from the data that the widget keeps; if that is not enough it is
+Changes are server-sent events: `snapshot` with the position and the number of rows, the rows as
+`insert` changes, `position`, and then every change with its position as the event's id. A reader
+that reconnects (`Last-Event-ID`, or `?since=`) gets the changes after that position. A view that is
+followed retains its newest changes (`View.retain`). A reader that falls behind them gets the event
+`gap` with AX803 and a new snapshot.
+
+An added view is back-filled from the data that the document keeps; if that is not enough it is
 refused (AX307). It belongs to the principal that added it; only that principal or an administrator
 can remove it. Views of the pipeline cannot be replaced or removed.
+
+The routes of version 0.1, with `/widgets` instead of `/documents`, still work. Their answers have
+the header `Deprecation` and a `Link` to the current route.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from axlog.errors import AccessError, ChannelError, QueryError, UndecidedError, UpdateError
 from axlog.live.document import Document
+from axlog.live.view import View
 from axlog.server.access import Access, used_up
-from axlog.server.operations import Operation
+from axlog.server.change_events import followed
+from axlog.server.channel_routes import leaving
+from axlog.server.operations import Operation, address_of
 from axlog.server.responses import answer, json_of, number_in, wrong
-from axlog.server.roles import Principal, document
+from axlog.server.roles import Principal
+from axlog.server.roles import document as whole
 from axlog.server.roles import view as resource
-from axlog.views.view import View
 
 MOST_ROWS = 10_000
+RETAINED = 1000
+"""Changes that a followed view retains."""
 
 
 class Views:
-    """Return the operations of widgets."""
+    """Return the operations of documents."""
 
-    def __init__(self, widgets: Mapping[str, Document], access: Access) -> None:
-        self.widgets = widgets
+    def __init__(self, documents: Mapping[str, Document], access: Access) -> None:
+        self.documents = documents
         self.access = access
         self._owners: dict[tuple[str, str], str] = {}  # of the added views
 
     def operations(self) -> list[Operation]:
         """Return the table of operations."""
-        one, json = "/widgets/{widget}/views/{view}", ("application/json",)
-        return [
-            Operation("GET", "/widgets", "The widgets", self._widgets, "own"),
+        one, json = "/documents/{document}/views/{view}", ("application/json",)
+        current = [
+            Operation("GET", "/documents", "The documents", self._documents, "own"),
             Operation("GET", one, "A view's rows", self._rows, query=(("limit", "at most"),)),
+            Operation(
+                "GET",
+                f"{one}/changes",
+                "A view's rows and changes, as events",
+                self._changes,
+                query=(("since", "the position of the last change that the reader has"),),
+                answers=("text/event-stream",),
+                headers=(("Last-Event-ID", "the position of the last change, like since"),),
+            ),
             Operation("PUT", one, "Add a view", self._add_view, "watch", body=json, success="201"),
             Operation("DELETE", one, "Remove a view", self._drop_view, "watch", success="204"),
         ]
+        old = (one for one in current if one.handler != self._changes)
+        return [*current, *(_of_version_0_1(operation) for operation in old)]
 
-    def _widget(self, request: Request) -> tuple[str, Document]:
-        name = request.path_params["widget"]
-        if name not in self.widgets:
-            raise ChannelError("AX801", f"there is no widget {name[:100]!r}")
-        return name, self.widgets[name]
+    def _named(self, request: Request) -> tuple[str, Document]:
+        name = request.path_params["document"]
+        if name not in self.documents:
+            raise ChannelError("AX801", f"there is no document {name[:100]!r}")
+        return name, self.documents[name]
 
-    def _view(self, widget: Document, name: str) -> View:
+    def _view(self, doc: Document, name: str) -> View:
         """Return a view by name; the error does not reveal other names."""
-        if name not in widget.views:
+        if name not in doc.views:
             raise QueryError("AX203", f"there is no view {name[:100]!r}")
-        return widget.view(name)
+        return doc.view(name)
 
-    async def _widgets(self, request: Request, caller: Principal) -> Response:
-        """Return the widgets that the principal may read, or of which it may read a view."""
+    async def _documents(self, request: Request, caller: Principal) -> Response:
+        """Return the documents that the principal may read, or of which it may read a view."""
         self.access.check_known(caller)
         said = {}
-        for name, widget in self.widgets.items():
-            is_whole = caller.may("read", document(name))
-            views = [
-                view for view in sorted(widget.views) if caller.may("read", resource(name, view))
-            ]
+        for name, doc in self.documents.items():
+            is_whole = caller.may("read", whole(name))
+            views = [view for view in sorted(doc.views) if caller.may("read", resource(name, view))]
             if is_whole or views:
                 said[name] = {
                     "views": views,
-                    "streams": sorted(widget.streams()) if is_whole else [],
+                    "streams": sorted(doc.streams()) if is_whole else [],
                 }
         return answer(said)
 
     async def _rows(self, request: Request, caller: Principal) -> Response:
-        _, widget = self._widget(request)
-        view = self._view(widget, request.path_params["view"])
+        _, doc = self._named(request)
+        view = self._view(doc, request.path_params["view"])
         limit = int(number_in(request, "limit", MOST_ROWS, 0, MOST_ROWS))
         rows = await asyncio.to_thread(view.rows)
         said: dict[str, Any] = {
             "query": view.query.text,
+            "key": list(view.key),
             "count": len(rows),
-            "rows": [{"row": row.to_dict(), "count": row.count} for row in rows[:limit]],
+            "rows": [
+                {"key": row.plain_key(), "row": row.to_dict(), "count": row.count}
+                for row in rows[:limit]
+            ],
         }
         try:
             said["truth"] = (await asyncio.to_thread(lambda: view.truth)).value
@@ -93,8 +122,36 @@ class Views:
             said["undecided"] = error.message
         return answer(said)
 
+    async def _changes(self, request: Request, caller: Principal) -> Response:
+        name, doc = self._named(request)
+        view = self._view(doc, request.path_params["view"])
+        last = request.headers.get("last-event-id")
+        since = _position(last or request.query_params.get("since"))
+        if not view.retained:
+            view.retain(RETAINED)
+        if since is not None and last is None:
+            await asyncio.to_thread(view.changes_since, since)  # AX803 as the status
+        with self.access.streaming(caller, address_of(request)):
+            pass  # checked before streaming starts, so that it is refused with a status
+
+        def check() -> None:
+            self.access.check(caller, "read", resource(name, view.name))
+
+        async def events() -> AsyncIterator[bytes]:
+            yield b"retry: 1000\n\n"
+            with self.access.streaming(caller, address_of(request)):
+                async with leaving(request) as gone:
+                    async for part in followed(doc, view, since, gone, check):
+                        yield part
+
+        return StreamingResponse(
+            events(),
+            media_type="text/event-stream",
+            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+        )
+
     async def _add_view(self, request: Request, caller: Principal) -> Response:
-        name, widget = self._widget(request)
+        name, doc = self._named(request)
         view = request.path_params["view"]
         given = await json_of(request, caller.limits.size)
         query, language = given.get("query"), given.get("language")
@@ -102,27 +159,41 @@ class Views:
             raise wrong("a view needs a query", '{"query": "match ..."}')
         if not isinstance(language, str | None):
             raise wrong("the language is not a text")
-        if view in widget.views or (name, view) in self._owners:
+        if view in doc.views or (name, view) in self._owners:
             raise AccessError("AX817", f"there is a view {view!r} already")
         used_up(caller, "views", list(self._owners.values()).count(caller.name))
         self._owners[name, view] = caller.name
         try:
             work = caller.limits.work
-            await asyncio.to_thread(widget.watch, query, view, language=language, work=work)
+            await asyncio.to_thread(doc.watch, query, view, language=language, work=work)
         except BaseException:
             del self._owners[name, view]
             raise
-        return answer({"columns": list(widget.view(view).columns)}, 201)
+        return answer({"columns": list(doc.view(view).columns)}, 201)
 
     async def _drop_view(self, request: Request, caller: Principal) -> Response:
-        name, widget = self._widget(request)
+        name, doc = self._named(request)
         view = request.path_params["view"]
-        self._view(widget, view)
+        self._view(doc, view)
         owner = self._owners.get((name, view))
         if owner is None:
             raise AccessError("AX814", f"the view {view!r} belongs to the pipeline")
         if owner != caller.name and not caller.may("administer", resource(name, view)):
             raise AccessError("AX814", f"the view {view!r} belongs to another principal")
-        widget.unwatch(view)
+        doc.unwatch(view)
         del self._owners[name, view]
         return Response(status_code=204)
+
+
+def _of_version_0_1(operation: Operation) -> Operation:
+    """Return the same operation under the route that version 0.1 had for it."""
+    old = operation.path.replace("/documents", "/widgets", 1)
+    return replace(operation, path=old, successor="/documents")
+
+
+def _position(given: str | None) -> int | None:
+    if given is None:
+        return None
+    if not given.isdecimal() or len(given) > 18:
+        raise wrong(f"since={given[:50]!r}", expected="the position of a change")
+    return int(given)

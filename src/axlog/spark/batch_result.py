@@ -24,6 +24,7 @@ from axlog.runtime.batch_state import Row
 from axlog.runtime.bucket import Claim, agreed, read_changes, renumbered
 from axlog.runtime.bucket_state import Total
 from axlog.runtime.bucket_tuner import Tuning
+from axlog.runtime.connections import BATCHES_APART
 from axlog.runtime.extraction import ASIDE
 from axlog.runtime.gc_pause import collector_paused
 from axlog.runtime.outlooks import Outlook, together
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 log = logging.getLogger(__name__)
-
-BATCHES_APART = 1 << 32
-"""Maximum number of changes in one batch."""
 
 
 @dataclass

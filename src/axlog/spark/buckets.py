@@ -18,10 +18,10 @@ from weakref import finalize
 
 from axlog.runtime.batch_state import DurableState, Row
 from axlog.runtime.bucket import Instance
-from axlog.runtime.bucket_order import Hold
 from axlog.runtime.bucket_state import LIVE, Keeper, Live, Said, speak
 from axlog.runtime.definition import Definition
 from axlog.runtime.extraction import ASIDE
+from axlog.runtime.order import Hold
 from axlog.runtime.plan import SparkPlan
 from axlog.runtime.timers import Store
 from axlog.spark.backfill import past_packets

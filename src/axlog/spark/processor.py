@@ -25,11 +25,11 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from axlog.runtime.bucket_order import Hold
 from axlog.runtime.bucket_state import Keeper, Said
 from axlog.runtime.definition import Definition
 from axlog.runtime.extraction import ASIDE
 from axlog.runtime.gc_pause import collector_paused
+from axlog.runtime.order import Hold
 from axlog.runtime.packets import pack, unpack
 from axlog.runtime.plan import SparkPlan, make_plan
 from axlog.spark.buckets import Buckets, bucket_of

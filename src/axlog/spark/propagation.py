@@ -3,7 +3,7 @@ DataFrames.
 
 The terms are those of `views/algebraic`: each pattern node is bound to the rows of the node table
 that stay (R), or to those of the delta. Insertions add the terms with some Δ+, deletions subtract
-those with some Δ-, and every term counts once. Three propositions prune the terms, the last with
+those with some Δ-, and every term counts once. Two rules prune the terms, the second with
 one small job over the delta. A term is the structural joins of `spark/batch/joins.py`, with the
 relations of its Δ nodes read from the delta.
 
@@ -48,7 +48,7 @@ _COLUMNS = ["document", "id", "parent", "label", "kind", "value"]
 _SHOWN = (Kind.ID, Kind.LABEL, Kind.VARIABLE)
 _READ = (Kind.VAL, Kind.CONT)
 # no reverse index here, and ids are not collected on the driver
-_RULES = ALL - {"4.3", "3.8", "4.7"}
+_RULES = ALL - {"stored", "above"}
 
 
 def propagate(

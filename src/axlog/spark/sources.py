@@ -45,7 +45,6 @@ from axlog.connect.channels.streams import ChannelSource
 from axlog.connect.protocol import NO_TIME, Ranged, Reach, Source, reach_of
 from axlog.document.clock_bounds import Horizon
 from axlog.errors import AxlogError, PipelineError
-from axlog.runtime.bucket_order import EVERY
 from axlog.runtime.bucket_tuner import tuned_at
 from axlog.runtime.message_rows import (
     MESSAGES,
@@ -53,6 +52,7 @@ from axlog.runtime.message_rows import (
     record_batch,
     rows_of,
 )
+from axlog.runtime.order import EVERY
 from axlog.runtime.unreachable import TRIES, pause_after, tell, tell_no_more, words
 from axlog.runtime.upstream_filters import filter_of
 

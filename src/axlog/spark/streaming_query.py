@@ -31,12 +31,12 @@ import pyarrow as pa
 from axlog.connect.locations import is_address, local_path
 from axlog.connect.protocol import Refusal, Sink
 from axlog.live.document import Document
-from axlog.runtime.bucket_order import PARTITIONS_APART, Hold
 from axlog.runtime.bucket_tuner import Tuned, Tuning, tuned_at
 from axlog.runtime.definition import Definition
 from axlog.runtime.extraction import Message, extractor_of, packed
 from axlog.runtime.gc_pause import collector_paused
 from axlog.runtime.message_rows import Values
+from axlog.runtime.order import PARTITIONS_APART, Hold
 from axlog.runtime.past import NOTHING, Past, read_past, write_past
 from axlog.runtime.plan import SparkPlan, Unit
 from axlog.runtime.progress import Lagging

@@ -46,11 +46,16 @@ class Files(Protocol):
 
 
 class DiskFiles:
-    """A directory of the operating system."""
+    """A directory of the operating system.
 
-    def __init__(self, path: str | Path) -> None:
+    `private`: only its owner can read it and its files.
+    """
+
+    def __init__(self, path: str | Path, *, private: bool = False) -> None:
         self.path = Path(path)
-        self.path.mkdir(parents=True, exist_ok=True)
+        self._mode = 0o600 if private else 0o666
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(mode=0o700 if private else 0o777, exist_ok=True)
 
     def names(self) -> list[str]:
         return sorted(each.name for each in self.path.iterdir() if each.is_file())
@@ -59,7 +64,7 @@ class DiskFiles:
         return (self.path / name).read_bytes()
 
     def append_to(self, name: str) -> Appending:
-        return _DiskFile(self.path / name)
+        return _DiskFile(self.path / name, self._mode)
 
     def rename(self, old: str, new: str) -> None:
         (self.path / old).replace(self.path / new)
@@ -76,9 +81,10 @@ class DiskFiles:
 
 
 class _DiskFile:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, mode: int) -> None:
+        opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, mode)
         # Unbuffered, so that a killed process loses no written data.
-        self._file = path.open("ab", buffering=0)
+        self._file = os.fdopen(opened, "ab", buffering=0)
 
     def append(self, data: bytes) -> None:
         left = memoryview(data)

@@ -144,7 +144,7 @@ class Log:
         """
         with self._lock:
             file = self._usable()
-            body = b"".join(SUM.pack(len(record)) + record for record in records)
+            body = b"".join([SUM.pack(len(record)) + record for record in records])
             head = FRAME.pack(MARK, len(records), len(body), self.next, self.synced)
             sums = SUM.pack(checksum(self._salt, head)) + SUM.pack(checksum(self._salt, body))
             try:
@@ -259,15 +259,20 @@ class Log:
             if following <= first:
                 self._files.remove(segment_name(number))
 
+    def abandon(self) -> None:
+        """Close the files as a killed process leaves them: nothing is synced or marked."""
+        self._closing.set()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
     def close(self) -> None:
         """Sync, mark the log as closed in the manifest, and close the files.
 
         In a forked child only close the files: the log belongs to the parent.
         """
         if not self.is_ours:
-            if self._file is not None:
-                self._file.close()
-                self._file = None
+            self.abandon()
             return
         self._closing.set()
         if self._syncer is not None:

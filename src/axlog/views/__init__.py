@@ -5,15 +5,17 @@ into changes. All maintainers give the same rows and changes, and differ in cost
 order:
 
 - `change`: rows and changes
+- `row_key`: the columns that identify a row
+- `change_buffer`: the changes that a view retains for its subscribers
 - `view`: a query with its rows, its changes and its subscribers
 - `maintainer`: the interface of a maintainer, and its law
 - `choose`: the choice of a maintainer for a pattern
+- `operators`: joins, `or` and `not` over deltas of bindings
 - `counting`: rows with derivation counts, kept by delta joins; the default
 - `algebraic`: terms over delta tables, for statements that touch thousands of nodes
 - `records`: sibling and reverse axes
 - `adaptive`: counting or algebraic, chosen again for each update
 - `reevaluate`: evaluation before and after; accepts every pattern, and is the baseline
-- `ivma`: one node at a time, a baseline for benchmarks
 - `outputs`: the values that outputs show of nodes
 - `contents`: a cache of the contents that views show
 - `net_changes`: the net effect of a sequence of changes

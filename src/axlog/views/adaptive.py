@@ -23,7 +23,7 @@ from axlog.document.delta import Delta
 from axlog.document.tree import Tree
 from axlog.errors import QueryError
 from axlog.query.pattern import Pattern
-from axlog.views.algebraic.direct import key_of
+from axlog.views.algebraic.direct import identifying_node
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.algebraic.shape import shape_of
@@ -77,7 +77,7 @@ class Adaptive(Maintainer):
         self._engine = engine if engine is not None else AlgebraicEngine(tree)
         self.kept_by: Maintainer = Algebraic(tree, pattern, self._engine)
         self._counting = prices.counting
-        is_direct = key_of(shape_of(pattern)) is not None
+        is_direct = identifying_node(shape_of(pattern)) is not None
         self._algebraic = prices.direct if is_direct else prices.algebraic
         self.regret = 0.0
         self.changeovers = 0
@@ -116,9 +116,12 @@ class Adaptive(Maintainer):
     def close(self) -> None:
         self.kept_by.close()
 
-    def told(self) -> tuple[str, ...]:
+    def operators(self) -> tuple[str, ...]:
+        return self.kept_by.operators()
+
+    def details(self) -> tuple[str, ...]:
         costs = f"regret {self.regret:.0f} of {self._price():.0f} us to switch"
-        return (f"kept by {self.kept_by.name} now; {costs}", *self.kept_by.told())
+        return (f"kept by {self.kept_by.name} now; {costs}", *self.kept_by.details())
 
     def _choose(self, operations: int) -> None:
         present, other = self._costs()

@@ -5,6 +5,9 @@ was inserted into a view (`insert`), deleted (`delete`) or updated (`update`, wi
 possible row that can no longer come (`never`). A count that moves between two positive numbers is
 not a change.
 
+The envelope of a change is its view, operation, key, row, row before, time, cause, finality and
+position (docs/design.md, The change envelope).
+
 Internally, `Row.values_` and `Change.microseconds` hold times as integer microseconds: every `int`
 among the values of a row is a time. Access by column, and `Change.time`, return times in the format
 of the document (`document/times.py`): a `Row` returns seconds, a `DatedRow` returns dates.
@@ -12,9 +15,10 @@ of the document (`document/times.py`): a `Row` returns seconds, a `DatedRow` ret
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from axlog.document.ids import Id
 from axlog.document.times import Shown, Times, plain, shown
@@ -25,13 +29,36 @@ Values = tuple[Any, ...]
 class Row(Mapping[str, Any]):
     """One row: output names to values. Ids are `Id`s, times seconds or dates, the rest strings."""
 
-    __slots__ = ("columns", "count", "values_")
+    __slots__ = ("columns", "count", "key_", "values_")
     times: ClassVar[Times] = "seconds"
 
-    def __init__(self, columns: tuple[str, ...], values: Values, count: int = 1) -> None:
+    def __init__(
+        self,
+        columns: tuple[str, ...],
+        values: Values,
+        count: int = 1,
+        key: Values | None = None,
+    ) -> None:
         self.columns = columns
         self.values_ = values
         self.count = count
+        self.key_ = key  # None: all values
+
+    @property
+    def key(self) -> Values:
+        """The values that identify the row in its view, in the order of `View.key`."""
+        key = self.values_ if self.key_ is None else self.key_
+        return tuple([_shown(value, self.times) for value in key])
+
+    @property
+    def key_text(self) -> str:
+        """The key as text, for links and tables: a compact JSON array."""
+        return json.dumps(self.plain_key(), ensure_ascii=False, separators=(",", ":"))
+
+    def plain_key(self) -> list[Any]:
+        """The key for JSON: ids as strings, times as seconds or ISO strings."""
+        key = self.values_ if self.key_ is None else self.key_
+        return [_plain(value, self.times) for value in key]
 
     def __getitem__(self, column: str) -> Any:
         try:
@@ -72,7 +99,18 @@ class DatedRow(Row):
 def timed_row(row: Row, times: Times) -> Row:
     """The row with its times in this format."""
     kind = DatedRow if times == "dates" else Row
-    return row if type(row) is kind else kind(row.columns, row.values_, row.count)
+    return row if type(row) is kind else kind(row.columns, row.values_, row.count, row.key_)
+
+
+def headed_row(row: Row, column: str, value: str) -> Row:
+    """The row with one more column in front, which is also the first of its key."""
+    key = None if row.key_ is None else (value, *row.key_)
+    return type(row)((column, *row.columns), (value, *row.values_), row.count, key)
+
+
+def identity(row: Row) -> Values:
+    """The values and the key of a row, to look it up by."""
+    return row.values_ if row.key_ is None else (row.values_, row.key_)
 
 
 def _shown(value: Any, times: Times) -> Any:
@@ -89,11 +127,46 @@ def _plain(value: Any, times: Times) -> Any:
     return [_plain(item, times) for item in value] if type(value) is tuple else value
 
 
+class Cause(NamedTuple):
+    """The update that caused a change.
+
+    `kind` is `message` (with its stream, and its number in the stream), `statement` (with its
+    number in the document) or `clock`. A number is None where messages are not counted.
+    """
+
+    kind: Literal["message", "statement", "clock"]
+    stream: str | None = None
+    number: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cause for JSON, without the fields that it does not have."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+CLOCK: Literal["clock"] = "clock"
+"""The origin of changes that the passing of time causes."""
+
+From = tuple[str, int | None] | int | Literal["clock"] | None
+"""The origin of a change: stream and number of a message, number of a statement, the clock; None:
+unknown. A plain value, because one is made for every message; `Change.cause` names its parts.
+"""
+
+
+class Current:
+    """The update that a document is applying; all its views read it."""
+
+    __slots__ = ("origin",)
+
+    def __init__(self) -> None:
+        self.origin: From = None
+
+
 @dataclass(slots=True, unsafe_hash=True)  # frozen dataclasses take much longer to create
 class Change:
-    """A row inserted, deleted or updated in a view, with its time and sequence number.
+    """A row inserted, deleted or updated in a view, or that can never come, with its envelope.
 
-    Do not modify a change: all subscribers receive the same object.
+    Do not modify a change: all subscribers receive the same object. Changes are equal if view,
+    position, time, operation and rows are.
     """
 
     op: str  # insert, delete, update, never
@@ -101,21 +174,54 @@ class Change:
     before: Row | None = None
     view: str | None = None
     microseconds: int = 0
-    sequence: int = 0
+    position: int = 0
+    origin: From = field(default=None, compare=False)
+    final: bool = field(default=False, compare=False)
 
     @property
     def time(self) -> Shown:
-        """The time of the update that caused it: seconds, or a date if the row has dates."""
+        """The document's clock when it changed: seconds, or a date if the row has dates."""
         return shown(self.microseconds, self.row.times)
 
-    def numbered(self, view: str, microseconds: int, sequence: int) -> Change:
-        return Change(self.op, self.row, self.before, view, microseconds, sequence)
+    @property
+    def key(self) -> Values:
+        """The values that identify the row in its view, in the order of `View.key`."""
+        return self.row.key
+
+    @property
+    def key_text(self) -> str:
+        """The key as text, for links and tables: a compact JSON array."""
+        return self.row.key_text
+
+    @property
+    def cause(self) -> Cause | None:
+        """The update that caused it; None for a row of the initial document or a deferred view."""
+        origin = self.origin
+        if origin is None:
+            return None
+        if isinstance(origin, tuple):
+            return Cause("message", *origin)
+        return Cause("clock") if origin == CLOCK else Cause("statement", None, int(origin))
 
     def to_dict(self) -> dict[str, Any]:
-        """The change for JSON: `op`, `row`, and `before` for an update."""
-        said: dict[str, Any] = {"op": self.op, "row": self.row.to_dict()}
+        """The envelope for JSON.
+
+        Every format that axlog writes by itself has these names: `view`, `op`, `key`, `row`,
+        `before` (of an update), `time`, `cause`, `final` and `position`.
+        """
+        cause = self.cause
+        said: dict[str, Any] = {
+            "view": self.view,
+            "op": self.op,
+            "key": self.row.plain_key(),
+            "row": self.row.to_dict(),
+        }
         if self.before is not None:
             said["before"] = self.before.to_dict()
+        said["time"] = plain(self.time)
+        said["cause"] = None if cause is None else cause.to_dict()
+        said["final"] = self.final
+        said["position"] = self.position
         return said
 
     def __repr__(self) -> str:

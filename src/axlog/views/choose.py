@@ -18,7 +18,6 @@ from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
-from axlog.views.ivma import Ivma
 from axlog.views.maintainer import Maintainer
 from axlog.views.records.maintainer import Records, keep_records
 from axlog.views.reevaluate import Reevaluate
@@ -38,7 +37,7 @@ class Thresholds:
 DEFAULT_THRESHOLDS = Thresholds()
 
 MAINTAINERS: dict[str, type[Maintainer]] = {
-    kind.name: kind for kind in (Counting, Algebraic, Adaptive, Records, Reevaluate, Ivma)
+    kind.name: kind for kind in (Counting, Algebraic, Adaptive, Records, Reevaluate)
 }
 
 
@@ -109,7 +108,6 @@ def make(
         return keep_records(tree, pattern, engines.counting)
     if name == Adaptive.name:
         return Adaptive(tree, pattern, engines.algebraic, engines.prices)
-    for kind in (Algebraic, Ivma):
-        if name == kind.name:
-            return kind(tree, pattern, engines.algebraic)
+    if name == Algebraic.name:
+        return Algebraic(tree, pattern, engines.algebraic)
     return MAINTAINERS[name](tree, pattern)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from axlog.query.compile import compile_pattern
 from axlog.query.query import Query
 from axlog.query.rules import explain_program
-from axlog.views.algebraic.explanation import term_lines
+from axlog.views.algebraic.reports import term_lines
 from axlog.views.choose import Chosen
 from axlog.views.maintainer import Maintainer
 
@@ -25,6 +25,7 @@ class Explanation:
     maintainer: str
     reason: str
     terms: tuple[str, ...] = ()
+    operators: tuple[str, ...] = ()  # those that keep rows, with their costs
     never: str | None = None  # how `never` changes are found, or why they are not
 
     def __str__(self) -> str:
@@ -34,6 +35,9 @@ class Explanation:
         if self.never is not None:
             lines.append(f"never       {self.never}")
         lines.append(f"maintainer  {self.maintainer}: {self.reason}")
+        if self.operators:
+            lines.append("operators")
+            lines += [f"  {line}" for line in self.operators]
         lines.append("program")
         lines += [f"  {line}".rstrip() for line in self.program]
         if self.terms:
@@ -57,6 +61,7 @@ def explain(
         program=tuple(rules.splitlines()),
         maintainer=chosen.name,
         reason=chosen.reason,
-        terms=(*term_lines(query.pattern), *(maintainer.told() if maintainer else ())),
+        terms=(*term_lines(query.pattern), *(maintainer.details() if maintainer else ())),
+        operators=maintainer.operators() if maintainer else (),
         never=never,
     )

@@ -70,8 +70,12 @@ class Maintainer(ABC):
         """The error for which it was set aside, such as too many rows; None if it works."""
         return None
 
-    def told(self) -> tuple[str, ...]:
+    def details(self) -> tuple[str, ...]:
         """A report of the last update, as lines for `explain`."""
+        return ()
+
+    def operators(self) -> tuple[str, ...]:
+        """The operators that keep rows for the view, as lines for `explain`."""
         return ()
 
     def close(self) -> None:  # noqa: B027  # most share nothing

@@ -2,8 +2,10 @@
 
 An insertion and a later deletion of a row cancel each other, and so do a deletion and a later
 insertion of the same row. Consecutive updates of a row become one. Rows are distinguished by their
-values. Several rows may show the same values (the values of two nodes); a reader gets the same rows
-whichever of them a change refers to.
+key and their values: several rows may show the same values (the values of two nodes).
+
+Changes that the clock causes are never cancelled, and nothing is cancelled across them: a row that
+the clock deletes and inserts again is emitted twice. `never` cancels nothing either.
 """
 
 from __future__ import annotations
@@ -11,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from axlog.views.change import Change, Row
+from axlog.views.change import CLOCK, Change, Row, Values, identity
 
-Changes = dict[Row, list[Change]]
+Changes = dict[Values, list[Change]]
 
 
 def net(changes: Iterable[Change]) -> list[Change]:
@@ -34,15 +36,25 @@ class _Balance:
     others: list[Change] = field(default_factory=list)
 
     def take(self, change: Change) -> None:
-        if change.op == "insert":
+        if change.op == "never":
+            self.others.append(change)
+        elif change.origin == CLOCK:
+            self._seal(change)
+        elif change.op == "insert":
             if _pop(self.lost, change.row) is None:
                 _put(self.gained, change)
         elif change.op == "delete":
             self._lose(change)
         elif change.before is not None:
             self._move(change, change.before)
-        else:
-            self.others.append(change)
+
+    def _seal(self, change: Change) -> None:
+        """Keep a change of the clock, and the changes of its row before it."""
+        for row in (change.row, change.before):
+            if row is not None:
+                for by_row in (self.gained, self.lost, self.moved):
+                    self.others += by_row.pop(identity(row), ())
+        self.others.append(change)
 
     def _lose(self, change: Change) -> None:
         if _pop(self.gained, change.row) is not None:
@@ -61,24 +73,25 @@ class _Balance:
         moved = _pop(self.moved, before)
         if moved is not None:
             change = replace(change, before=moved.before)
-        if change.row != change.before:
+        if change.before is None or identity(change.row) != identity(change.before):
             _put(self.moved, change)
 
     def changes(self) -> list[Change]:
         rows = (self.lost, self.moved, self.gained)
         kept = [change for by_row in rows for each in by_row.values() for change in each]
-        return sorted([*kept, *self.others], key=lambda change: change.sequence)
+        return sorted([*kept, *self.others], key=lambda change: change.position)
 
 
 def _put(changes: Changes, change: Change) -> None:
-    changes.setdefault(change.row, []).append(change)
+    changes.setdefault(identity(change.row), []).append(change)
 
 
 def _pop(changes: Changes, row: Row) -> Change | None:
-    each = changes.get(row)
+    found = identity(row)
+    each = changes.get(found)
     if not each:
         return None
     last = each.pop()
     if not each:
-        del changes[row]
+        del changes[found]
     return last

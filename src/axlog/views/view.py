@@ -1,4 +1,7 @@
-"""A view: a query, its rows, and the changes that it emits."""
+"""The inside of a view: a query, its rows, and the changes that it emits.
+
+`axlog.View` (`live/view.py`) is the public face of it.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,14 @@ from axlog.future.verdict_cache import TruthCache
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.query import Query
 from axlog.query.truth import Truth
-from axlog.views.change import Change, Row, timed_change, timed_row
+from axlog.views.change import CLOCK, Change, Current, Row, timed_change, timed_row
+from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.choose import Chosen
 from axlog.views.counting.prospects import Prospects
 from axlog.views.explanation import Explanation, explain
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
+from axlog.views.row_key import row_key
 from axlog.views.why import Derivation, derivations, inward
 
 if TYPE_CHECKING:
@@ -33,8 +38,8 @@ if TYPE_CHECKING:
 Listener = Callable[[Change], None]
 
 
-class View:
-    """The rows of a query over a changing document, created by `watch`. Any thread may read it.
+class MaintainedView:
+    """The rows of a query over a changing document. Any thread may read them.
 
     Readers see the rows before or after an update, never in between: all reads hold the lock of the
     writer. Long computations (`possible`, `status`, `why`) run on a copy of the document that is
@@ -57,7 +62,7 @@ class View:
         self.chosen = chosen
         self.times: Times = times
         self.work: int | None = None  # rows that an update may make it read; None: the default
-        self.sequence = 0
+        self.position = 0  # of the last change
         self.never = 0  # number of `never` changes emitted
         self._lock = lock
         self._nodes = nodes
@@ -74,6 +79,16 @@ class View:
         self.nodes_left = nodes
         """The document without the nodes that were garbage-collected."""
         self.is_whole: Callable[[], bool] = lambda: True
+        self.current = Current()
+        """The update that is being applied."""
+        self.is_over: Callable[[], bool] = lambda: False
+        """Whether no stream can change the document any more."""
+        self.is_batched: Callable[[], bool] = lambda: False
+        """Whether changes are held back until the end of a batch."""
+        self._key = row_key(query.pattern)
+        self._splits = not self._key.is_all  # whether rows need a separate key
+        self._buffer: ChangeBuffer | None = None
+        self.public: object | None = None  # the `axlog.View` of it, once it was requested
 
     @property
     def pattern(self) -> Any:
@@ -82,6 +97,14 @@ class View:
     @property
     def columns(self) -> tuple[str, ...]:
         return self.query.pattern.columns
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The names of the columns that identify a row. `Row.key` and `Change.key` have the values.
+
+        The key has the id of a node in place of its value or content, even if the id is not shown.
+        """
+        return self._key.names
 
     @property
     def broken(self) -> QueryError | None:
@@ -99,15 +122,18 @@ class View:
         """The current rows, sorted: ids in document order, strings by code point."""
         with self._lock:
             self.refresh()
-            return self._timed(sorted(self.maintainer.rows(), key=_by_values))
+            return self._shown(sorted(self.maintainer.rows(), key=_by_values))
 
     def head(self, n: int = 5) -> list[Row]:
         """Return at most `n` rows, in no particular order, without sorting a large view."""
         with self._lock:
             self.refresh()
-            return self._timed(list(islice(self.maintainer.rows(), n)))
+            return self._shown(list(islice(self.maintainer.rows(), n)))
 
-    def _timed(self, rows: list[Row]) -> list[Row]:
+    def _shown(self, rows: list[Row]) -> list[Row]:
+        """Rows of the maintainer as the view returns them: with their key and their times."""
+        if self._splits:
+            rows = [self._key.split(row, self.columns) for row in rows]
         return rows if self.times == "seconds" else [timed_row(row, self.times) for row in rows]
 
     def __iter__(self) -> Iterator[Row]:
@@ -216,8 +242,8 @@ class View:
         found: pandas.DataFrame = self.to_arrow().to_pandas()
         return found
 
-    def _repr_html_(self) -> str:
-        """A table in a notebook."""
+    def html(self) -> str:
+        """Return the rows as a table for a notebook."""
         head = "".join(f"<th>{escape(c)}</th>" for c in (*self.columns, "count"))
         body = "".join(
             "<tr>"
@@ -235,10 +261,88 @@ class View:
 
     # Changing -------------------------------------------------------------------------------------
 
-    def subscribe(self, callback: Listener) -> Callable[[], None]:
-        """Call a function with every change, in order. Returns a function that unsubscribes it."""
-        self._listeners.append(callback)
-        return lambda: self._listeners.remove(callback)
+    def subscribe(
+        self, callback: Listener, *, since: int | None = None, snapshot: bool = False
+    ) -> Callable[[], None]:
+        """Call a function with every change, in order. Returns a function that unsubscribes it.
+
+        Parameters:
+            callback: The function. It is called while the document is locked.
+            since: Position of the last change that the subscriber has. It first gets the changes
+                after this position. AX803 if they are not retained (`retain`).
+            snapshot: Whether the subscriber first gets the current rows, as `insert` changes
+                without a cause that have the current position.
+        """
+        if since is None and not snapshot:
+            self._listeners.append(callback)
+            return lambda: self._listeners.remove(callback)
+        if since is not None and snapshot:
+            raise QueryError("AX211", "both since and snapshot", expected="one of the two")
+        with self._lock:
+            self.refresh()
+            self._refuse_batched()
+            start = self.position
+            first = self.snapshot()[1] if since is None else self.changes_since(since)
+
+            def later(change: Change) -> None:
+                if change.position > start:  # others may not have been emitted yet
+                    callback(change)
+
+            for change in first:
+                callback(change)
+            self._listeners.append(later)
+        return lambda: self._listeners.remove(later)
+
+    def snapshot(self) -> tuple[int, list[Change]]:
+        """The current position, and the rows as `insert` changes at this position.
+
+        `changes_since` and `subscribe` with this position continue without a gap or an overlap.
+        """
+        with self._lock:
+            self.refresh()
+            self._refuse_batched()
+            clock, position = self.maintainer.tree.clock, self.position
+            rows = self.rows()
+            return position, [
+                Change("insert", row, None, self.name, clock, position) for row in rows
+            ]
+
+    def _refuse_batched(self) -> None:
+        """Inside a batch the rows are ahead of the emitted changes, which are netted at its end."""
+        if self.is_batched():
+            raise QueryError("AX211", "a snapshot or a position inside a batch")
+
+    def retain(self, most: int) -> None:
+        """From now on, retain at most this many of the newest changes for `subscribe(since=...)`.
+
+        A number below the current one drops nothing that is retained already, until a change comes.
+        """
+        with self._lock:
+            if self._buffer is None:
+                self._buffer = ChangeBuffer(most, self.position)
+            self._buffer.most = most
+
+    @property
+    def retained(self) -> int:
+        """The number of changes that the view retains at most; 0: none."""
+        return 0 if self._buffer is None else self._buffer.most
+
+    def resume(self, position: int) -> None:
+        """Continue after a position. Changes before it were emitted elsewhere and not retained."""
+        self.position = position
+        if self._buffer is not None:
+            self._buffer = ChangeBuffer(self._buffer.most, position)
+
+    def changes_since(self, position: int) -> list[Change]:
+        """The emitted changes after a position. AX803 if they are not retained."""
+        with self._lock:
+            if position == self.position:
+                return []
+            buffer = self._buffer
+            first = None if buffer is None else buffer.first
+            if buffer is None or not buffer.first <= position <= self.position:
+                raise not_retained(self.name, position, first, self.position)
+            return buffer.after(position)
 
     def put_aside(self, error: QueryError) -> None:
         """Set the view aside: raise this error on reads and follow no updates."""
@@ -249,7 +353,7 @@ class View:
     def before(self, delta: Delta) -> None:
         self.maintainer.before(delta)
 
-    def defer(self, is_deferred: bool = True) -> View:
+    def defer(self, is_deferred: bool = True) -> None:
         """From now on, follow updates when the view is read, and emit their net changes then.
 
         Nodes that are inserted and deleted between two reads are not matched, and rows that come
@@ -258,7 +362,6 @@ class View:
         with self._lock:
             self.refresh()
             self._is_deferred = is_deferred
-        return self
 
     @property
     def is_deferred(self) -> bool:
@@ -271,7 +374,8 @@ class View:
                 return []
             held, self._held, self._is_due = self._held, [], False
             self.owed = 0
-            changes = self.number(net([*held, *self.maintainer.catch_up()]), self._nodes().clock)
+            changes = net([*held, *self.maintainer.catch_up()])
+            changes = self.number(changes, self._nodes().clock, is_deferred=True)
         for error in self.tell(changes):
             raise error
         return changes
@@ -291,21 +395,61 @@ class View:
         self.owed += 1
         return []
 
-    def number(self, changes: list[Change], time: int) -> list[Change]:
-        """Sort changes by their rows, deletions first, and number them.
+    def number(
+        self, changes: list[Change], time: int, *, is_deferred: bool = False
+    ) -> list[Change]:
+        """Sort changes by their rows, deletions first, and complete their envelopes.
 
-        All changes pass here before they leave the view, so times become dates here if requested.
+        All changes pass here before they leave the view, once: the envelope is written into the
+        changes of the maintainer. Changes of the clock have their own times and come first, in
+        the order of these. The changes of a deferred view have no cause.
         """
-        ordered = sorted(changes, key=_in_order) if len(changes) > 1 else changes
-        numbered = [
-            change.numbered(self.name, time, self.sequence + 1 + at)
-            for at, change in enumerate(ordered)
-        ]
+        if len(changes) > 1:
+            changes = sorted(changes, key=_in_order)
+        origin = None if is_deferred else self.current.origin
+        name, position, splits = self.name, self.position, self._splits
+        for change in changes:
+            position += 1
+            change.view, change.position = name, position
+            if change.origin != CLOCK:
+                change.origin, change.microseconds = origin, time
+            if splits:
+                change.row = self._key.split(change.row, self.columns)
+                if change.before is not None:
+                    change.before = self._key.split(change.before, self.columns)
+            if change.op == "never":
+                change.final = True
+                self.never += 1
+            elif change.op == "delete":
+                change.final = self._is_final(change)
+        self.position = position
         if self.times == "dates":
-            numbered = [timed_change(change, self.times) for change in numbered]
-        self.sequence += len(numbered)
-        self.never += sum(change.op == "never" for change in numbered)
-        return numbered
+            return [timed_change(change, self.times) for change in changes]
+        return changes
+
+    def _is_final(self, change: Change) -> bool:
+        """Whether a deleted row can never return: a stream or the clock deleted it, and no stream
+        is open. A statement can be undone by another.
+        """
+        return isinstance(change.origin, tuple | str) and self.is_over()
+
+    def add_never(self, changes: list[Change], never: list[Change], time: int) -> None:
+        """Add `never` changes to the numbered changes of the same update.
+
+        Deadlines that passed come first: their times are before that of the update.
+        """
+        if not changes:
+            changes += self.number(never, time)
+            return
+        early = [change for change in never if change.origin == CLOCK]
+        late = [change for change in never if change.origin != CLOCK]
+        self.position -= len(changes)
+        numbered = self.number(early, time)
+        for change in changes:
+            change.position += len(early)
+        self.position += len(changes)
+        changes[:0] = numbered
+        changes += self.number(late, time)
 
     def tell(self, changes: list[Change]) -> list[Exception]:
         """Pass every change to every subscriber; return the exceptions that they raised.
@@ -313,6 +457,8 @@ class View:
         An exception of one subscriber does not stop the others.
         """
         raised: list[Exception] = []
+        if self._buffer is not None:
+            self._buffer.add(changes)
         for change in changes:
             for listener in tuple(self._listeners):
                 try:
@@ -329,11 +475,13 @@ def _by_values(row: Row) -> tuple[Any, ...]:
     return row.values_
 
 
-def _in_order(change: Change) -> tuple[int, tuple[Any, ...]]:
+def _in_order(change: Change) -> tuple[int, int, int, tuple[Any, ...]]:
     values = change.row.values_
     if change.op == "never":  # unknown values sort first
         values = tuple((value is not None, value) for value in values)
-    return _OPS[change.op], values
+    if change.origin == CLOCK:
+        return 0, change.microseconds, _OPS[change.op], values
+    return 1, 0, _OPS[change.op], values
 
 
 def _is_of(wanted: Mapping[str, Any], row: Row) -> bool:

@@ -87,5 +87,5 @@ def read_body(body: bytes | str | None, number: int) -> Entry | Unreadable:
 def no_update(number: int, content: str, error: Exception) -> Unreadable:
     """A message that is not an update, with the error."""
     what = error.message if isinstance(error, AxlogError) else str(error)
-    told = ConnectorError("AX824", f"message {number} is not an update: {what}")
-    return Unreadable(number, content, told.describe())
+    found = ConnectorError("AX824", f"message {number} is not an update: {what}")
+    return Unreadable(number, content, found.describe())

@@ -81,7 +81,7 @@ class LocalChannel:
 
     def _recall(self, journal: Journal) -> None:
         """Restore the state of the journal."""
-        self._retained = Retained(self.retention, journal.counter("last"))
+        self._retained = Retained(self.retention, journal.last)
         for entry in journal.entries():
             self._retained.append(entry)
             while self._retained.is_over():

@@ -1,37 +1,40 @@
 """A channel's journal on disk: a killed process restarts without loss.
 
-One SQLite file holds the retained entries, the named subscriptions with their acknowledged numbers,
-and the last number of every producer. When `publish` returns, the entry is on disk: a kill of the
-process loses nothing. A power failure may lose the last moments, unless `sync="full"`. The journal
-holds messages, so the file is readable by its owner only (mode 0600). Addresses and secrets of
-webhooks are stored elsewhere (`server/webhook_secrets.py`).
+A journal is a state log (`store/state_log.py`) in a directory of its own. It holds the retained
+entries, the named subscriptions with their acknowledged numbers, and the last number of every
+producer. When `publish` returns, the entry is written: a kill of the process loses nothing. A power
+failure may lose the last moments, unless `sync="full"`. The journal holds messages, so only its
+owner can read the directory and its files (modes 0700 and 0600). Addresses and secrets of webhooks
+are stored elsewhere (`server/webhook_secrets.py`).
+
+A journal of version 1, a SQLite file, is migrated when it is opened; the file stays beside it as
+`NAME.version-1`.
 
 Not handled: two processes that open one journal. A channel has one owner.
 """
 
 from __future__ import annotations
 
-import os
+import json
+import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from axlog.connect.channels.entries import Entry, read_entry
-from axlog.errors import ChannelError
+from axlog.errors import ChannelError, StoreError
+from axlog.store.files import DiskFiles, Files
+from axlog.store.state_log import StateLog
 
-VERSION = 1
+VERSION = 2
+"""Version 1 was a SQLite file."""
+_KIND = "journal"
 _STRIDE = 64
-_TABLES = """
-create table if not exists entries (sequence integer primary key, body text not null);
-create table if not exists subscriptions (
-    name text primary key, acknowledged integer not null, filter text, options text not null);
-create table if not exists producers (
-    name text primary key, number integer not null, sequence integer not null);
-create table if not exists notes (name text primary key, body text not null);
-create table if not exists counters (name text primary key, value integer not null);
-"""
+_POLICIES = {"normal": "off", "full": "always"}
+"""Policies of the log; with `off` a killed process loses nothing, as every write is unbuffered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,39 +47,93 @@ class Remembered:
     options: str  # JSON of the server: an address, a lease
 
 
-class Journal:
-    """The journal file of one channel."""
+class _State:
+    """The content of a journal."""
 
-    def __init__(self, path: str | Path, sync: str = "normal") -> None:
-        if sync not in ("normal", "full"):
+    def __init__(self) -> None:
+        self.last = 0
+        self.entries: dict[int, str] = {}
+        self.subscriptions: dict[str, Remembered] = {}
+        self.producers: dict[str, tuple[int, int]] = {}
+        self.notes: dict[str, str] = {}
+
+    def records(self) -> Iterator[list[Any]]:
+        """The whole state as records."""
+        yield ["last", self.last]
+        yield from (["entry", sequence, text] for sequence, text in self.entries.items())
+        yield from (["subscription", *astuple(one)] for one in self.subscriptions.values())
+        yield from (["producer", name, *given] for name, given in self.producers.items())
+        yield from (["note", name, body] for name, body in self.notes.items())
+
+    def apply(self, kind: str, *given: Any) -> None:
+        """Apply one record."""
+        match kind, given:
+            case "last", (int(sequence),):
+                self.last = sequence
+            case "entry", (int(sequence), str(text)):
+                self.entries[sequence] = text
+                self.last = max(self.last, sequence)
+            case "first", (int(first),):
+                self.entries = {n: text for n, text in self.entries.items() if n >= first}
+            case "subscription", (str(name), int(acknowledged), wanted, str(options)):
+                self.subscriptions[name] = Remembered(name, acknowledged, wanted, options)
+            case "acknowledged", (str(name), int(sequence)):
+                if name in self.subscriptions:
+                    known = self.subscriptions[name]
+                    self.subscriptions[name] = replace(known, acknowledged=sequence)
+            case "forgotten", (str(name),):
+                self.subscriptions.pop(name, None)
+            case "producer", (str(name), int(number), int(sequence)):
+                self.producers[name] = (number, sequence)
+            case "note", (str(name), str(body)):
+                self.notes[name] = body
+            case _:
+                raise ValueError(f"there is no record {kind!r} with {len(given)} values")
+
+
+class Journal:
+    """The journal of one channel."""
+
+    def __init__(
+        self, path: str | Path, sync: str = "normal", *, files: Files | None = None
+    ) -> None:
+        """`files` replaces the directory, for tests."""
+        if sync not in _POLICIES:
             raise ChannelError("AX807", f"sync={sync!r}", expected="normal or full")
         self.path = Path(path)
         self._cut = 0
+        self._state = _State()
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-            self._base = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
-            self._base.execute("pragma journal_mode=wal")
-            self._base.execute(f"pragma synchronous={sync}")
-            self._base.executescript(_TABLES)
-        except (OSError, sqlite3.OperationalError) as error:
+            if files is None:
+                _migrate(self.path)
+                files = DiskFiles(self.path, private=True)
+            self._log = StateLog(files, _KIND, VERSION, _POLICIES[sync])
+        except OSError as error:
             raise ChannelError(
                 "AX808",
-                f"{str(self.path)!r} cannot be opened: {getattr(error, 'strerror', None) or error}",
+                f"{str(self.path)!r} cannot be opened: {error.strerror or error}",
                 advice="check that its directory exists and is writable",
             ) from None
-        except sqlite3.DatabaseError as error:
-            raise ChannelError(
-                "AX806", f"{str(self.path)!r} is not a channel's journal: {error}"
-            ) from None
-        if self.counter("version", VERSION) != VERSION:
-            raise ChannelError("AX806", f"{str(self.path)!r} has another version of the journal")
+        except StoreError as error:
+            raise self._unread(error.message) from None
+        if self._log.is_new:
+            self._write_whole()
+            return
+        try:
+            for records in self._log.changes():
+                for record in records:
+                    self._state.apply(*json.loads(record))
+        except (RecursionError, TypeError, ValueError, StoreError) as error:
+            self._log.close()
+            raise self._unread(error) from None
 
-    def counter(self, name: str, initial: int = 0) -> int:
-        """Return the counter of a name."""
-        self._base.execute("insert or ignore into counters values (?, ?)", (name, initial))
-        found = self._base.execute("select value from counters where name = ?", (name,))
-        return int(found.fetchone()[0])
+    def _unread(self, error: object) -> ChannelError:
+        return ChannelError("AX806", f"{str(self.path)!r} is not a channel's journal: {error}")
+
+    @property
+    def last(self) -> int:
+        """The number of the last entry that was written."""
+        return self._state.last
 
     def append(
         self,
@@ -89,49 +146,54 @@ class Journal:
 
         Atomic: a crash leaves all of it or nothing.
         """
-        with self._transaction() as base:
-            base.executemany(
-                "insert into entries values (?, ?)", [(e.sequence, e.text) for e in entries]
-            )
-            if entries:
-                last = entries[-1].sequence
-                base.execute("insert or replace into counters values ('last', ?)", (last,))
-                if producer is not None:
-                    given = (*producer, last)
-                    base.execute("insert or replace into producers values (?, ?, ?)", given)
-            if note is not None:
-                base.execute("insert or replace into notes values (?, ?)", note)
-            # deleting in strides is cheaper; extra entries do no harm
-            if first // _STRIDE != self._cut:
-                self._cut = first // _STRIDE
-                base.execute("delete from entries where sequence < ?", (first,))
+        records: list[list[Any]] = [["entry", e.sequence, e.text] for e in entries]
+        if entries and producer is not None:
+            records.append(["producer", *producer, entries[-1].sequence])
+        if note is not None:
+            records.append(["note", *note])
+        # dropping in strides is cheaper; extra entries do no harm
+        cut = first // _STRIDE
+        if cut != self._cut:
+            records.append(["first", first])
+        self._write(*records)
+        self._cut = cut
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _write(self, *records: list[Any]) -> None:
+        """Write a change; nothing has changed on an error."""
+        if records:
+            try:
+                self._log.append([_record(one) for one in records])
+            except StoreError as error:  # the disk is full or unavailable
+                raise self._unwritten(error) from error
+            for one in records:
+                self._state.apply(*one)
+            if self._log.is_long:
+                self._write_whole()
+
+    def _write_whole(self) -> None:
         try:
-            self._base.execute("begin")
-            yield self._base
-            self._base.execute("commit")
-        except sqlite3.Error as error:  # the disk is full or unavailable
-            raise ChannelError(
-                "AX808",
-                f"{str(self.path)!r} cannot be written: {error}",
-                advice="nothing was published: free disk space and publish again",
-            ) from error
-        finally:
-            if self._base.in_transaction:
-                self._base.rollback()
+            self._log.replace([_record(one) for one in self._state.records()])
+        except StoreError as error:
+            raise self._unwritten(error) from error
+
+    def _unwritten(self, error: StoreError) -> ChannelError:
+        return ChannelError(
+            "AX808",
+            f"{str(self.path)!r} cannot be written: {error.message}",
+            advice="nothing was published: free disk space and publish again",
+        )
 
     def note(self, name: str) -> str | None:
         """Return the last note stored under a name."""
-        found = self._base.execute("select body from notes where name = ?", (name,)).fetchone()
-        return None if found is None else str(found[0])
+        return self._state.notes.get(name)
 
     def entries(self) -> Iterator[Entry]:
-        found = self._base.execute("select body from entries order by sequence")
+        """Return the retained entries, in order."""
         try:
-            for (body,) in found:
-                yield read_entry(body)
+            for sequence, text in sorted(self._state.entries.items()):
+                entry = read_entry(text)
+                self._state.entries[sequence] = entry.text  # one text, shared with the channel
+                yield entry
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise ChannelError(
                 "AX806", f"{str(self.path)!r} has invalid entries: {error}"
@@ -139,29 +201,77 @@ class Journal:
 
     def producers(self) -> dict[str, tuple[int, int]]:
         """Return the last number of each producer, and the sequence number assigned to it."""
-        found = self._base.execute("select name, number, sequence from producers")
-        return {name: (number, sequence) for name, number, sequence in found}
+        return dict(self._state.producers)
 
     def subscriptions(self) -> list[Remembered]:
-        found = self._base.execute("select name, acknowledged, filter, options from subscriptions")
-        return [Remembered(*row) for row in found]
+        """Return the named subscriptions."""
+        return list(self._state.subscriptions.values())
 
     def remember(self, subscription: Remembered) -> None:
-        kept = subscription
-        row = (kept.name, kept.acknowledged, kept.filter, kept.options)
-        self._base.execute("insert or replace into subscriptions values (?, ?, ?, ?)", row)
+        """Store a named subscription."""
+        self._write(["subscription", *astuple(subscription)])
 
     def acknowledge(self, name: str, sequence: int) -> None:
-        given = (sequence, name)
-        self._base.execute("update subscriptions set acknowledged = ? where name = ?", given)
+        """Store the last number that a subscription has acknowledged."""
+        self._write(["acknowledged", name, sequence])
 
     def forget(self, name: str) -> None:
-        self._base.execute("delete from subscriptions where name = ?", (name,))
+        """Remove a named subscription."""
+        self._write(["forgotten", name])
 
     def scrub(self) -> None:
-        """Rewrite the file, so that replaced data is not recoverable from it."""
-        self._base.execute("vacuum")
-        self._base.execute("pragma wal_checkpoint(truncate)")
+        """Write the whole state again, so that replaced data is not recoverable from the files."""
+        self._write_whole()
 
     def close(self) -> None:
-        self._base.close()
+        """Close the files."""
+        self._log.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_log"):  # dropped without `close`: everything is written
+            self._log.abandon()
+
+
+def _record(plain: list[Any]) -> bytes:
+    return json.dumps(plain, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+# Version 1 ----------------------------------------------------------------------------------------
+
+
+def _migrate(path: Path) -> None:
+    """Replace the SQLite file of version 1 by a directory.
+
+    The directory is complete before the file is renamed, so a crash leaves one of them.
+    """
+    made, old = (path.with_name(f"{path.name}.{end}") for end in ("migrating", "version-1"))
+    if path.is_file():
+        state = _read_version_1(path)
+        shutil.rmtree(made, ignore_errors=True)
+        log = StateLog(DiskFiles(made, private=True), _KIND, VERSION)
+        log.replace([_record(one) for one in state.records()])
+        log.close()
+        path.rename(old)
+    if not path.exists() and old.exists() and made.is_dir():
+        made.rename(path)
+
+
+def _read_version_1(path: Path) -> _State:
+    state = _State()
+    try:
+        with closing(sqlite3.connect(path)) as base:
+            counters = dict(base.execute("select name, value from counters"))
+            if counters.get("version") != 1:
+                raise ChannelError("AX806", f"{str(path)!r} has another version of the journal")
+            for kind, columns in (
+                ("entry", "sequence, body from entries order by sequence"),
+                ("subscription", "name, acknowledged, filter, options from subscriptions"),
+                ("producer", "name, number, sequence from producers"),
+                ("note", "name, body from notes"),
+            ):
+                for row in base.execute(f"select {columns}"):
+                    state.apply(kind, *row)
+            state.last = max(state.last, counters.get("last", 0))
+    except (sqlite3.Error, ValueError) as error:
+        raise ChannelError("AX806", f"{str(path)!r} is not a channel's journal: {error}") from None
+    return state

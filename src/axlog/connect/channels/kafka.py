@@ -70,7 +70,7 @@ class KafkaChannel:
                 known = self._numbers[producer[0]] = self._last_number(producer[0])
             if producer[1] <= known[0]:
                 return known[1]
-        told: list[Any] = []
+        delivered: list[Any] = []
         headers: list[tuple[str, str | bytes | None]] = []
         if producer is not None:
             headers.append(("axlog-producer", json.dumps(producer)))
@@ -80,12 +80,12 @@ class KafkaChannel:
             body,
             partition=self.partition,
             headers=headers,
-            on_delivery=lambda error, message: told.append((error, message)),
+            on_delivery=lambda error, message: delivered.append((error, message)),
         )
         self._producer.flush(self.timeout)
-        if not told or told[0][0] is not None:
-            raise ConnectorError("AX822", f"Kafka: {told[0][0] if told else 'no answer'}")
-        sequence = int(told[0][1].offset()) + 1
+        if not delivered or delivered[0][0] is not None:
+            raise ConnectorError("AX822", f"Kafka: {delivered[0][0] if delivered else 'no answer'}")
+        sequence = int(delivered[0][1].offset()) + 1
         if producer is not None:
             self._numbers[producer[0]] = (producer[1], sequence)
         return sequence

@@ -4,7 +4,7 @@ A row becomes a tree: an element with the row's key, and one child element per c
 
     <row key="8c1f..."><x>17</x></row>
 
-The key is a digest of the row's values, so that a deleted row is deleted exactly, whatever its
+The key is a digest of the row's key, so that a deleted row is deleted exactly, whatever its
 values: `match /row[@key = "8c1f..."]`. An updated row is deleted and inserted. A `never` change
 produces no update: the row never existed. Contents (`cont`) become trees again.
 
@@ -27,8 +27,11 @@ ROW = "row"
 
 
 def key_of(row: Row) -> str:
-    """Return a row's key: equal rows have equal keys, on any machine."""
-    written = json.dumps(row.to_dict(), ensure_ascii=False, sort_keys=True)
+    """Return the digest of a row's key, the same on any machine."""
+    if row.key_ is None:  # all values, as in journals of 0.1
+        written = json.dumps(row.to_dict(), ensure_ascii=False, sort_keys=True)
+    else:
+        written = row.key_text
     return blake2b(written.encode(), digest_size=16).hexdigest()
 
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from axlog.connect.kinds import Options, Origin, SinkKind
+from axlog.connect.sinks.envelopes import logged
 from axlog.views.change import Change
 
 _SIGNS = {"insert": "+", "delete": "-", "update": "~", "never": "x"}
@@ -35,8 +36,7 @@ class ConsoleSink:
 
     def _line(self, batch: int, change: Change) -> str:
         if not self._is_terminal:
-            said = {"batch": batch, "view": change.view, **change.to_dict()}
-            return json.dumps(said, ensure_ascii=False)
+            return json.dumps(logged(batch, change), ensure_ascii=False)
         row = " ".join(f"{column}={value}" for column, value in change.row.to_dict().items())
         line = f"{_SIGNS[change.op]} {change.view}: {row or 'true'}"
         # Escape control characters: messages must not control the terminal.

@@ -1,13 +1,14 @@
 """A view as a Delta table, kept equal to it by one merge per batch (with the package deltalake).
 
 A commit carries the run and the batch as the table's application transaction, so that a repeated
-batch is recognized. Commits are atomic. Rows have a key derived from their values (`axlog_key`) and
-their number of copies (`axlog_copies`). Old versions remain until the table is vacuumed.
+batch is recognized. Commits are atomic. A row of the table has the digest of the row's key
+(`axlog_key`) beside its own columns; batches are merged by it. Old versions remain until the table
+is vacuumed. A table of 0.1, which has no such keys, is refused (AX859) when its run continues.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
@@ -16,12 +17,14 @@ from pydantic_core import PydanticCustomError
 from axlog.connect.kinds import Column, Options, Origin, SinkKind
 from axlog.connect.locations import local_path
 from axlog.connect.sinks.arrow import schema_of, table_of
-from axlog.connect.sinks.sql import COPIES, KEY
-from axlog.connect.sinks.tables import check_columns, columns_of, difference, key_of, view_of
+from axlog.connect.sinks.sql import COPIES, KEY, old_table
+from axlog.connect.sinks.tables import Values, check_columns, columns_of, merged, view_of
 from axlog.errors import ConnectorError
 from axlog.extras import import_extra
 from axlog.views.change import Change
 
+GONE = "axlog_gone"
+"""The column of a batch that marks deleted rows; tables do not have it."""
 _STORES = frozenset({"s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "hdfs", "viewfs"})
 """Schemes of object stores that deltalake supports; it reads their keys from the environment."""
 
@@ -55,17 +58,16 @@ class DeltaSink:
         is_elsewhere = local_path(written) is None  # in an object store that deltalake supports
         self.path = written if is_elsewhere else str(origin.path(options.path))
         self.run = origin.run or "run"
-        check_columns(view_of(origin), (KEY, COPIES))
-        own = columns_of(view_of(origin))
-        self.schema = schema_of((Column(KEY, "text"), *own, Column(COPIES, "integer")))
+        check_columns(view_of(origin), (KEY, COPIES, GONE))
+        self.columns = columns_of(view_of(origin))
+        self.schema = schema_of((Column(KEY, "text"), *self.columns))
         self._batch = self._last()
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
         """Update the table to the view's rows after a batch, in one commit."""
         if batch <= self._batch:
             return
-        moved = difference(changes)
-        rows = [(key_of(values), *values, number) for values, number in moved.items()]
+        rows = merged(changes)
         try:
             if self._batch < 0:  # a table of another run is replaced
                 self._replace(rows, batch)
@@ -82,7 +84,10 @@ class DeltaSink:
         try:
             if not self._package.DeltaTable.is_deltatable(self.path):
                 return -1
-            last = self._package.DeltaTable(self.path).transaction_version(self.run)
+            table = self._package.DeltaTable(self.path)
+            last = table.transaction_version(self.run)
+            if last is not None and COPIES in {field.name for field in table.schema().fields}:
+                raise old_table(self.path)
         except (self._package.exceptions.DeltaError, OSError) as error:
             raise ConnectorError("AX859", f"{self.path}: {error}") from error
         return -1 if last is None else int(last)
@@ -91,27 +96,32 @@ class DeltaSink:
         done = self._package.Transaction(self.run, batch)
         return self._package.CommitProperties(app_transactions=[done])
 
-    def _replace(self, rows: list[tuple[Any, ...]], batch: int) -> None:
+    def _replace(self, rows: Mapping[str, Values | None], batch: int) -> None:
+        kept = [(key, *values) for key, values in rows.items() if values is not None]
         self._package.write_deltalake(
             self.path,
-            table_of(rows, self.schema),
+            table_of(kept, self.schema),
             mode="overwrite",
             schema_mode="overwrite",
             commit_properties=self._commit(batch),
         )
 
-    def _merge(self, rows: list[tuple[Any, ...]], batch: int) -> None:
+    def _merge(self, rows: Mapping[str, Values | None], batch: int) -> None:
         table = self._package.DeltaTable(self.path)
-        copies = f"old.{COPIES} + new.{COPIES}"
+        nothing = (None,) * len(self.columns)
+        given = [(key, *(values or nothing), values is None) for key, values in rows.items()]
+        names = (Column(KEY, "text"), *self.columns, Column(GONE, "truth"))
         merging = table.merge(
-            table_of(rows, self.schema),
+            table_of(given, schema_of(names)),
             f"old.{KEY} = new.{KEY}",
             source_alias="new",
             target_alias="old",
             commit_properties=self._commit(batch),
         )
-        merging = merging.when_matched_delete(f"{copies} <= 0")
-        merging.when_matched_update({COPIES: copies}).when_not_matched_insert_all().execute()
+        new = {f'"{column.name}"': f'new."{column.name}"' for column in names[:-1]}
+        merging = merging.when_matched_delete(f"new.{GONE}")
+        merging = merging.when_matched_update(new, f"NOT new.{GONE}")
+        merging.when_not_matched_insert(new, f"NOT new.{GONE}").execute()
 
 
 DELTA = SinkKind(
@@ -120,5 +130,5 @@ DELTA = SinkKind(
     DeltaSink,
     "A Delta table kept equal to the view, with one commit per batch.",
     is_table=True,
-    reserved=(KEY, COPIES),
+    reserved=(KEY, COPIES, GONE),
 )

@@ -1,6 +1,6 @@
 """Envelopes: changes in the formats of other systems.
 
-    native       {"op": "insert", "row": {...}, "view": "late", "batch": 3, ...}
+    native       {"id": ..., "batch": 3, "view": "late", "op": "insert", "key": [...], ...}
     debezium     {"before": null, "after": {...}, "op": "c", "ts_ms": ..., "source": {...}}
     feldera      {"insert": {...}} or {"delete": {...}}; an updated row is both
     subscribe    {"mz_timestamp": 3, "mz_progressed": false, "mz_diff": 1, ...row}, and after each
@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from axlog.document.times import plain
 from axlog.views.change import Change, Row
 
 Written = dict[str, Any]
@@ -31,16 +30,14 @@ def change_id(run: str, batch: int, at: int) -> str:
     return f"{run or 'run'}-{batch}-{at}"
 
 
+def logged(batch: int, change: Change) -> Written:
+    """Return a change in axlog's own format: the batch and the envelope (`Change.to_dict`)."""
+    return {"batch": batch, **change.to_dict()}
+
+
 def native(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Written]:
     for at, change in enumerate(changes):
-        yield {
-            "id": change_id(run, batch, at),
-            "batch": batch,
-            "view": change.view,
-            **change.to_dict(),
-            "time": plain(change.time),
-            "sequence": change.sequence,
-        }
+        yield {"id": change_id(run, batch, at), **logged(batch, change)}
 
 
 def debezium(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Written]:

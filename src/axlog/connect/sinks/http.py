@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import Field
 
 from axlog.connect.kinds import Options, Origin, Seconds, Secret, SinkKind
-from axlog.connect.sinks.jsonl import logged
+from axlog.connect.sinks.envelopes import logged
 from axlog.errors import ConnectorError
 from axlog.extras import import_extra
 from axlog.retry import Backoff

@@ -16,9 +16,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from axlog.connect.kinds import LocalPath, Options, Origin, SinkKind
-from axlog.connect.sinks.envelopes import ENVELOPES
+from axlog.connect.sinks.envelopes import ENVELOPES, logged
 from axlog.connect.sinks.files import read_state, replace_file, unwritable
-from axlog.document.times import plain
 from axlog.views.change import Change
 
 
@@ -80,17 +79,6 @@ class JsonLinesSink:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-
-def logged(batch: int, change: Change) -> dict[str, Any]:
-    """Return a change in the format of the log."""
-    return {
-        "batch": batch,
-        "view": change.view,
-        **change.to_dict(),
-        "time": plain(change.time),
-        "sequence": change.sequence,
-    }
 
 
 def _make(options: JsonLinesOptions, origin: Origin) -> JsonLinesSink:

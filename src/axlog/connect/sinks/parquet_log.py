@@ -1,7 +1,8 @@
 """The change log as a directory of Parquet files, one per batch that has changes.
 
 A file is named by its batch and renamed when it is complete, so that a repeated batch finds it.
-Columns: batch, view, sequence, op, time (a text: seconds, or an ISO date), row and before (JSON).
+Columns: batch, view, position, op, key (JSON), time (a text: seconds, or an ISO date), row, before
+and cause (JSON), and final.
 Another run writes to another directory below the path.
 """
 
@@ -15,19 +16,22 @@ from pydantic import Field
 
 from axlog.connect.kinds import Column, LocalPath, Options, Origin, SinkKind
 from axlog.connect.sinks.arrow import schema_of, table_of
+from axlog.connect.sinks.envelopes import logged
 from axlog.connect.sinks.files import settle_file, unwritable
-from axlog.document.times import plain
 from axlog.extras import import_extra
 from axlog.views.change import Change
 
 COLUMNS = (
     Column("batch", "integer"),
     Column("view", "text"),
-    Column("sequence", "integer"),
+    Column("position", "integer"),
     Column("op", "text"),
+    Column("key", "text"),
     Column("time", "text"),
     Column("row", "text"),
     Column("before", "text"),
+    Column("cause", "text"),
+    Column("final", "truth"),
 )
 
 
@@ -56,10 +60,11 @@ class ParquetLogSink:
         if not changes or path.exists():
             return
         rows = [
-            (batch, change.view, change.sequence, change.op, str(plain(change.time)),
-             _json(change.row.to_dict()),
-             None if change.before is None else _json(change.before.to_dict()))
+            (said["batch"], said["view"], said["position"], said["op"], change.key_text,
+             str(said["time"]), _json(said["row"]), _json(said.get("before")),
+             _json(said["cause"]), said["final"])
             for change in changes
+            for said in (logged(batch, change),)
         ]  # fmt: skip
         partial = path.with_name(f".{path.name}.part")
         try:
@@ -74,8 +79,8 @@ class ParquetLogSink:
         """Nothing to close: every file is complete."""
 
 
-def _json(row: object) -> str:
-    return json.dumps(row, ensure_ascii=False)
+def _json(value: object) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False)
 
 
 PARQUET_LOG = SinkKind(

@@ -1,8 +1,11 @@
 """A view as a table of an SQL database, kept equal to it in one transaction per batch.
 
 The transaction also updates the sink's row in the table `axlog_batches`, so that a repeated batch
-is recognized and skipped, and an interrupted batch leaves nothing. A row has a key derived from its
-values (`axlog_key`) and its number of copies (`axlog_copies`), beside its own columns.
+is recognized and skipped, and an interrupted batch leaves nothing. A row of the table has the
+digest of the row's key (`axlog_key`) beside its own columns. Batches are merged by it.
+
+Tables of 0.1 counted equal rows in a column `axlog_copies`. Such a table is replaced when another
+run starts, and refused (AX859) when its run continues.
 """
 
 from __future__ import annotations
@@ -19,8 +22,7 @@ from axlog.connect.sinks.tables import (
     Values,
     check_columns,
     columns_of,
-    difference,
-    key_of,
+    merged,
     reserved,
     view_of,
 )
@@ -28,7 +30,8 @@ from axlog.errors import ConnectorError
 from axlog.extras import import_extra
 from axlog.views.change import Change
 
-KEY, COPIES, BATCHES = "axlog_key", "axlog_copies", "axlog_batches"
+KEY, BATCHES = "axlog_key", "axlog_batches"
+COPIES = "axlog_copies"  # of 0.1
 _AT_ONCE = 500
 
 
@@ -67,7 +70,6 @@ class SqlSink:
             about,
             sql.Column(KEY, sql.String(32), primary_key=True),
             *(sql.Column(column.name, types[column.type]) for column in columns_of(view)),
-            sql.Column(COPIES, sql.Integer, nullable=False),
         )
         self.batches = sql.Table(
             BATCHES,
@@ -77,7 +79,19 @@ class SqlSink:
             sql.Column("batch", sql.BigInteger, nullable=False),
         )
         with self._told(), self._engine.begin() as connection:
+            self._drop_old(connection)
             about.create_all(connection)
+
+    def _drop_old(self, connection: Any) -> None:
+        """Drop a table of 0.1, unless this run wrote it."""
+        known = self._sql.inspect(connection)
+        if not known.has_table(self.name):
+            return
+        if COPIES not in {column["name"] for column in known.get_columns(self.name)}:
+            return
+        if known.has_table(BATCHES) and self._last(connection)[0] == self.run:
+            raise old_table(f"the table {self.name!r}")
+        self.table.drop(connection)
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
         """Update the table to the view's rows after a batch, in one transaction."""
@@ -87,14 +101,14 @@ class SqlSink:
                 return
             if run != self.run:
                 connection.execute(self.table.delete())
-            self._move(connection, difference(changes))
+            self._merge(connection, merged(changes))
             self._note(connection, batch, is_new=run is None)
 
-    def rows(self) -> dict[Values, int]:
-        """Return the rows of the table, with their copies."""
+    def rows(self) -> list[Values]:
+        """Return the rows of the table, without their keys."""
         with self._told(), self._engine.begin() as connection:
             found = connection.execute(self._sql.select(self.table)).mappings().all()
-        return {tuple(row[column] for column in self.columns): row[COPIES] for row in found}
+        return [tuple(row[column] for column in self.columns) for row in found]
 
     def close(self) -> None:
         """Close the connections."""
@@ -113,29 +127,16 @@ class SqlSink:
         mine = self.batches.c.sink == self.name
         connection.execute(self.batches.update().where(mine).values(values))
 
-    def _move(self, connection: Any, moved: Mapping[Values, int]) -> None:
-        keyed = {key_of(values): (values, number) for values, number in moved.items()}
+    def _merge(self, connection: Any, rows: Mapping[str, Values | None]) -> None:
+        """Set the rows of these keys: those that are there are deleted first."""
         column = self.table.c[KEY]
-        for keys in _chunks(list(keyed)):
-            wanted = self._sql.select(column, self.table.c[COPIES]).where(column.in_(keys))
-            there = {row[0]: row[1] for row in connection.execute(wanted)}
-            gone, fresh, other = [], [], []
-            for key in keys:
-                values, number = keyed[key]
-                copies = there.get(key, 0) + number
-                if copies <= 0:
-                    gone.append(key)
-                elif key in there:
-                    other.append({"key": key, "copies": copies})
-                else:
-                    row = dict(zip(self.columns, values, strict=True))
-                    fresh.append({KEY: key, **row, COPIES: copies})
-            if gone:
-                connection.execute(self.table.delete().where(column.in_(gone)))
-            if other:
-                mine = column == self._sql.bindparam("key")
-                change = self.table.update().where(mine)
-                connection.execute(change.values({COPIES: self._sql.bindparam("copies")}), other)
+        for keys in _chunks(list(rows)):
+            connection.execute(self.table.delete().where(column.in_(keys)))
+            fresh = [
+                {KEY: key, **dict(zip(self.columns, values, strict=True))}
+                for key in keys
+                if (values := rows[key]) is not None
+            ]
             if fresh:
                 connection.execute(self.table.insert(), fresh)
 
@@ -155,6 +156,15 @@ class _Told:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if isinstance(error, self._sql.exc.SQLAlchemyError):
             raise ConnectorError("AX859", f"database error: {reason_of(error)}") from None
+
+
+def old_table(what: str) -> ConnectorError:
+    """Return the error for a table of 0.1 whose run continues."""
+    return ConnectorError(
+        "AX859",
+        f"{what} was written by axlog 0.1 and has no keys",
+        advice="start the pipeline with a new checkpoint: the table is then written anew",
+    )
 
 
 def _chunks(keys: list[str]) -> Iterator[list[str]]:

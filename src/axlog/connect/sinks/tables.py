@@ -1,9 +1,13 @@
-"""Tables kept equal to a view: changes as additions to and subtractions from a bag of rows.
+"""Tables kept equal to a view, from its changes.
 
-Two rows of a view can show the same values (they differ in a node id that is not shown), so a table
-is a bag: each distinct row with its number of copies. `never` changes no table. A Boolean view is a
-table with the one column `holds`. A time is a number of seconds (double precision, exact to the
-microsecond until 2242) or, with `times: dates`, a timestamp in UTC.
+A database merges by key (`merged`): a row of the table has the digest of the row's key, so that an
+`update` changes it in place. A file that is written as a whole needs no key: it is a bag of rows,
+to which changes add and from which they remove (`difference`). Two rows of a view can show the same
+values; they differ in a node id that is not shown.
+
+`never` changes no table. A Boolean view is a table with the one column `holds`. A time is a number
+of seconds (double precision, exact to the microsecond until 2242) or, with `times: dates`, a
+timestamp in UTC.
 """
 
 from __future__ import annotations
@@ -93,7 +97,17 @@ def difference(changes: Iterable[Change]) -> Counter[Values]:
     return Counter({values: number for values, number in moved.items() if number})
 
 
-def key_of(values: Sequence[Any]) -> str:
-    """Return a short key for a row, the same on every machine."""
-    text = json.dumps(list(values), ensure_ascii=False, separators=(",", ":"), default=str)
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+def merged(changes: Iterable[Change]) -> dict[str, Values | None]:
+    """Return the last row of each key that changes touch; None: it was deleted."""
+    found: dict[str, Values | None] = {}
+    for change in changes:
+        if change.op != "never":
+            is_gone = change.op == "delete"
+            found[digest(change.row)] = None if is_gone else values_of(change.row)
+    return found
+
+
+def digest(row: Row) -> str:
+    """Return a short form of a row's key, the same on every machine."""
+    text = row.key_text.encode("utf-8", "surrogatepass")
+    return blake2b(text, digest_size=16).hexdigest()

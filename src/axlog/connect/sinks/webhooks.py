@@ -78,8 +78,8 @@ class WebhookSink:
         try:
             answer = self._client.send("POST", self._url, headers=headers, content=body)
         except ConnectorError as error:  # the path alone may authorize posting, so it is not shown
-            told = error.message.replace(shown_address(self._url), "the webhook")
-            raise ConnectorError(error.code, told, advice=error.advice) from None
+            message = error.message.replace(shown_address(self._url), "the webhook")
+            raise ConnectorError(error.code, message, advice=error.advice) from None
         if not answer.is_success:
             raise ConnectorError(
                 "AX824", f"the webhook rejects batch {batch} with status {answer.status}"

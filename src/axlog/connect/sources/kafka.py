@@ -240,14 +240,14 @@ class KafkaSource:
         """
         asked = [self._place(partition, which) for partition in partitions]
         try:
-            told = self._consumer.offsets_for_times(asked, timeout=self.options.timeout)
+            offsets = self._consumer.offsets_for_times(asked, timeout=self.options.timeout)
         except self._kafka.KafkaException as error:
             raise self._unreachable(error) from None
-        for one in told:
+        for one in offsets:
             if one.error is not None:
                 self._assigned = None
                 raise ConnectorError("AX858", f"{self.options.topic}: {one.error.str()}")
-        return {str(one.partition): int(one.offset) for one in told}
+        return {str(one.partition): int(one.offset) for one in offsets}
 
     def _partitions(self) -> list[str]:
         try:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from time import thread_time
 
 from axlog.views.algebraic.deltas import DeltaTables
-from axlog.views.algebraic.labels import Moved
+from axlog.views.algebraic.labels import MovedLabels
 
 LAST = 3
 """The number of recent measurements that count."""
@@ -33,7 +33,7 @@ MOST = 1024
 FAR = 10
 """If evaluation took this many times as long, the sizes of the relations are not read."""
 
-Kind = tuple[Moved, int]
+Kind = tuple[MovedLabels, int]
 
 
 def kind_of(tables: DeltaTables) -> Kind:
@@ -91,15 +91,15 @@ class Measured:
             return ""
         evaluation = self.evaluation(size())
         if len(self._evaluations) < 2 and 2 * cost.least > evaluation:
-            return f"measured again: maintaining an update like this took {_said(cost.least)}"
+            return f"measured again: maintaining an update like this took {_in_ms(cost.least)}"
         if cost.least <= MARGIN * evaluation:
             return ""
         cost.evaluated += 1
         if cost.evaluated > AGAIN:
             return ""
         return (
-            f"maintaining an update like this takes {_said(cost.least)}, "
-            f"evaluating the view {_said(evaluation)}"
+            f"maintaining an update like this takes {_in_ms(cost.least)}, "
+            f"evaluating the view {_in_ms(evaluation)}"
         )
 
     def lines(self, kind: Kind | None, size: int) -> list[str]:
@@ -109,10 +109,10 @@ class Measured:
             return []
         chosen = "evaluated" if cost.evaluated else "maintained"
         return [
-            f"measured: maintaining an update like the last {_said(cost.least)}, "
-            f"evaluating the view {_said(self.evaluation(size))}; {chosen}"
+            f"measured: maintaining an update like the last {_in_ms(cost.least)}, "
+            f"evaluating the view {_in_ms(self.evaluation(size))}; {chosen}"
         ]
 
 
-def _said(seconds: float) -> str:
+def _in_ms(seconds: float) -> str:
     return f"{1e3 * seconds:.3f} ms"

@@ -1,15 +1,18 @@
 """Delta tables: the nodes that an update adds to and removes from the relation of each label.
 
-CD+ and CD- (algorithm 2): the inserted and deleted subtrees are walked once for all views, and
-split by label when a view first needs a label. A view adds its restated nodes. A node is restated
-if it stays, but the update flips its test, its selection or its shown value (a rename, a new text,
-another result of a comparison, `or` or `not`): it is deleted and inserted again, with all nodes
-below it, under the same ids. All nodes below a node of a delta are therefore in the delta.
-Propositions 3.3 and 4.2 rely on this.
+The inserted and deleted subtrees are walked once for all views, and split by label when a view
+first needs a label. A view adds its restated nodes. A node is restated if it stays, but the update
+flips its test, its selection or its shown value (a rename, a new text, another result of a
+comparison, `or` or `not`): it is deleted and inserted again, with all nodes below it, under the
+same ids.
+
+Law: a relation after the update is the relation before it, without the deleted nodes and with the
+inserted ones; and all nodes below a node of a delta are in the delta. The rule `nesting` of `terms`
+relies on this.
 
 The tables are built while deleted nodes are still in the tree and inserted nodes are already built.
-After the update, removed roots have no parents: `rehung` restores these while the terms of deleted
-nodes are evaluated. (Paper 5, section 3.1.)
+After the update, removed roots have no parents: `reattached` restores these while the terms of
+deleted nodes are evaluated. (CD+ and CD- of paper 5, section 3.1, algorithm 2.)
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from axlog.document.tree import (
     Tree,
 )
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, columns_of, handles
-from axlog.evaluate.structural_joins import ancestors, passing
+from axlog.evaluate.node_sets import passing
 from axlog.query.pattern import (
     AnyComment,
     AnyInstruction,
@@ -48,12 +51,12 @@ from axlog.query.pattern import (
 )
 from axlog.views.algebraic.labels import (
     NO_LABELS,
-    Moved,
+    MovedLabels,
     changed_labels,
     labels_above,
     labels_above_few,
     labels_of,
-    moved_of,
+    moved_labels,
     named,
     with_classes,
 )
@@ -112,7 +115,7 @@ class NodeTable:
     def members(
         self, columns: Columns, step: PatternNode, select: Callable[[Handles], Handles]
     ) -> Handles:
-        """The nodes that pass a pattern node's test and a selection of what is below them."""
+        """The nodes that pass a pattern node's test and a selection of the nodes below them."""
         if not self.copies:
             return select(_passing(columns, self.candidates(columns, step), step))
         found = []
@@ -191,14 +194,14 @@ class DeltaTables:
     parents: Handles  # of those roots
     places: Handles  # the parents of inserted and deleted nodes, and the changed nodes
     changed: Handles
-    labels: Moved
+    labels: MovedLabels
     _is_moving: Mask | None = None
     _touched: Handles | None = None
 
     def touched(self, columns: Columns) -> Handles:
         """The places and all their ancestors: nodes that stay and whose values may change."""
         if self._touched is None:
-            self._touched = ancestors(columns, self.places)
+            self._touched = columns.with_ancestors(self.places)
         return self._touched
 
     @property
@@ -218,7 +221,7 @@ def _handles(nodes: Sequence[int]) -> Handles:
 
 
 def tables_of(tree: Tree, delta: Delta) -> DeltaTables:
-    """CD- and CD+: the nodes about to be deleted, and the nodes built for insertion."""
+    """The nodes about to be deleted, and the nodes built for insertion."""
     if 0 < len(delta.added) <= FEW and not (delta.removed or delta.changed or delta.blocks):
         return _tables_of_few(tree, delta)
     with columns_of(tree) as columns:
@@ -238,7 +241,7 @@ def _tables_of_many(columns: Columns, delta: Delta) -> DeltaTables:
     looked_at = [matrix[0] for matrix in added.copies] or [added.nodes]
     given = delta.labels_removed
     above, depths = labels_above(columns, places)
-    labels = moved_of(
+    labels = moved_labels(
         with_classes(frozenset(given)) if given else labels_of(columns, removed),
         labels_of(columns, looked_at[0] if len(looked_at) == 1 else np.concatenate(looked_at)),
         above,
@@ -256,7 +259,7 @@ def _tables_of_few(tree: Tree, delta: Delta) -> DeltaTables:
     places = [tree.parent_column[root] for root in delta.added]
     brought = with_classes(frozenset(named(tree, chain.from_iterable(rows))))
     above, depths = labels_above_few(tree, places)
-    labels = moved_of(NO_LABELS, brought, above, NO_LABELS, depths)
+    labels = moved_labels(NO_LABELS, brought, above, NO_LABELS, depths)
     gone = NodeTable(NOTHING, labelled={})
     return DeltaTables(delta, gone, added, NOTHING, NOTHING, _handles(places), NOTHING, labels)
 
@@ -322,7 +325,7 @@ def _are_alike(tree: Tree, matrix: Handles) -> bool:
 
 
 @contextmanager
-def rehung(columns: Columns, tables: DeltaTables) -> Iterator[None]:
+def reattached(columns: Columns, tables: DeltaTables) -> Iterator[None]:
     """Restore the parents of removed roots inside the block."""
     columns.parent[tables.roots] = tables.parents
     try:
@@ -331,7 +334,7 @@ def rehung(columns: Columns, tables: DeltaTables) -> Iterator[None]:
         columns.parent[tables.roots] = NONE
 
 
-class Era:
+class Side:
     """One side of an update for one view: the document before it, or after.
 
     `is_moving` marks, by handle, the nodes that are on one side only, and the restated nodes.
@@ -347,8 +350,10 @@ class Era:
         members: Callable[[int], Handles],
         restates: bool,
         copies: Sequence[Handles] = (),
+        is_still: bool = False,
     ) -> None:
         self.sign = sign
+        self.is_still = is_still  # whether no node moves
         self.is_moving = is_moving
         self.restates = restates  # whether some node is on both sides
         self.copies = () if restates else copies  # all nodes of this side, as equal rows
@@ -363,10 +368,11 @@ class Era:
         return known
 
 
-def still(columns: Columns) -> Era:
+def unchanged(columns: Columns) -> Side:
     """The side of no update: all nodes of the document stay."""
 
     def none(number: int) -> Handles:
         return NOTHING
 
-    return Era(1, np.zeros(len(columns.kind), dtype=np.bool_), none, none, False)
+    is_moving = np.zeros(len(columns.kind), dtype=np.bool_)
+    return Side(1, is_moving, none, none, False, is_still=True)

@@ -10,7 +10,9 @@ node that stays matches the parent of r. Therefore
 of the nodes above, and the branches beside the path, on the document after the update. One
 evaluation therefore covers every term with k in its delta (the terms with R and with Δ beside the
 path add up to the whole). `upper` depends on one node only. It is computed once for each distinct
-node: few nodes by walking, many by arrays.
+node: few nodes by walking, many by arrays (`Evaluation.counts`).
+
+Law: the rows and counts equal those of the terms that are replaced.
 
 Handled: child and attribute edges, and `//` at the root, whose node may be anywhere in a fragment.
 Not handled: `or`, `not`, times, shown strings and restated nodes. Terms in which k stays are
@@ -28,13 +30,12 @@ import numpy as np
 from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, NONE, Tree
 from axlog.evaluate import node_tests
 from axlog.evaluate.columns import Columns, Handles
-from axlog.evaluate.node_sets import Bulk
-from axlog.evaluate.structural_joins import from_document, passing
+from axlog.evaluate.node_sets import passing
 from axlog.query.pattern import Axis, Name
-from axlog.views.algebraic.deltas import DeltaTables, NodeTable
-from axlog.views.algebraic.evaluation import Kept
-from axlog.views.algebraic.full_evaluation import Rows
+from axlog.views.algebraic.deltas import DeltaTables, NodeTable, unchanged
+from axlog.views.algebraic.evaluation import Evaluation, Kept
 from axlog.views.algebraic.labels import asked_of, facts_of
+from axlog.views.algebraic.node_rows import Rows
 from axlog.views.algebraic.reports import Report
 from axlog.views.algebraic.selection import Selections
 from axlog.views.algebraic.shape import ROOT, Shape
@@ -55,7 +56,7 @@ _FAR = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
 
 @lru_cache(maxsize=512)
-def key_of(shape: Shape) -> int | None:
+def identifying_node(shape: Shape) -> int | None:
     """The pattern node that identifies rows, if it is only one and the edges are supported."""
     if len(shape.key) != 1 or shape.key[0].kind != "node" or shape.times:
         return None
@@ -93,7 +94,7 @@ def moved_directly(
 ) -> Table | None:
     """The inserted and deleted rows, with signed counts; None if tables are needed."""
     shape, labels, added = selections.shape, tables.labels, tables.added
-    key = key_of(shape)
+    key = identifying_node(shape)
     if key is None or (not added.copies and len(added.roots) > FEW):
         return None
     direct = Direct(columns, selections, key)
@@ -112,7 +113,7 @@ def moved_directly(
         if tops is None or (kept and any(term.snowcap and kept(term.snowcap) for term in terms)):
             return None
         report.evaluated += terms
-    found = [direct.come(tops, added)] if tops else []
+    found = [direct.inserted(tops, added)] if tops else []
     share = direct.scanned // max(len(report.evaluated), 1)
     report.scanned += direct.scanned
     report.costs += [(term.snowcap, share, False) for term in report.evaluated]
@@ -141,9 +142,10 @@ class Direct:
         self._known: dict[tuple[int, int], int] = {}
         self._tests: dict[int, tuple[int, int, bool] | None] = {}
         self._most: int | None = None
+        self._arrays: Evaluation | None = None
         self.scanned = 0  # nodes read beside the path
 
-    def come(self, roots: Iterable[int], added: NodeTable) -> Table:
+    def inserted(self, roots: Iterable[int], added: NodeTable) -> Table:
         """The new rows whose topmost new node matches one of the pattern nodes given."""
         column = node_column(self.key)
         if not added.copies:
@@ -304,7 +306,7 @@ class Direct:
             if below not in self._way and counts.any():
                 counts *= self._below(below, nodes)
         if shaped.above == ROOT:
-            counts *= from_document(self.columns, nodes, shaped.step.axis)
+            counts *= self.columns.is_below_document(nodes, shaped.step.axis)
         elif counts.any():
             counts *= self._upper_of_parents(shaped.above, self.columns.parent[nodes])
         return counts
@@ -346,68 +348,16 @@ class Direct:
         return known
 
     def _below(self, number: int, contexts: Handles) -> Integers:
-        """The number of matches of a branch at each of these distinct nodes."""
-        shaped = self.shape.nodes[number]
-        places, nodes = self._reached(number, contexts)
-        if shaped.is_selective and len(nodes):
-            own = self.selections.selected(self.columns, shaped, nodes)
-            is_own = self.columns.mask(own)[nodes]
-            nodes, places = nodes[is_own], places[is_own]
-        if not len(nodes):
-            return np.zeros(len(contexts), dtype=np.int64)
-        if not shaped.below:
-            return np.bincount(places, minlength=len(contexts)).astype(np.int64)
-        weights: Integers = np.ones(len(nodes), dtype=np.int64)
-        for below in shaped.below:
-            weights *= self._below(below, nodes)
-        counts: Integers = np.zeros(len(contexts), dtype=np.int64)
-        np.add.at(counts, places, weights)
+        """The number of matches of a branch at each of these distinct nodes, by arrays."""
+        if self._arrays is None:
+            self._arrays = Evaluation(self.columns, self.selections, unchanged(self.columns))
+        before = self._arrays.scanned
+        counts = self._arrays.counts(number, contexts)
+        self.scanned += self._arrays.scanned - before
         return counts
-
-    def _reached(self, number: int, contexts: Handles) -> tuple[Handles, Handles]:
-        """Pairs: the position of a context, and a node below it that passes a test."""
-        columns, shaped = self.columns, self.shape.nodes[number]
-        if shaped.step.axis is Axis.ATTRIBUTE and 2 * len(contexts) < self._size(number):
-            return self._attributes(number, contexts)
-        base = Bulk(columns).base(shaped.step)
-        self.scanned += len(base)
-        if len(contexts) == 1:
-            nodes = base[columns.parent[base] == contexts[0]]
-            return np.zeros(len(nodes), dtype=np.int32), nodes
-        place_of = np.zeros(len(columns.kind), dtype=np.int32)
-        place_of[contexts] = np.arange(1, len(contexts) + 1, dtype=np.int32)
-        at = place_of[columns.parent[base]]
-        hit = np.flatnonzero(at)
-        return at[hit] - 1, base[hit]
 
     def _size(self, number: int) -> int:
         return len(self.tree.partition(self.shape.nodes[number].wanted))
-
-    def _attributes(self, number: int, contexts: Handles) -> tuple[Handles, Handles]:
-        """`_reached` for attributes, along the chains, in which attributes come first."""
-        columns, step = self.columns, self.shape.nodes[number].step
-        first, following = (
-            np.frombuffer(column, dtype=np.int32)
-            for column in (self.tree.first_column, self.tree.next_column)
-        )
-        places = np.arange(len(contexts), dtype=np.int32)
-        at = first[contexts]
-        found: list[tuple[Handles, Handles]] = []
-        while True:
-            is_attribute = (at != NONE) & (columns.kind[at] == ATTRIBUTE)
-            if not is_attribute.all():
-                places, at = places[is_attribute], at[is_attribute]
-            if not len(at):
-                break
-            self.scanned += len(at)
-            is_own = passing(columns, at, step)
-            found.append((places, at) if is_own.all() else (places[is_own], at[is_own]))
-            at = following[at]
-        if len(found) == 1:
-            return found[0]
-        if not found:
-            return contexts[:0], contexts[:0]
-        return np.concatenate([p for p, _ in found]), np.concatenate([n for _, n in found])
 
 
 def _instantiated(

@@ -1,4 +1,7 @@
-"""The state that the algebraic views of a document share: delta tables, snowcaps, contents."""
+"""The state that the algebraic views of a document share: delta tables, snowcaps, contents.
+
+Law: an update is walked once, however many views it concerns. An engine that missed an update
+builds its snowcaps and contents again."""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ class AlgebraicEngine:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self._tables: DeltaTables | None = None
-        self._has_come = False
+        self._is_applied = False
         self.lattice = Lattice()
         self.contents = Contents(tree)
         self._version = tree.version
@@ -32,12 +35,12 @@ class AlgebraicEngine:
         self.walked = 0  # nodes in delta tables since the start
 
     def before(self, delta: Delta) -> DeltaTables:
-        """CD- and CD+; built for the first view that needs them."""
+        """The delta tables of an update; built for the first view that needs them."""
         tables = self._tables
         if tables is None or tables.delta is not delta:
             start = self.clock()
             tables = self._tables = tables_of(self.tree, delta)
-            self._has_come = False
+            self._is_applied = False
             self.contents.settle()
             self.walked += tables.size
             middle = self.clock()
@@ -50,8 +53,8 @@ class AlgebraicEngine:
         tables = self._tables
         assert tables is not None
         assert tables.delta is delta
-        if not self._has_come:
-            self._has_come = True
+        if not self._is_applied:
+            self._is_applied = True
             self._version = self.tree.version
             self._follow_contents(tables)
             if len(self.lattice):

@@ -1,6 +1,6 @@
 """The evaluation of terms: inside the delta bottom-up, then up through the nodes that stay.
 
-An evaluation is for one side of an update (`Era`). Below each of its roots, the delta part of a
+An evaluation is for one side of an update (`Side`). Below each of its roots, the delta part of a
 term is a whole subpattern: it is evaluated once inside the delta and serves every term. From there
 a term continues upward, by navigation from the nodes of the delta to the nodes that stay and can
 match the parent. Only nodes that the update can reach are therefore read. Branches of the pattern
@@ -8,7 +8,11 @@ beside that path are evaluated below the nodes reached, on the nodes that stay. 
 the term is kept (`lattice`), all of this is one join with it.
 
 Columns that are no longer needed are dropped on the way, and counts are added up. A branch without
-outputs therefore carries a count only. (Paper 5, ET-INS and ET-DEL.)
+outputs is a count for each node (`counts`), which `direct` uses too. A whole view is evaluated in
+the same way, with the document node as the node reached (`everything`).
+
+Law: `everything` equals the rows and counts by definition, and the sum of the terms equals the
+difference of `everything` before and after. (Paper 5, ET-INS and ET-DEL.)
 """
 
 from __future__ import annotations
@@ -17,17 +21,25 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from axlog.document.tree import DOCUMENT_NODE
+from axlog.document.tree import ATTRIBUTE, NONE
 from axlog.evaluate import node_tests
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
-from axlog.evaluate.node_sets import Bulk
-from axlog.evaluate.structural_joins import from_document, navigate
+from axlog.evaluate.node_sets import NodeSets
 from axlog.query.pattern import Axis
-from axlog.views.algebraic.deltas import Era
+from axlog.views.algebraic.deltas import Side, unchanged
 from axlog.views.algebraic.relation import Relation
 from axlog.views.algebraic.selection import Selections
 from axlog.views.algebraic.shape import ROOT, Shape, ShapeNode
-from axlog.views.algebraic.tables import Column, Integers, Table, joined, node_column, stacked
+from axlog.views.algebraic.tables import (
+    Column,
+    Integers,
+    Table,
+    joined,
+    node_column,
+    nothing,
+    stacked,
+    together,
+)
 from axlog.views.algebraic.terms import Term
 
 Past = Mapping[tuple[int, int], int]
@@ -44,14 +56,14 @@ class Evaluation:
         self,
         columns: Columns,
         selections: Selections,
-        era: Era,
+        side: Side,
         past: Past | None = None,
     ) -> None:
         self.columns = columns
         self.selections = selections
         self.shape: Shape = selections.shape
-        self.era = era
-        self._is_moving: Mask = era.is_moving
+        self.side = side
+        self._is_moving: Mask = side.is_moving
         self._past = past
         self._inside: dict[int, Table] = {}
         self._risen: dict[int, Table] = {}
@@ -67,7 +79,7 @@ class Evaluation:
         known = self._inside.get(number)
         if known is None:
             node = self.shape.nodes[number]
-            made = self._instantiated(node) if self.era.copies else self._evaluated_inside(node)
+            made = self._instantiated(node) if self.side.copies else self._evaluated_inside(node)
             known = self._inside[number] = made
         return known
 
@@ -78,21 +90,21 @@ class Evaluation:
         below a node of another.
         """
         if self._matched is None:
-            self._matched = [self._on_first_copy(matrix[0]) for matrix in self.era.copies]
+            self._matched = [self._on_first_copy(matrix[0]) for matrix in self.side.copies]
         matched = [evaluation.inside(node.number) for evaluation in self._matched]
-        pairs = zip(matched, self.era.copies, strict=True)
+        pairs = zip(matched, self.side.copies, strict=True)
         return stacked([_in_every_copy(table, matrix) for table, matrix in pairs])
 
     def _on_first_copy(self, nodes: Handles) -> Evaluation:
         def members(number: int) -> Handles:
             return self.selections.members(self.columns, self.shape.nodes[number], nodes)
 
-        era = Era(1, self._is_moving, members, members, False)
-        return Evaluation(self.columns, self.selections, era)
+        side = Side(1, self._is_moving, members, members, False)
+        return Evaluation(self.columns, self.selections, side)
 
     def _evaluated_inside(self, node: ShapeNode) -> Table:
         if not node.below:
-            return self._leaf(node, self.era.members(node.number))
+            return self._leaf(node, self.side.members(node.number))
         tables = [self._lifted(self.inside(below), below) for below in node.below]
         table = self._taken(min(tables, key=len), node, self._is_member)
         smallest = min(range(len(tables)), key=lambda at: len(tables[at]))
@@ -109,7 +121,7 @@ class Evaluation:
     def leaf_below_its_parent(self, number: int) -> Table:
         """The delta of one pattern node, with all nodes that could match its parent."""
         node = self.shape.nodes[number]
-        return self._lifted(self._leaf(node, self.era.members(number)), number)
+        return self._lifted(self._leaf(node, self.side.members(number)), number)
 
     def _lifted(self, table: Table, number: int) -> Table:
         """The rows of a subpattern, with the candidates for its parent instead of its own node."""
@@ -117,10 +129,10 @@ class Evaluation:
         own, above = node_column(number), node_column(node.above)
         nodes = table.columns[own].astype(np.int32)
         if node.above == ROOT:
-            rows = np.flatnonzero(from_document(self.columns, nodes, node.step.axis))
+            rows = np.flatnonzero(self.columns.is_below_document(nodes, node.step.axis))
             reached: Integers = np.zeros(len(rows), dtype=np.int64)
         else:
-            positions, parents = navigate(self.columns, nodes, node.step.axis)
+            positions, parents = self.columns.pairs(nodes, node.step.axis)
             rows, reached = positions.astype(np.int64), parents.astype(np.int64)
         lifted = table.taken(rows, {above: reached})
         return lifted.keeping({above, *self.shape.kept_above[number]})
@@ -162,8 +174,8 @@ class Evaluation:
     def _is_member(self, node: ShapeNode, nodes: Handles) -> Mask:
         """Which nodes are in the delta of a relation."""
         # Conditions of deleted nodes were evaluated while they were still in place.
-        if self.era.restates or (node.conditions and self.era.sign < 0):
-            return np.isin(nodes, self.era.members(node.number))
+        if self.side.restates or (node.conditions and self.side.sign < 0):
+            return np.isin(nodes, self.side.members(node.number))
         return self._is_here(node, nodes, self._is_moving[nodes])
 
     def _is_here(self, node: ShapeNode, nodes: Handles, wanted: Mask) -> Mask:
@@ -175,12 +187,8 @@ class Evaluation:
 
     def term(self, term: Term, kept: Kept | None = None) -> Table:
         """The rows of a term, with the columns that the rows of the view need."""
-        result: Table | None = None
         before = self.scanned
-        if not term.has_snowcap:
-            result = self._whole(ROOT, term)
-        elif kept is not None:
-            result = self._with_snowcap(term, kept)
+        result = self._with_snowcap(term, kept) if kept is not None else None
         self.served = result is not None
         if result is None:
             result = self._hot(ROOT, term)
@@ -203,12 +211,8 @@ class Evaluation:
             columns = {name: whole.columns[own] for name, own in shown.items()}
             table = _below_document(Table(columns, whole.counts))
         else:
-            part, on = self.risen(first), parents[first]
-            positions, slots = relation.pairs(names[on], part.columns[on])
-            values = {name: relation.values(own, slots) for name, own in shown.items()}
-            table = part.taken(positions, values)
-            table.counts = table.counts * relation.counts[slots]
-            table = _below_document(table)
+            on = parents[first]
+            table = _below_document(relation.joined(self.risen(first), on, names[on], shown))
         for root in roots:
             if root != first:
                 table = joined(table, self.risen(root), parents[root])
@@ -244,62 +248,127 @@ class Evaluation:
         """The rows joined with branches that are bound to nodes that stay."""
         own = node_column(number)
         for below in branches:
-            contexts = np.unique(table.columns[own]).astype(np.int32)
-            table = joined(table, self.cold(below, contexts), own)
+            nodes = table.columns[own].astype(np.int32)
+            if self.shape.kept_above[below]:
+                table = joined(table, self.cold(below, np.unique(nodes)), own)
+            else:
+                contexts, places = np.unique(nodes, return_inverse=True)
+                counts = table.counts * self.counts(below, contexts)[places]
+                table = Table(table.columns, counts).taken(counts != 0)
         return table
+
+    def counts(self, number: int, contexts: Handles) -> Integers:
+        """The number of matches of a branch at each of these distinct nodes.
+
+        For branches that no output and no constraint reads: `cold` without a table.
+        """
+        node = self.shape.nodes[number]
+        places, nodes = self._reached(node, contexts)
+        if not node.below or not len(nodes):
+            return np.bincount(places, minlength=len(contexts)).astype(np.int64)
+        distinct, inverse = nodes, None
+        if node.step.axis not in _NEAR:  # a node may be reached from several contexts
+            distinct, inverse = np.unique(nodes, return_inverse=True)
+        weights: Integers = np.ones(len(distinct), dtype=np.int64)
+        for below in node.below:
+            weights *= self.counts(below, distinct)
+        found: Integers = np.zeros(len(contexts), dtype=np.int64)
+        np.add.at(found, places, weights if inverse is None else weights[inverse])
+        return found
 
     def cold(self, number: int, contexts: Handles) -> Table:
         """A subpattern bound to nodes that stay, below these nodes of its parent."""
         node = self.shape.nodes[number]
         own, above = node_column(number), node_column(node.above)
-        parents, nodes = self._reached(node, contexts)
+        places, nodes = self._reached(node, contexts)
         table = Table(
-            {above: parents.astype(np.int64), own: nodes.astype(np.int64)},
+            {above: contexts[places].astype(np.int64), own: nodes.astype(np.int64)},
             np.ones(len(nodes), dtype=np.int64),
         )
         table = self._with_values(self._beside(table, number, node.below), node)
         return table.keeping({above, *self.shape.kept_above[number]})
 
     def _reached(self, node: ShapeNode, contexts: Handles) -> tuple[Handles, Handles]:
-        """Pairs of contexts and the nodes of a relation that stay, along the edge."""
-        columns, axis = self.columns, node.step.axis
+        """Pairs along an edge: positions of distinct contexts, and staying nodes of a relation."""
         if not len(contexts):
             return NOTHING, NOTHING
-        if axis in _NEAR:
-            nodes = self._near(node, contexts)
-            self.scanned += len(nodes)
-            nodes = self._selected(node, nodes)
-            return columns.parent[nodes], nodes
-        parents, nodes = NOTHING, NOTHING
-        if axis is not Axis.SELF:
-            base = Bulk(columns).base(node.step)
-            self.scanned += len(base)
-            parents, nodes = columns.pairs_below(base[~self._is_moving[base]], contexts)
-        if axis is not Axis.DESCENDANT:
-            parents = np.concatenate([parents, contexts])
-            nodes = np.concatenate([nodes, contexts])
-        members = self._selected(node, self._tested(node, np.unique(nodes)))
-        is_member = np.isin(nodes, members)
-        return parents[is_member], nodes[is_member]
+        if node.step.axis not in _NEAR:
+            return self._far(node, contexts)
+        places, nodes = self._near(node, contexts)
+        if not self.side.is_still:
+            places, nodes = _where(~self._is_moving[nodes], places, nodes)
+        if node.is_selective and len(nodes):
+            own = self.selections.selected(self.columns, node, nodes)
+            places, nodes = _where(self.columns.mask(own)[nodes], places, nodes)
+        return places, nodes
 
-    def _near(self, node: ShapeNode, contexts: Handles) -> Handles:
+    def _near(self, node: ShapeNode, contexts: Handles) -> tuple[Handles, Handles]:
         """Children or attributes of the contexts that pass the test."""
-        bulk = Bulk(self.columns)
-        if bulk.is_short(contexts, node.step):
-            tree = self.columns.tree
-            reached = [
-                below
-                for context in contexts.tolist()
-                for below in node_tests.reached(tree, context, node.step.axis)
-            ]
-            return self._tested(node, handles(reached))
-        return self.columns.with_parent_in(bulk.base(node.step), contexts)
+        columns, tree, step = self.columns, self.columns.tree, node.step
+        sets = NodeSets(columns)
+        if sets.is_short(contexts, step):
+            walks = [node_tests.reached(tree, n, step.axis) for n in contexts.tolist()]
+            walked = handles([below for walk in walks for below in walk])
+            self.scanned += len(walked)
+            nodes = self._tested(node, walked)
+        elif step.axis is Axis.ATTRIBUTE and 2 * len(contexts) < len(tree.partition(node.wanted)):
+            return self._attributes(node, contexts)
+        else:
+            nodes = sets.base(step)
+            self.scanned += len(nodes)
+        parents = columns.parent[nodes]
+        if len(contexts) == 1:
+            nodes = nodes[parents == contexts[0]]
+            return np.zeros(len(nodes), dtype=np.int32), nodes
+        at = self._places(contexts)[parents]
+        hit = np.flatnonzero(at)
+        return at[hit] - 1, nodes[hit]
+
+    def _far(self, node: ShapeNode, contexts: Handles) -> tuple[Handles, Handles]:
+        """Descendants of the contexts, or the contexts themselves, that are in a relation."""
+        columns, axis = self.columns, node.step.axis
+        places, nodes = NOTHING, NOTHING
+        if axis is not Axis.SELF:
+            base = NodeSets(columns).base(node.step)
+            self.scanned += len(base)
+            if not self.side.is_still:
+                base = base[~self._is_moving[base]]
+            at, starts = columns.pairs(base, Axis.DESCENDANT, columns.mask(contexts))
+            places, nodes = self._places(contexts)[starts] - 1, base[at]
+        if axis is not Axis.DESCENDANT:
+            places = np.concatenate([places, np.arange(len(contexts), dtype=np.int32)])
+            nodes = np.concatenate([nodes, contexts])
+        distinct = self._tested(node, np.unique(nodes))
+        distinct = distinct[~self._is_moving[distinct]]
+        own = self.selections.selected(columns, node, distinct)
+        return _where(columns.mask(own)[nodes], places, nodes)
+
+    def _places(self, nodes: Handles) -> Handles:
+        """By handle, the position of a node among these, plus one; 0 for others."""
+        found = np.zeros(len(self.columns.kind), dtype=np.int32)
+        found[nodes] = np.arange(1, len(nodes) + 1, dtype=np.int32)
+        return found
+
+    def _attributes(self, node: ShapeNode, contexts: Handles) -> tuple[Handles, Handles]:
+        """`_near` for attributes, along the chains, in which attributes come first."""
+        columns, tree = self.columns, self.columns.tree
+        first: Handles = np.frombuffer(tree.first_column, dtype=np.int32)
+        following: Handles = np.frombuffer(tree.next_column, dtype=np.int32)
+        found: list[tuple[Handles, Handles]] = []
+        places, at = np.arange(len(contexts), dtype=np.int32), first[contexts]
+        while True:
+            places, at = _where((at != NONE) & (columns.kind[at] == ATTRIBUTE), places, at)
+            if not len(at):
+                break
+            self.scanned += len(at)
+            found.append(_where(self.selections.is_tested(columns, node, at), places, at))
+            at = following[at]
+        if len(found) < 2:
+            return found[0] if found else (NOTHING, NOTHING)
+        return np.concatenate([p for p, _ in found]), np.concatenate([n for _, n in found])
 
     def _tested(self, node: ShapeNode, nodes: Handles) -> Handles:
         return nodes[self.selections.is_tested(self.columns, node, nodes)]
-
-    def _selected(self, node: ShapeNode, nodes: Handles) -> Handles:
-        return self.selections.selected(self.columns, node, nodes[~self._is_moving[nodes]])
 
     def everything(self) -> Table:
         """The whole view, top-down, with every pattern node bound to nodes that stay."""
@@ -307,26 +376,47 @@ class Evaluation:
         table = self._beside(root, ROOT, self.shape.nodes[ROOT].below)
         return table.keeping(self.shape.needed)
 
-    def _whole(self, number: int, term: Term) -> Table:
-        """Any term by joins of whole relations, for evaluation without pruning."""
-        node = self.shape.nodes[number]
-        own = node_column(number)
-        if number == ROOT:
-            table = self._leaf(node, handles([DOCUMENT_NODE]))
-        elif number in term.delta:
-            table = self._leaf(node, self.era.members(number))
-        else:
-            base = Bulk(self.columns).base(node.step)
-            if node.step.axis is Axis.SELF:  # the test of `self` may accept nodes of any kind
-                base = self._tested(node, np.arange(len(self.columns.kind), dtype=np.int32))
-                base = base[self.columns.kind[base] != 0]
-            nodes = self._selected(node, base)
-            table = self._with_values(
-                Table({own: nodes.astype(np.int64)}, np.ones(len(nodes), dtype=np.int64)), node
-            )
-        for below in node.below:
-            table = joined(table, self._lifted(self._whole(below, term), below), own)
-        return table
+
+def _where(wanted: Mask, places: Handles, nodes: Handles) -> tuple[Handles, Handles]:
+    """The wanted pairs."""
+    return (places, nodes) if wanted.all() else (places[wanted], nodes[wanted])
+
+
+def everything(columns: Columns, selections: Selections) -> Table:
+    """All rows of a view, with their counts."""
+    shape = selections.shape
+    if not selections.holds(columns):
+        return nothing(shape.key)
+    table = Evaluation(columns, selections, unchanged(columns)).everything()
+    if shape.times:
+        now = np.frombuffer(selections.tree.time_column, dtype=np.int64)
+        table = within_times(table, shape, now, {})
+    return together([table.keeping(shape.key)], shape.key)
+
+
+def within_times(table: Table, shape: Shape, now: Integers, past: Mapping[int, int]) -> Table:
+    """The rows of a table whose times satisfy the constraints."""
+    holds = np.ones(len(table), dtype=np.bool_)
+    for constraint in shape.times:
+        total = np.zeros(len(table), dtype=np.int64)
+        for coefficient, name in constraint.terms:
+            nodes = table.columns[node_column(shape.named[name])]
+            times = now[nodes]
+            for handle, time in past.items():
+                times[nodes == handle] = time
+            total += coefficient * times
+        holds &= _COMPARED[constraint.operator](total, constraint.bound)
+    return table.taken(holds).keeping(shape.key)
+
+
+_COMPARED = {
+    "=": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
 
 
 def _below_document(table: Table) -> Table:

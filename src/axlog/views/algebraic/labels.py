@@ -1,9 +1,11 @@
 """The labels that an update moves, which determine the views that it cannot affect.
 
 One pass over the delta serves all views. It collects the labels of inserted nodes, of deleted
-nodes, of the nodes above the places, and of renamed nodes or nodes with new values. Propositions
-3.6, 3.8 and 4.7 on labels alone then prune all terms of most views, at the cost of one lookup,
-because updates of one kind have the same labels.
+nodes, of the nodes above the places, and of renamed nodes or nodes with new values. The rules
+`empty` and `above` of `terms`, on labels alone, then prune all terms of most views, at the cost of
+one lookup, because updates of one kind have the same labels.
+
+Law: a view that `may_concern` and `may_flip_guards` exclude has the same rows after the update.
 
 A set of labels also contains the classes of its labels (`*`, `@*`, `.`), so that every test of a
 pattern is one membership check.
@@ -32,7 +34,7 @@ Depths = frozenset[int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moved:
+class MovedLabels:
     """The labels of one update."""
 
     removed: Labels
@@ -43,11 +45,11 @@ class Moved:
 
 
 @lru_cache(maxsize=1024)
-def moved_of(
+def moved_labels(
     removed: Labels, added: Labels, above: Labels, changed: Labels, depths: Depths
-) -> Moved:
+) -> MovedLabels:
     """The labels of an update; the same object for equal labels, so that views can cache by it."""
-    return Moved(removed, added, above, changed, depths)
+    return MovedLabels(removed, added, above, changed, depths)
 
 
 @lru_cache(maxsize=4096)
@@ -183,7 +185,7 @@ def asked_of(shape: Shape, facts: Facts) -> frozenset[int]:
 
 
 @lru_cache(maxsize=4096)
-def may_turn(shape: Shape, above: Labels, changed: Labels) -> bool:
+def may_flip(shape: Shape, above: Labels, changed: Labels) -> bool:
     """Whether a node that stays may enter or leave a relation of the view."""
     return any(
         node.wanted in changed or (node.reads_below and node.wanted in above)
@@ -192,21 +194,21 @@ def may_turn(shape: Shape, above: Labels, changed: Labels) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def may_turn_guards(shape: Shape, moved: Moved) -> bool:
+def may_flip_guards(shape: Shape, moved: MovedLabels) -> bool:
     """Whether an update may change the conditions at the document node.
 
     Their patterns are views without outputs, and the update may affect one of them.
     """
     return any(
-        may_concern(asked, moved) or may_turn_guards(asked, moved) for asked in shape.guarding
+        may_concern(asked, moved) or may_flip_guards(asked, moved) for asked in shape.guarding
     )
 
 
 @lru_cache(maxsize=4096)
-def may_concern(shape: Shape, moved: Moved) -> bool:
+def may_concern(shape: Shape, moved: MovedLabels) -> bool:
     """Whether an update may change a row of the view."""
     return bool(
         asked_of(shape, facts_of(shape, moved.added, moved.above, moved.depths))
         or asked_of(shape, facts_of(shape, moved.removed, moved.above, moved.depths))
-        or may_turn(shape, moved.above, moved.changed)
+        or may_flip(shape, moved.above, moved.changed)
     )

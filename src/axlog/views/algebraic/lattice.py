@@ -1,7 +1,8 @@
 """Snowcaps: kept parts of views, from the root down, so that terms need no joins from leaves.
 
-The part of a term that stays is a snowcap (definition 3.11, proposition 3.12). A snowcap T is
-maintained from a smaller one T' and a leaf (proposition 3.13). With c the node of T not in T',
+The part of a term that stays is a snowcap: a set of pattern nodes that contains the parents of its
+nodes. A snowcap T is maintained from a smaller one T' and a leaf. Law, with c the node of T not in
+T' and the update's rows as Δ:
 
     ΔT = T' ⋈ Δ_c  +  ΔT' ⋈ Δ_c  +  ΔT' ⋈ R_c
 
@@ -15,7 +16,8 @@ snowcap and computes the inserted rows. Views then evaluate their terms on the r
 inserted rows are added before the next update. An update that may flip a node of a snowcap (a
 rename, a compared value) makes it stale: it is built again before the next update.
 
-Not kept: snowcaps with `or`, `not` or shown values. (Paper 5, section 3.5.)
+Not kept: snowcaps with `or`, `not` or shown values. (Paper 5, section 3.5; definition 3.11,
+propositions 3.12 and 3.13.)
 """
 
 from __future__ import annotations
@@ -26,10 +28,10 @@ from functools import lru_cache, partial
 import numpy as np
 
 from axlog.evaluate.columns import Columns, Handles, Mask
-from axlog.evaluate.structural_joins import passing
-from axlog.views.algebraic.deltas import DeltaTables, Era, NodeTable, rehung, still
+from axlog.evaluate.node_sets import passing
+from axlog.views.algebraic.deltas import DeltaTables, NodeTable, Side, reattached, unchanged
 from axlog.views.algebraic.evaluation import Evaluation
-from axlog.views.algebraic.labels import may_concern, may_turn
+from axlog.views.algebraic.labels import may_concern, may_flip
 from axlog.views.algebraic.relation import Relation
 from axlog.views.algebraic.selection import Codes, Selections
 from axlog.views.algebraic.shape import ROOT, Shape, ShapeNode
@@ -76,11 +78,11 @@ def part_of(shape: Shape, nodes: Nodes) -> tuple[Shape, dict[int, int]]:
 
 
 @lru_cache(maxsize=1024)
-def key_of(shape: Shape, nodes: Nodes) -> tuple[object, ...]:
+def identity_of(shape: Shape, nodes: Nodes) -> tuple[object, ...]:
     """The identity of a snowcap: nodes, edges, comparisons and columns."""
     part, _ = part_of(shape, nodes)
     described = tuple((n.above, n.step) for n in part.nodes)
-    above = () if len(nodes) == 1 else key_of(shape, chain(nodes)[-2])
+    above = () if len(nodes) == 1 else identity_of(shape, chain(nodes)[-2])
     return (described, part.key, above)  # the smaller one must have the columns that this one needs
 
 
@@ -93,7 +95,7 @@ class Snowcap:
     smaller: Snowcap | None
     users: int = 0
     is_stale: bool = True
-    is_turned: bool = False  # whether the current update may flip a node of it
+    may_be_flipped: bool = False  # whether the current update may flip a node of it
     gone: Table = field(default_factory=lambda: nothing(()))
     come: Table = field(default_factory=lambda: nothing(()))
 
@@ -120,7 +122,7 @@ class Lattice:
 
     def users(self, shape: Shape, nodes: Nodes) -> int:
         """The number of users of this snowcap, directly or for a larger one."""
-        known = self._kept.get(key_of(shape, nodes))
+        known = self._kept.get(identity_of(shape, nodes))
         return 0 if known is None else known.users
 
     def take(self, shape: Shape, nodes: Nodes) -> tuple[Snowcap, dict[int, int]]:
@@ -130,7 +132,7 @@ class Lattice:
         """
         smaller: Snowcap | None = None
         for level in chain(nodes):
-            key = key_of(shape, level)
+            key = identity_of(shape, level)
             known = self._kept.get(key)
             if known is None:
                 part, _ = part_of(shape, level)
@@ -144,7 +146,7 @@ class Lattice:
     def drop(self, shape: Shape, nodes: Nodes) -> None:
         """Release the snowcap for one user."""
         for level in chain(nodes):
-            key = key_of(shape, level)
+            key = identity_of(shape, level)
             self._kept[key].users -= 1
             if not self._kept[key].users:
                 del self._kept[key]
@@ -171,11 +173,11 @@ class Lattice:
         for snowcap in self._kept.values():
             if snowcap.is_stale:
                 self._build(columns, snowcap)
-            snowcap.is_turned = may_turn(
+            snowcap.may_be_flipped = may_flip(
                 snowcap.shape, tables.labels.above, tables.labels.changed
-            ) and self._may_turn(columns, snowcap, tables)
+            ) and self._may_flip(columns, snowcap, tables)
 
-    def _may_turn(self, columns: Columns, snowcap: Snowcap, tables: DeltaTables) -> bool:
+    def _may_flip(self, columns: Columns, snowcap: Snowcap, tables: DeltaTables) -> bool:
         """Whether a node that stays may enter or leave the relations of the snowcap."""
         for node in snowcap.shape.nodes[1:]:
             watched = tables.touched(columns) if node.reads_below else tables.changed
@@ -183,19 +185,19 @@ class Lattice:
                 return True
         return False
 
-    def _is_left_behind(self, columns: Columns, snowcap: Snowcap, tables: DeltaTables) -> bool:
+    def _is_outdated(self, columns: Columns, snowcap: Snowcap, tables: DeltaTables) -> bool:
         """Whether the update may have flipped a node of this snowcap or of a smaller one."""
         labels = tables.labels
-        if snowcap.is_turned or (snowcap.smaller is not None and snowcap.smaller.is_stale):
+        if snowcap.may_be_flipped or (snowcap.smaller is not None and snowcap.smaller.is_stale):
             return True
-        return may_turn(snowcap.shape, labels.above, labels.changed) and self._may_turn(
+        return may_flip(snowcap.shape, labels.above, labels.changed) and self._may_flip(
             columns, snowcap, tables
         )
 
     def follow(self, columns: Columns, tables: DeltaTables) -> None:
         """Remove deleted rows and compute inserted rows; `settle` adds the latter."""
         for snowcap in self._kept.values():
-            if self._is_left_behind(columns, snowcap, tables):
+            if self._is_outdated(columns, snowcap, tables):
                 snowcap.is_stale = True
             snowcap.gone = snowcap.come = nothing(snowcap.shape.key)
         live = [
@@ -206,27 +208,27 @@ class Lattice:
         if not live:
             return
         is_moving = tables.is_moving(columns)
-        with rehung(columns, tables):
+        with reattached(columns, tables):
             for snowcap in live:
-                era = self._era(columns, snowcap, tables.removed, is_moving, -1)
-                snowcap.gone = self._difference(columns, snowcap, era)
+                side = self._side(columns, snowcap, tables.removed, is_moving, -1)
+                snowcap.gone = self._difference(columns, snowcap, side)
                 self._moved(snowcap, snowcap.gone.times(-1))
         for snowcap in live:
-            era = self._era(columns, snowcap, tables.added, is_moving, 1)
-            snowcap.come = self._difference(columns, snowcap, era)
+            side = self._side(columns, snowcap, tables.added, is_moving, 1)
+            snowcap.come = self._difference(columns, snowcap, side)
         self._is_due = True
 
     def _build(self, columns: Columns, snowcap: Snowcap) -> None:
         """Build a snowcap from the document."""
-        evaluation = Evaluation(columns, self._selections(columns, snowcap), still(columns))
+        evaluation = Evaluation(columns, self._selections(columns, snowcap), unchanged(columns))
         snowcap.relation = Relation(snowcap.shape.key, snowcap.shape.key)
         snowcap.relation.add(together([evaluation.everything()], snowcap.shape.key))
         snowcap.is_stale = False
         self.builds += 1
 
-    def _era(
+    def _side(
         self, columns: Columns, snowcap: Snowcap, table: NodeTable, is_moving: Mask, sign: int
-    ) -> Era:
+    ) -> Side:
         selections = self._selections(columns, snowcap)
 
         def members(number: int) -> Handles:
@@ -236,26 +238,27 @@ class Lattice:
         def candidates(number: int) -> Handles:
             return table.candidates(columns, snowcap.shape.nodes[number].step)
 
-        return Era(sign, is_moving, candidates, members, False)
+        return Side(sign, is_moving, candidates, members, False)
 
     def _selections(self, columns: Columns, snowcap: Snowcap) -> Selections:
         return Selections(columns.tree, snowcap.shape, self._codes)
 
-    def _difference(self, columns: Columns, snowcap: Snowcap, era: Era) -> Table:
+    def _difference(self, columns: Columns, snowcap: Snowcap, side: Side) -> Table:
         """T' ⋈ Δ_c + ΔT' ⋈ Δ_c + ΔT' ⋈ R_c."""
         node, key = snowcap.last, snowcap.shape.key
         above = node_column(node.above)
-        evaluation = Evaluation(columns, self._selections(columns, snowcap), era)
+        evaluation = Evaluation(columns, self._selections(columns, snowcap), side)
         leaf = evaluation.leaf_below_its_parent(node.number)
         smaller = snowcap.smaller
         if smaller is None:
             return together([leaf.keeping(key)], key)
-        moved = self._with_parent(smaller.gone if era.sign < 0 else smaller.come, above)
+        moved = self._with_parent(smaller.gone if side.sign < 0 else smaller.come, above)
         parts: list[Table] = []
         if len(leaf):
             stays = above in smaller.relation.names
+            others = {name: name for name in smaller.relation.names if name != above}
             parts.append(
-                looked_up(smaller.relation, leaf, above)
+                smaller.relation.joined(leaf, above, above, others)
                 if stays
                 else joined(leaf, self._with_parent(smaller.relation.table(), above), above)
             )
@@ -263,7 +266,7 @@ class Lattice:
                 parts.append(joined(leaf, moved, above))
         if len(moved):
             contexts = np.unique(moved.columns[above]).astype(np.int32)
-            contexts = contexts[~era.is_moving[contexts]]
+            contexts = contexts[~side.is_moving[contexts]]
             parts.append(joined(evaluation.cold(node.number, contexts), moved, above))
         return together([part.keeping(key) for part in parts], key)
 
@@ -279,12 +282,3 @@ class Lattice:
             slots, _, new = snowcap.relation.add(table)
             snowcap.relation.release(slots[new == 0])
             self.rows_moved += len(table)
-
-
-def looked_up(relation: Relation, table: Table, on: Column) -> Table:
-    """A table joined with a kept relation, by its reverse index."""
-    positions, slots = relation.pairs(on, table.columns[on])
-    columns = {name: relation.values(name, slots) for name in relation.names if name != on}
-    found = table.taken(positions, columns)
-    found.counts = found.counts * relation.counts[slots]
-    return found

@@ -1,9 +1,11 @@
 """The algebraic maintainer: the rows of a view, kept by terms over delta tables.
 
+Law: rows, counts and changes are those of re-evaluation after every update.
+
 Rows are integers in columns: handles of the nodes they show, codes of strings, times. Ids, values
 and contents are read from the document when a row is shown. For up to `MOST_KEPT` rows they are
 kept, because a deletion or update of the row must show them. Rows whose `val` or `cont` an update
-may have changed (PIMT, PDMT) are found by the ids of the nodes above the update, never by a scan.
+may have changed are found by the ids of the nodes above the update, never by a scan.
 (Paper 5, PINT/MT and PDDT/MT.)
 """
 
@@ -23,24 +25,21 @@ from axlog.evaluate.columns import columns_of
 from axlog.query.pattern import Kind, Output, Pattern
 from axlog.views.algebraic.costs import Kind as UpdateKind
 from axlog.views.algebraic.costs import Measured, kind_of
-from axlog.views.algebraic.deltas import DeltaTables, rehung
+from axlog.views.algebraic.deltas import DeltaTables, reattached
 from axlog.views.algebraic.engine import AlgebraicEngine
-from axlog.views.algebraic.explanation import report_lines
-from axlog.views.algebraic.full_evaluation import (
-    Rows,
-    Unseen,
-    caught_up,
-    everything,
-    relations_size,
-    within_times,
+from axlog.views.algebraic.evaluation import everything, within_times
+from axlog.views.algebraic.labels import may_concern, may_flip_guards
+from axlog.views.algebraic.node_rows import rows_of
+from axlog.views.algebraic.propagation import DeferredNodes, Propagation, deferred_rows
+from axlog.views.algebraic.reports import (
+    Options,
+    Report,
+    guard_report,
+    report_lines,
+    unaffected_report,
 )
-from axlog.views.algebraic.labels import may_concern, may_turn_guards
-from axlog.views.algebraic.node_rows import NodeRows
-from axlog.views.algebraic.propagation import Propagation
-from axlog.views.algebraic.relation import Relation
-from axlog.views.algebraic.reports import Options, Report, guarded, unconcerned
 from axlog.views.algebraic.selection import Codes, Selections
-from axlog.views.algebraic.shape import Shape, refusal, shape_of
+from axlog.views.algebraic.shape import refusal, shape_of
 from axlog.views.algebraic.snowcaps import Snowcaps
 from axlog.views.algebraic.tables import Column, Integers, Table, node_column
 from axlog.views.change import Change, Row, Values
@@ -53,14 +52,6 @@ MOST_KEPT = 1 << 16
 _NO_ROWS: Integers = np.empty(0, dtype=np.int64)
 NO_REPORT = Report("nothing")
 NOTHING_MOVED = (_NO_ROWS, _NO_ROWS, _NO_ROWS)
-
-
-def rows_of(shape: Shape, handles: int) -> Rows:
-    """The storage of the rows of a view, over a document with `handles` handles."""
-    reverse = [column for column in shape.key if column.kind == "node"]
-    if len(shape.key) == len(reverse) == 1:
-        return NodeRows(reverse[0], handles)
-    return Relation(shape.key, reverse)
 
 
 class Algebraic(Maintainer):
@@ -85,7 +76,7 @@ class Algebraic(Maintainer):
         self._propagation: Propagation | None = None
         self._before: dict[int, Values] = {}
         self._kept: dict[int, Values] = {}  # by slot, the values that rows showed last
-        self.unseen = Unseen()
+        self.unseen = DeferredNodes()
         self._is_deferring = False
         self._report: Report | None = Report("loaded")
         self.costs = Measured()
@@ -95,7 +86,7 @@ class Algebraic(Maintainer):
         with columns_of(tree) as columns:
             self.holds = self.selections.holds(columns)
             rows = everything(columns, self.selections)
-        self.costs.evaluated(self.costs.clock() - start, relations_size(tree, self.shape))
+        self.costs.evaluated(self.costs.clock() - start, self.selections.size())
         self.relation.add(rows)
 
     @staticmethod
@@ -108,9 +99,9 @@ class Algebraic(Maintainer):
     def size(self) -> int:
         return len(self.relation)
 
-    def told(self) -> tuple[str, ...]:
+    def details(self) -> tuple[str, ...]:
         last = report_lines(self.shape, self.report) if self.report.way != "loaded" else ()
-        costs = self.costs.lines(self._kind, relations_size(self.tree, self.shape))
+        costs = self.costs.lines(self._kind, self.selections.size())
         return (*self.snowcaps.lines(), *costs, *last)
 
     def close(self) -> None:
@@ -122,7 +113,7 @@ class Algebraic(Maintainer):
         self._before = {}
         if delta.changed:
             self._kept.clear()  # ids contain the labels above them
-        tables = self.look_at(delta)
+        tables = self.prepare(delta)
         above = tables.labels.above
         read = [column for column in self._read if self._wanted(column) in above]
         if read:
@@ -131,7 +122,7 @@ class Algebraic(Maintainer):
             slots = [self.relation.with_value(column, touched) for column in read]
             self._before = self._values(np.unique(np.concatenate(slots)))
 
-    def look_at(self, delta: Delta) -> DeltaTables:
+    def prepare(self, delta: Delta) -> DeltaTables:
         """The part of `before` that rows need; the rest reads values that changes will show."""
         tables = self.engine.before(delta)
         self._propagation = None
@@ -139,7 +130,7 @@ class Algebraic(Maintainer):
             self._propagation = Propagation(
                 self.selections, tables, self.options, self.engine.clock
             )
-            if self._propagation.has_to_look:
+            if self._propagation.needs_old_state:
                 with columns_of(self.tree) as columns:
                     self._propagation.before(columns)
         return tables
@@ -148,7 +139,7 @@ class Algebraic(Maintainer):
     def report(self) -> Report:
         """The report of the last update."""
         if self._report is None:
-            self._report = unconcerned(self.shape, self._tables)
+            self._report = unaffected_report(self.shape, self._tables)
         return self._report
 
     def _wanted(self, column: Column) -> str:
@@ -157,7 +148,7 @@ class Algebraic(Maintainer):
     def after(self, delta: Delta) -> list[Change]:
         if self.unseen:  # the view was deferred until now
             return [*self.later(delta), *self.catch_up()]
-        return self._told(*self.propagate(delta))
+        return self._changes(*self.propagate(delta))
 
     def later(self, delta: Delta) -> list[Change]:
         """Delete rows now, with their nodes; match inserted nodes when the view is read.
@@ -167,7 +158,7 @@ class Algebraic(Maintainer):
         """
         self._is_deferring = True
         try:
-            return self._told(*self.propagate(delta))
+            return self._changes(*self.propagate(delta))
         finally:
             self._is_deferring = False
 
@@ -175,15 +166,15 @@ class Algebraic(Maintainer):
         if not self.unseen:
             return []
         with columns_of(self.tree) as columns:
-            come = caught_up(columns, self.selections, self.unseen, self.relation)
+            come = deferred_rows(columns, self.selections, self.unseen, self.relation)
         self.unseen.clear()
-        return self._told(*self.relation.add(come))
+        return self._changes(*self.relation.add(come))
 
     @property
     def is_behind(self) -> bool:
         return bool(self.unseen)
 
-    def _told(self, slots: Integers, old: Integers, new: Integers) -> list[Change]:
+    def _changes(self, slots: Integers, old: Integers, new: Integers) -> list[Change]:
         """The changes of rows whose counts changed, and of rows with new values."""
         if not len(slots) and not self._before:
             return []
@@ -204,7 +195,7 @@ class Algebraic(Maintainer):
         """Update the counts of rows; return slots, old counts and new counts."""
         propagation, self._propagation = self._propagation, None
         self._tables = self.engine.after(delta)
-        turned = self._turned()
+        turned = self._guard_changes()
         if turned is not None:
             return turned
         if propagation is None:
@@ -214,7 +205,7 @@ class Algebraic(Maintainer):
         kept = None if self.unseen else self.snowcaps.find
         unseen = self.unseen if self._is_deferring else None
         kind = self._kind = kind_of(self._tables)
-        size = partial(relations_size, self.tree, self.shape)
+        size = self.selections.size
         if self.options.is_measured:
             propagation.advice = self.costs.advice(kind, size)
         with columns_of(self.tree) as columns:
@@ -228,19 +219,19 @@ class Algebraic(Maintainer):
             self.costs.maintained(kind, took)
         self.snowcaps.learn(self._report, self._tables.labels)
         if moved is None:
-            return self.relation.emptied()
+            return self.relation.clear()
         if not len(moved):
             return NOTHING_MOVED
         return self.relation.add(moved)
 
-    def _turned(self) -> tuple[Integers, Integers, Integers] | None:
+    def _guard_changes(self) -> tuple[Integers, Integers, Integers] | None:
         """Delete or insert all rows if the conditions at the document node do not always hold.
 
         None if they hold before and after the update.
         """
         held, labels = self.holds, self._tables.labels
         come: Table | None = None
-        if may_turn_guards(self.shape, labels):
+        if may_flip_guards(self.shape, labels):
             with columns_of(self.tree) as columns:
                 self.holds = self.selections.holds(columns)
                 if self.holds and not held:
@@ -248,11 +239,11 @@ class Algebraic(Maintainer):
         if held and self.holds:
             return None
         self.unseen.clear()
-        self._kind, self._report = None, guarded(self._tables, held, self.holds)
+        self._kind, self._report = None, guard_report(self._tables, held, self.holds)
         self.snowcaps.learn(NO_REPORT, labels)
         if come is not None:
             return self.relation.add(come)
-        return self.relation.emptied() if held else NOTHING_MOVED
+        return self.relation.clear() if held else NOTHING_MOVED
 
     def within_times(self, table: Table) -> Table:
         """The rows of a table whose current times satisfy the constraints."""
@@ -265,7 +256,7 @@ class Algebraic(Maintainer):
         """Deleted rows with their old values: kept ones, or read if they did not change."""
         earlier, places = self._before, slots.tolist()
         if not earlier.keys() >= set(places):
-            with columns_of(self.tree) as columns, rehung(columns, self._tables):
+            with columns_of(self.tree) as columns, reattached(columns, self._tables):
                 values = self._values(slots)
             earlier = {**values, **earlier} if earlier else values
         if len(places) >= len(self._kept):
@@ -278,7 +269,7 @@ class Algebraic(Maintainer):
         return list(map(Change, repeat("delete"), gone))
 
     def _modified(self, earlier: dict[int, int]) -> list[Change]:
-        """Rows that stay and show a new value or content (PIMT, PDMT)."""
+        """Rows that stay and show a new value or content."""
         counts = self.relation.counts
         slots = [s for s in self._before if counts[s] and earlier.get(s, 1)]
         now = self._read_anew(np.array(slots, dtype=np.int64))

@@ -2,8 +2,8 @@
 
 Most views are of this kind, and all XPath views are. Handles are small integers, so no search is
 needed: a column, indexed by handle, holds the slot of the row of a node. Its pages are touched only
-where there are rows. The interface is that of `Relation`, which keeps rows of several nodes or of
-values.
+where there are rows. The interface and the law are those of `Relation`, which keeps rows of
+several nodes or of values.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from axlog.evaluate.columns import Handles, Mask
+from axlog.views.algebraic.relation import KeptRows, Relation
+from axlog.views.algebraic.shape import Shape
 from axlog.views.algebraic.tables import Column, Integers, Table
 
 _LEAST = 64
@@ -18,7 +20,7 @@ FEW = 4
 """Up to this many rows are processed one by one."""
 
 
-class NodeRows:
+class NodeRows(KeptRows):
     """Distinct nodes with counts; a row with the count zero does not exist."""
 
     def __init__(self, column: Column, handles: int = 0) -> None:
@@ -155,13 +157,6 @@ class NodeRows:
             longer[: len(getattr(self, name))] = getattr(self, name)
             setattr(self, name, longer)
 
-    def emptied(self) -> tuple[Integers, Integers, Integers]:
-        """Set all counts to zero; return what `add` returns."""
-        slots = self.slots()
-        old = self.counts[slots]
-        self.counts[slots] = 0
-        return slots, old, np.zeros(len(slots), dtype=np.int64)
-
     def release(self, slots: Integers) -> None:
         """Free slots whose count is zero."""
         if len(slots) == len(self):  # all rows: start again
@@ -171,3 +166,15 @@ class NodeRows:
             self._slot_of[self._nodes[slots]] = 0
             self._free.append(slots)
             self._holes += len(slots)
+
+
+Rows = Relation | NodeRows
+"""The storage of the rows of a view."""
+
+
+def rows_of(shape: Shape, handles: int) -> Rows:
+    """The storage of the rows of a view, over a document with `handles` handles."""
+    reverse = [column for column in shape.key if column.kind == "node"]
+    if len(shape.key) == len(reverse) == 1:
+        return NodeRows(reverse[0], handles)
+    return Relation(shape.key, reverse)

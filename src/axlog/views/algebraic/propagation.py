@@ -8,12 +8,16 @@ A pending update list may insert and delete, so insertion and deletion are one a
 
 The result is one table of rows with signed counts. If an update moves more nodes than the relations
 of the view have, or leaves too many terms, the view is evaluated again. `report` holds the way and
-the reason. (Paper 5, PINT and PDDT, algorithms 1 and 5.)
+the reason. A deferred view collects inserted nodes (`DeferredNodes`) and matches them when it is
+read (`deferred_rows`).
+
+Law: the rows before, plus the table, are the rows of `everything` after the update.
+(Paper 5, PINT and PDDT, algorithms 1 and 5.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -21,29 +25,69 @@ import numpy as np
 from axlog.document.bulk_columns import subtrees
 from axlog.document.tree import Tree
 from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask
-from axlog.evaluate.structural_joins import passing
-from axlog.views.algebraic.deltas import DeltaTables, Era, NodeTable, rehung
+from axlog.evaluate.node_sets import passing
+from axlog.views.algebraic.deltas import DeltaTables, NodeTable, Side, reattached
 from axlog.views.algebraic.direct import moved_directly
-from axlog.views.algebraic.evaluation import Evaluation, Kept
-from axlog.views.algebraic.full_evaluation import (
-    Rows,
-    Unseen,
-    emptied,
-    everything,
-    relations_size,
-    within_times,
-)
-from axlog.views.algebraic.labels import asked_of, facts_of, may_turn
+from axlog.views.algebraic.evaluation import Evaluation, Kept, everything, within_times
+from axlog.views.algebraic.labels import asked_of, facts_of, may_flip
+from axlog.views.algebraic.node_rows import Rows
 from axlog.views.algebraic.reports import Options, Report
 from axlog.views.algebraic.selection import Selections
 from axlog.views.algebraic.shape import Shape, ShapeNode
 from axlog.views.algebraic.tables import Integers, Table, node_column, nothing, together
-from axlog.views.algebraic.terms import ALL, Facts, Term, judged, surviving
+from axlog.views.algebraic.terms import Facts, surviving
 
 WORTH = 3.0
 """An update that moves this many times the nodes of the relations costs more than evaluation."""
 LEAST_MOVED = 100
 """The smallest update, in nodes, for which evaluation is considered."""
+
+
+class DeferredNodes:
+    """Nodes that a deferred view has not processed yet."""
+
+    def __init__(self) -> None:
+        self.nodes: Handles = NOTHING
+
+    def __bool__(self) -> bool:
+        return bool(len(self.nodes))
+
+    def clear(self) -> None:
+        self.nodes = NOTHING
+
+    def without(self, nodes: Handles) -> Handles:
+        """The nodes that have been processed."""
+        return nodes[~np.isin(nodes, self.nodes)]
+
+    def follow(self, tables: DeltaTables, restated: Handles) -> None:
+        """Follow an update: forget deleted nodes, add inserted and restated nodes."""
+        kept = self.nodes[~np.isin(self.nodes, tables.removed.nodes)]
+        self.nodes = np.unique(np.concatenate([kept, tables.added.nodes, restated]))
+
+
+def deferred_rows(
+    columns: Columns, selections: Selections, unseen: DeferredNodes, rows: Rows
+) -> Table:
+    """The rows of nodes not processed yet: insertion terms with these nodes as the delta."""
+    shape = selections.shape
+    is_moving = np.zeros(len(columns.kind), dtype=np.bool_)
+    is_moving[unseen.nodes] = True
+    table = NodeTable(unseen.nodes)
+
+    def members(number: int) -> Handles:
+        node = shape.nodes[number]
+        return table.members(columns, node.step, partial(selections.selected, columns, node))
+
+    side = Side(1, is_moving, members, members, False)
+    numbers = range(1, len(shape.nodes))
+    facts = Facts(frozenset(n for n in numbers if len(members(n))), frozenset(numbers))
+    terms = surviving(shape, 1, facts)
+    if terms is None:
+        return together([rows.table().times(-1), everything(columns, selections)], shape.key)
+    evaluation = Evaluation(columns, selections, side)
+    now = np.frombuffer(selections.tree.time_column, dtype=np.int64)
+    found = [within_times(evaluation.term(t), shape, now, {}) for t in terms]
+    return together(found, shape.key)
 
 
 class Propagation:
@@ -73,10 +117,10 @@ class Propagation:
     # Before ---------------------------------------------------------------------------------------
 
     @property
-    def has_to_look(self) -> bool:
+    def needs_old_state(self) -> bool:
         """Whether some information is available only while deleted nodes are in place."""
         labels = self.tables.labels
-        return may_turn(self.shape, labels.above, labels.changed) or any(
+        return may_flip(self.shape, labels.above, labels.changed) or any(
             node.conditions and node.wanted in labels.removed for node in self.shape.nodes
         )
 
@@ -104,7 +148,7 @@ class Propagation:
         columns: Columns,
         rows: Rows,
         kept: Kept | None = None,
-        unseen: Unseen | None = None,
+        unseen: DeferredNodes | None = None,
     ) -> Table | None:
         """The inserted and deleted rows, with signed counts; None if all rows are deleted.
 
@@ -116,16 +160,16 @@ class Propagation:
             self.report.way = "nothing"
             return nothing(self.shape.key)
         is_plain = unseen is None and not len(restated) and self.options.may_recompute
-        if is_plain and (label := emptied(self.tree, self.shape)) is not None:
+        if is_plain and (label := self.selections.missing_label()) is not None:
             self.report.way, self.report.reason = "recomputed", f"there is no {label} left"
             return None
         if self.advice and unseen is None and self.options.may_recompute:
             return self.recomputed(columns, rows, self.advice)
-        if is_plain and self.options.is_direct and self.options.rules == ALL:
+        if is_plain and self.options.is_direct:
             table = moved_directly(columns, self.selections, self.tables, rows, kept, self.report)
             if table is not None:
                 return table
-        old, new = self._eras(columns, restated, unseen)
+        old, new = self._sides(columns, restated, unseen)
         if self.options.may_recompute and self._is_much(old, new):
             if unseen is not None:
                 unseen.clear()
@@ -136,7 +180,7 @@ class Propagation:
         lost: list[Table] | None = []
         come: list[Table] | None = []
         if self.tables.delta.removed or len(restated):
-            with rehung(columns, self.tables):
+            with reattached(columns, self.tables):
                 lost = self._evaluated(columns, old, kept)
         if self.tables.delta.added or len(restated):
             come = self._evaluated(columns, new, kept)
@@ -146,13 +190,13 @@ class Propagation:
         return together(signed, self.shape.key)
 
     def _only_lost(
-        self, columns: Columns, rows: Rows, restated: Handles, unseen: Unseen, old: Era
+        self, columns: Columns, rows: Rows, restated: Handles, unseen: DeferredNodes, old: Side
     ) -> Table:
         """The deleted rows; inserted nodes are added to those not processed yet."""
         gone = self._rows_of_gone(rows, old)
         lost: list[Table] | None = []
         if self.tables.delta.removed or len(restated):
-            with rehung(columns, self.tables):
+            with reattached(columns, self.tables):
                 lost = self._evaluated(columns, old, None)
         unseen.follow(self.tables, restated)
         if lost is None:
@@ -168,15 +212,15 @@ class Propagation:
         self.report.scanned += len(present)
         return together([rows.table().times(-1), present], self.shape.key)
 
-    def _is_much(self, old: Era, new: Era) -> bool:
+    def _is_much(self, old: Side, new: Side) -> bool:
         """Whether the delta tables of the view are much larger than its relations."""
         if self.report.moved < LEAST_MOVED:
             return False
         numbers = range(1, len(self.shape.nodes))
-        moved = sum(len(era.candidates(n)) for era in (old, new) for n in numbers)
-        return moved > WORTH * relations_size(self.tree, self.shape)
+        moved = sum(len(side.candidates(n)) for side in (old, new) for n in numbers)
+        return moved > WORTH * self.selections.size()
 
-    # What the update turns ------------------------------------------------------------------------
+    # Flipped nodes --------------------------------------------------------------------------------
 
     def restated(self, columns: Columns) -> Handles:
         """Nodes that stay but are flipped, with all nodes below them that are not new."""
@@ -210,9 +254,9 @@ class Propagation:
             differ |= np.isin(both, list(moved))
         return both[differ]
 
-    def _eras(
-        self, columns: Columns, restated: Handles, unseen: Unseen | None = None
-    ) -> tuple[Era, Era]:
+    def _sides(
+        self, columns: Columns, restated: Handles, unseen: DeferredNodes | None = None
+    ) -> tuple[Side, Side]:
         """Both sides: deleted and inserted nodes, with the restated nodes on both."""
         is_moving = self.tables.is_moving(columns)
         if len(restated) or unseen is not None:
@@ -251,8 +295,8 @@ class Propagation:
 
         restates = bool(len(restated)) or unseen is not None
         return (
-            Era(-1, is_moving, lambda n: known(self.tables.removed, n), old, restates),
-            Era(
+            Side(-1, is_moving, lambda n: known(self.tables.removed, n), old, restates),
+            Side(
                 1,
                 is_moving,
                 lambda n: known(self.tables.added, n),
@@ -264,10 +308,8 @@ class Propagation:
 
     # Rows -----------------------------------------------------------------------------------------
 
-    def _rows_of_gone(self, rows: Rows, old: Era) -> list[Table]:
+    def _rows_of_gone(self, rows: Rows, old: Side) -> list[Table]:
         """The rows that show the id of a deleted node, with all their derivations."""
-        if "4.3" not in self.options.rules:
-            return []
         slots = [
             self._slots(rows, number, gone, old.is_moving)
             for number in self.shape.stored
@@ -278,50 +320,44 @@ class Propagation:
     def _slots(self, rows: Rows, number: int, nodes: Handles, is_moving: Mask) -> Integers:
         """The rows that show one of the nodes: by index, or by a scan if rows are fewer."""
         column = node_column(number)
-        if self.options.deletion == "index" and len(nodes) < len(rows):
+        if len(nodes) < len(rows):
             return rows.with_value(column, nodes.astype(np.int64))
         return rows.scanned(column, is_moving)
 
-    def _evaluated(self, columns: Columns, era: Era, kept: Kept | None) -> list[Table] | None:
+    def _evaluated(self, columns: Columns, side: Side, kept: Kept | None) -> list[Table] | None:
         """The tables of the remaining terms of one side."""
         start = self._clock()
-        facts = self._facts(columns, era)
-        self.report.facts[era.sign] = facts
-        terms = self._terms(era.sign, facts)
+        facts = self._facts(columns, side)
+        self.report.facts[side.sign] = facts
+        terms = surviving(self.shape, side.sign, facts)
         self.report.expression += self._clock() - start
         if terms is None:
             return None
-        past = self._past if era.sign < 0 else None
-        evaluation = Evaluation(columns, self.selections, era, past)
+        past = self._past if side.sign < 0 else None
+        evaluation = Evaluation(columns, self.selections, side, past)
         found = []
-        if era.restates:
+        if side.restates:
             kept = None  # snowcaps contain the nodes that this view restates
         for term in terms:
-            found.append(self._constrained(evaluation.term(term, kept), era.sign))
+            found.append(self._constrained(evaluation.term(term, kept), side.sign))
             cost = (term.snowcap, evaluation.work, evaluation.served)
             self.report.costs.append(cost)
         self.report.evaluated += terms
         self.report.scanned += evaluation.scanned
         return found
 
-    def _terms(self, sign: int, facts: Facts) -> Sequence[Term] | None:
-        if self.options.rules == ALL:
-            return surviving(self.shape, sign, facts)
-        every = judged(self.shape, sign, facts, self.options.rules)
-        return [one for one in every if isinstance(one, Term)]
-
-    def _facts(self, columns: Columns, era: Era) -> Facts:
+    def _facts(self, columns: Columns, side: Side) -> Facts:
         """The facts of the delta tables; texts and values are read only where needed.
 
         A pattern node cannot be in the delta of a term if some label of its subpattern has no
         delta, or if the update is not below a candidate for its parent.
         """
         shape = self.shape
-        if not era.restates:
-            return self._facts_of_labels(era)
+        if not side.restates:
+            return self._facts_of_labels(side)
         numbers = range(1, len(shape.nodes))
-        labelled = {number for number in numbers if len(era.candidates(number))}
-        above = self._above(columns, era) if labelled else NOTHING
+        labelled = {number for number in numbers if len(side.candidates(number))}
+        above = self._above(columns, side) if labelled else NOTHING
         over = frozenset(
             number
             for number in numbers
@@ -332,26 +368,26 @@ class Propagation:
             inside = set(shape.subpatterns[number])
             if inside <= labelled and over.issuperset(shape.above[number]):
                 asked |= inside
-        matched = {n for n in labelled if n not in asked or len(era.members(n))}
+        matched = {n for n in labelled if n not in asked or len(side.members(n))}
         return Facts(frozenset(matched), over)
 
-    def _facts_of_labels(self, era: Era) -> Facts:
+    def _facts_of_labels(self, side: Side) -> Facts:
         """The facts if no node is restated, from the labels that all views share."""
         shape, labels = self.shape, self.tables.labels
         facts = facts_of(
-            shape, labels.added if era.sign > 0 else labels.removed, labels.above, labels.depths
+            shape, labels.added if side.sign > 0 else labels.removed, labels.above, labels.depths
         )
         asked = {
             number
             for number in asked_of(shape, facts)
-            if not shape.nodes[number].is_plain and not len(era.members(number))
+            if not shape.nodes[number].is_plain and not len(side.members(number))
         }
         return Facts(facts.matched - asked, facts.above, facts.barred) if asked else facts
 
-    def _above(self, columns: Columns, era: Era) -> Handles:
+    def _above(self, columns: Columns, side: Side) -> Handles:
         """The nodes that stay above the places of the update, or above restated nodes."""
         touched = self.tables.touched(columns)
-        return touched[~era.is_moving[touched]]
+        return touched[~side.is_moving[touched]]
 
     def _constrained(self, table: Table, sign: int = 1) -> Table:
         """The rows that satisfy the time constraints; `sign` selects old or new times."""

@@ -6,13 +6,14 @@ node without reading the others. An index is a few sorted runs, of which the new
 Entries of deleted rows are recognized by their slots, and removed when runs are merged. Views and
 snowcaps keep their rows in relations.
 
-A change costs its own rows times the logarithm of the relation. The cost of merging runs is
-amortized over the rows that are added.
+Law: a relation is a bag, the sum of the tables added to it. A change costs its own rows times the
+logarithm of the relation. The cost of merging runs is amortized over the rows that are added.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -68,7 +69,24 @@ def _in_order(values: Integers, slots: Integers) -> tuple[Integers, Integers]:
     return values[order], slots[order]
 
 
-class Relation:
+class KeptRows(ABC):
+    """Rows in slots with counts; a row with the count zero does not exist."""
+
+    counts: Integers
+
+    @abstractmethod
+    def slots(self) -> Integers:
+        """The slots that hold rows."""
+
+    def clear(self) -> tuple[Integers, Integers, Integers]:
+        """Set all counts to zero; return the slots, their old counts and their new counts."""
+        slots = self.slots()
+        old = self.counts[slots]
+        self.counts[slots] = 0
+        return slots, old, np.zeros(len(slots), dtype=np.int64)
+
+
+class Relation(KeptRows):
     """Distinct rows with counts; a row with the count zero does not exist."""
 
     def __init__(self, columns: Sequence[Column], reverse: Sequence[Column] = ()) -> None:
@@ -125,6 +143,16 @@ class Relation:
         mixed = np.unique(positions * (len(self.counts) + 1) + slots)  # a slot may be in two runs
         return np.divmod(mixed, len(self.counts) + 1)
 
+    def joined(self, table: Table, on: Column, own: Column, more: Mapping[Column, Column]) -> Table:
+        """A table joined with the rows whose column `own` has the value of the table's column `on`.
+
+        `more` are the further columns: their names in the result, and in the relation.
+        """
+        positions, slots = self.pairs(own, table.columns[on])
+        found = table.taken(positions, {name: self.values(n, slots) for name, n in more.items()})
+        found.counts = found.counts * self.counts[slots]
+        return found
+
     def scanned(self, name: Column, is_wanted: Mask) -> Integers:
         """The same slots by a scan of all rows, for comparison."""
         slots = self.slots()
@@ -147,13 +175,6 @@ class Relation:
         self.counts[slots] = new
         self._tidy()
         return slots, old, new
-
-    def emptied(self) -> tuple[Integers, Integers, Integers]:
-        """Set all counts to zero; return what `add` returns."""
-        slots = self.slots()
-        old = self.counts[slots]
-        self.counts[slots] = 0
-        return slots, old, np.zeros(len(slots), dtype=np.int64)
 
     def release(self, slots: Integers) -> None:
         """Free slots whose count is zero."""

@@ -2,20 +2,23 @@
 
 Also the values other than nodes that identify rows: labels, times and strings. Strings become
 codes, numbered in the order of their first use, so that all keys are integers.
+
+Law: `members` equals the nodes that `definition` accepts for one pattern node, its `or` and `not`
+included, without the branches that are pattern nodes of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 
 from axlog.document.tree import Tree
 from axlog.evaluate.columns import Columns, Handles, Mask
 from axlog.evaluate.node_sets import ROOT as DOCUMENT
-from axlog.evaluate.node_sets import Bulk
-from axlog.evaluate.structural_joins import passing
-from axlog.query.pattern import Kind, Output, Variable
+from axlog.evaluate.node_sets import NodeSets, passing
+from axlog.query.pattern import Kind, Name, Output, Variable
 from axlog.views.algebraic.shape import ROOT, Shape, ShapeNode
 from axlog.views.algebraic.tables import Column, Integers
 
@@ -59,13 +62,24 @@ class Selections:
         """Of nodes that pass the test, those that satisfy the comparisons and conditions."""
         if not node.is_selective or not len(nodes):
             return nodes
-        bulk = Bulk(columns)
+        sets = NodeSets(columns)
         kept = nodes
         for condition in node.conditions:
-            kept = bulk.keeping(kept, condition)
+            kept = sets.where(kept, condition)
         for comparison in node.constants:
-            kept = bulk.with_value(kept, comparison)
+            kept = sets.with_value(kept, comparison)
         return columns.common(nodes, kept)
+
+    def size(self) -> int:
+        """The number of nodes in the relations of the view."""
+        labels, others = _labels(self.shape)
+        tree = self.tree
+        return others * len(tree) + sum(len(tree.partition(label)) for label in labels)
+
+    def missing_label(self) -> str | None:
+        """A label that every row needs and that no node has."""
+        known = self.tree.nodes_by_label
+        return next((label for label in _labels(self.shape)[0] if not known.get(label)), None)
 
     def holds(self, columns: Columns) -> bool:
         """Whether the conditions at the document node hold: without them there are no rows."""
@@ -101,3 +115,11 @@ class Selections:
     def shown(self, output: Output, value: int) -> str | int:
         """The shown form of a value in the key of a row."""
         return value if output.kind is Kind.TIME else self.codes.string(value)
+
+
+@lru_cache(maxsize=512)
+def _labels(shape: Shape) -> tuple[tuple[str, ...], int]:
+    """The labels of the relations of a view, and the number that accept any label."""
+    nodes = shape.nodes[1:]
+    named = tuple(n.wanted for n in nodes if isinstance(n.step.test, Name))
+    return named, len(nodes) - len(named)

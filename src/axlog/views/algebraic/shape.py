@@ -233,7 +233,7 @@ def refusal(pattern: Pattern) -> str | None:
 
 
 def _needs_inside(normal: Pattern) -> str | None:
-    """Whether something outside needs what an `or` binds, or a constraint is not on times."""
+    """Why bindings of an `or` are needed outside, or which constraint is not on times."""
     plain = _plain_names(normal.branches)
     collected = {n for b, _ in _every(normal.branches) if isinstance(b, Collect)
                  for n in bound_names((b.node,))}  # fmt: skip

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from axlog.views.algebraic.direct import key_of
-from axlog.views.algebraic.labels import Moved, may_concern
+from axlog.views.algebraic.direct import identifying_node
+from axlog.views.algebraic.labels import MovedLabels, may_concern
 from axlog.views.algebraic.lattice import (
     Lattice,
     Nodes,
@@ -65,7 +65,7 @@ class Snowcaps:
         self._seen: dict[Nodes, Seen] = {}
         self._updates = 0.0
         self._followed: dict[Nodes, float] = {}  # updates that concerned a level, fading
-        self._using = 0.0 if key_of(shape) is None else USING
+        self._using = 0.0 if identifying_node(shape) is None else USING
         self._until = EVERY
         self.choices = 0  # number of times that another set was chosen
         if mode == "levels":
@@ -88,7 +88,7 @@ class Snowcaps:
 
     # Choosing -------------------------------------------------------------------------------------
 
-    def learn(self, report: Report, labels: Moved) -> None:
+    def learn(self, report: Report, labels: MovedLabels) -> None:
         """Record one update; choose again every `EVERY` updates."""
         if self.mode != "cost":
             return

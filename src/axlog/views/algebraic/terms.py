@@ -1,22 +1,25 @@
-"""Union and difference terms, and the propositions that prune them.
+"""Union and difference terms, and the rules that prune them.
 
 A term binds each pattern node to nodes that stay (R) or to nodes of the delta (Δ). An insertion
-adds the terms with some Δ+, a deletion removes those with some Δ-. Unlike in the paper (4.1), R is
-the set of nodes that survive. The terms are therefore disjoint, every term with a Δ- is subtracted
-once, and derivation counts are right (example: `//a[//c][//b]` on `a[c[b], c, b]`).
+adds the terms with some Δ+, a deletion removes those with some Δ-. R is the set of nodes that
+survive. Law: the terms are disjoint, and the change of a view is the sum of its terms, each with
+its sign, derivation counts included (example: `//a[//c][//b]` on `a[c[b], c, b]`).
 
-A proposition is a function that returns the reason why a term is empty or need not be evaluated, or
-None. Propositions hold for restated nodes too, because a delta contains all nodes below its nodes.
+A rule is a function that returns the reason why a term is empty or need not be evaluated, or None.
+Rules hold for restated nodes too, because a delta contains all nodes below its nodes.
 
-    3.3, 4.2    no node that stays is below a node of the delta
-    3.6         a pattern node that no node of the delta matches
-    3.8, 4.7    no node above the places of the update has the label that the term needs there
-    4.3         as printed (omit terms with an even number of Δ-), correct only if the id of every
-                node is stored. Here: a term with a Δ- of a stored node removes rows that show a
-                deleted node; the reverse index finds these rows as a whole
+    nesting     no node that stays is below a node of the delta
+    empty       a pattern node that no node of the delta matches
+    above       no node above the places of the update has the label that the term needs there
+    stored      a term with a Δ- of a node that rows show: the reverse index finds these rows as a
+                whole
 
-`surviving` gives the terms that no proposition prunes, without creating the others. With few
-non-empty deltas it is cheap for patterns of any size. (Paper 5, sections 3.1, 3.2 and 4.1 to 4.3.)
+`surviving` gives the terms that no rule prunes, without creating the others. With few non-empty
+deltas it is cheap for patterns of any size.
+
+(Paper 5, sections 3.1, 3.2 and 4.1 to 4.3. There R is the set of nodes before the update. `nesting`
+is propositions 3.3 and 4.2, `empty` 3.6, `above` 3.8 and 4.7. `stored` corrects 4.3, which omits
+terms with an even number of Δ-: right only if the id of every node is stored.)
 """
 
 from __future__ import annotations
@@ -50,13 +53,11 @@ class Term:
 
     @cached_property
     def snowcap(self) -> frozenset[int]:
-        """The pattern nodes that stay, without the document node: t_R of proposition 3.12."""
-        return frozenset(range(1, len(self.shape.nodes))) - self.delta
+        """The pattern nodes that stay, without the document node.
 
-    @cached_property
-    def has_snowcap(self) -> bool:
-        """Whether every node that stays has a parent that stays (definition 3.11)."""
-        return new_nodes_have_no_old_children(self, None) is None
+        No rule prunes a term only if the parents of these nodes stay too.
+        """
+        return frozenset(range(1, len(self.shape.nodes))) - self.delta
 
     def __str__(self) -> str:
         mark = "+" if self.sign > 0 else "-"
@@ -87,11 +88,11 @@ def terms(shape: Shape, sign: int = 1) -> Iterator[Term]:
             yield Term(shape, delta, sign)
 
 
-# The propositions -----------------------------------------------------------------------------
+# The rules ------------------------------------------------------------------------------------
 
 
 def new_nodes_have_no_old_children(term: Term, facts: Facts | None) -> str | None:
-    """Propositions 3.3 and 4.2: Δ R on an edge is empty."""
+    """Δ R on an edge is empty."""
     for number in sorted(term.delta):
         node = term.shape.nodes[number]
         for below in node.below:
@@ -102,7 +103,7 @@ def new_nodes_have_no_old_children(term: Term, facts: Facts | None) -> str | Non
 
 
 def some_delta_is_empty(term: Term, facts: Facts | None) -> str | None:
-    """Proposition 3.6: no node of the delta matches a pattern node."""
+    """No node of the delta matches a pattern node."""
     assert facts is not None
     for number in sorted(term.delta - facts.matched):
         return f"Δ_{term.shape.nodes[number]} is empty"
@@ -110,7 +111,7 @@ def some_delta_is_empty(term: Term, facts: Facts | None) -> str | None:
 
 
 def nothing_above_has_the_label(term: Term, facts: Facts | None) -> str | None:
-    """Propositions 3.8 and 4.7: the ids of the targets show no ancestor of that label."""
+    """No node above the update has the label that a term needs there."""
     assert facts is not None
     for root in term.roots:
         if root in facts.barred:
@@ -124,29 +125,29 @@ def nothing_above_has_the_label(term: Term, facts: Facts | None) -> str | None:
 
 
 def rows_of_stored_nodes_go_whole(term: Term, facts: Facts | None) -> str | None:
-    """Proposition 4.3, corrected: rows with the id of a deleted node need no term."""
+    """Rows with the id of a deleted node need no term."""
     for number in sorted(term.delta & term.shape.stored):
         node = term.shape.nodes[number]
         return f"rows show the id of {node}: the reverse index finds the rows to delete"
     return None
 
 
-Proposition = Callable[[Term, Facts | None], str | None]
+Rule = Callable[[Term, Facts | None], str | None]
 
-INSERTING: dict[str, Proposition] = {
-    "3.3": new_nodes_have_no_old_children,
-    "3.6": some_delta_is_empty,
-    "3.8": nothing_above_has_the_label,
+INSERTION: dict[str, Rule] = {
+    "nesting": new_nodes_have_no_old_children,
+    "empty": some_delta_is_empty,
+    "above": nothing_above_has_the_label,
 }
-DELETING: dict[str, Proposition] = {
-    "4.2": new_nodes_have_no_old_children,
-    "4.3": rows_of_stored_nodes_go_whole,
-    "3.6": some_delta_is_empty,
-    "4.7": nothing_above_has_the_label,
+DELETION: dict[str, Rule] = {
+    "nesting": new_nodes_have_no_old_children,
+    "stored": rows_of_stored_nodes_go_whole,
+    "empty": some_delta_is_empty,
+    "above": nothing_above_has_the_label,
 }
-ALL = frozenset({*INSERTING, *DELETING})
-WITHOUT_DATA = ("3.3", "4.2", "4.3")
-"""Propositions that do not depend on an update."""
+ALL = frozenset({*INSERTION, *DELETION})
+WITHOUT_DATA = ("nesting", "stored")
+"""Rules that do not depend on an update."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,26 +155,26 @@ class Pruned:
     """A term that need not be evaluated, and why."""
 
     term: Term
-    proposition: str
+    rule: str
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.term}  pruned by {self.proposition}: {self.reason}"
+        return f"{self.term}  not evaluated: {self.reason}"
 
 
 def judged(
     shape: Shape, sign: int, facts: Facts | None, rules: frozenset[str] = ALL
 ) -> Iterator[Term | Pruned]:
-    """Every term, or the reason why a proposition of `rules` prunes it."""
-    propositions = INSERTING if sign > 0 else DELETING
+    """Every term, or the reason why one of the rules prunes it."""
+    applied = INSERTION if sign > 0 else DELETION
     for term in terms(shape, sign):
-        yield next(_reasons(term, facts, propositions, rules), term)
+        yield next(_reasons(term, facts, applied, rules), term)
 
 
 def _reasons(
-    term: Term, facts: Facts | None, propositions: dict[str, Proposition], rules: frozenset[str]
+    term: Term, facts: Facts | None, applied: dict[str, Rule], rules: frozenset[str]
 ) -> Iterator[Pruned]:
-    for name, holds in propositions.items():
+    for name, holds in applied.items():
         if name in rules and (facts is not None or name in WITHOUT_DATA):
             reason = holds(term, facts)
             if reason is not None:
@@ -182,7 +183,7 @@ def _reasons(
 
 @lru_cache(maxsize=4096)
 def surviving(shape: Shape, sign: int, facts: Facts) -> tuple[Term, ...] | None:
-    """The terms that no proposition prunes; None if there are too many.
+    """The terms that no rule prunes; None if there are too many.
 
     Cached: updates of one kind have the same terms.
     """

@@ -20,15 +20,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from axlog.document.delta import Delta
-from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, NONE, TEXT, Tree
+from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, NONE, Tree
 from axlog.errors import QueryError
-from axlog.evaluate.interpreter import Bags, Gathered, Interpreter, Rising, merge
+from axlog.evaluate.gathered import Bags, Gathered, Rising, merge
+from axlog.evaluate.interpreter import Interpreter
 from axlog.evaluate.joins import MOST_ROWS, Bag, Row, add_all
 from axlog.evaluate.work import MOST_WORK, Member, Meters
 from axlog.query.compile import Program, Relation, share
-from axlog.views.counting.delta_join import DeltaRules
-from axlog.views.counting.disk_tables import Shelf
-from axlog.views.counting.sites import Site, State
+from axlog.views.counting.sites import Site, SiteRelation
+from axlog.views.operators.disk_table import Shelf
+from axlog.views.operators.join import JoinRules
 
 BLOCK = 64
 """The largest block, in nodes; a larger subtree has a site at its root."""
@@ -54,7 +55,8 @@ class CountingEngine:
         self._refused: dict[Relation, QueryError] = {}
         self._refused_by: dict[Relation, int] = {}  # number of views that use it
         self._left_refused: list[Relation] = []  # those without views, the oldest first
-        self._exploded: dict[Relation, QueryError] = {}  # during the current operation
+        self.noted: dict[Relation, QueryError] = {}
+        """The relations that exceeded a limit during the current operation."""
         self.told_aside: Callable[[], None] = lambda: None
         """Called after programs were set aside."""
         self.block = self._most = block  # in nodes; the results do not depend on it
@@ -63,16 +65,17 @@ class CountingEngine:
         self.shelf = shelf  # the store of the rows; None: in memory
         new_index = dict if shelf is None else shelf.new_index
         self.meters = Meters(most_work)
-        self._rules = DeltaRules(new_index, most_rows, self.meters, self._exploded)
+        self._rules = JoinRules(new_index, most_rows, self.meters, self.noted)
         self._sites: dict[int, Site] = {}
-        self._roots: dict[Relation, State] = {}
+        self._roots: dict[Relation, SiteRelation] = {}
         self._initial_rows: dict[Relation, Bag] = {}
         self._interpreter = Interpreter(())
         self._before: dict[int, tuple[int, Rising]] = {}
         self._fresh: list[int] = []
         self.left: set[Relation] = set()  # relations of sites that were removed
         self.climbed = 0  # sites that processed deltas since the start
-        self._version = 0
+        self.version = 0
+        """Changes when programs are added and when sites change; a route is valid for one."""
         self._waiting: list[tuple[Relation, Load]] = []
         self._is_stale = True  # whether all programs must be evaluated again
         self._delta: Delta | None = None
@@ -84,7 +87,7 @@ class CountingEngine:
         """Nodes evaluated since the start."""
         return self._interpreter.visited
 
-    def states_at(self, node: int) -> list[State]:
+    def states_at(self, node: int) -> list[SiteRelation]:
         """The states of a site; for the document node, of the root relations."""
         if node == DOCUMENT_NODE:
             return list(self._roots.values())
@@ -115,6 +118,7 @@ class CountingEngine:
         self._programs[root] = self._programs.get(root, 0) + 1
         self.meters.enter(root, member)
         self._waiting.append((root, load))
+        self.version += 1
         return root
 
     def reload(self, loads: Iterable[tuple[Relation, Load]]) -> None:
@@ -157,7 +161,7 @@ class CountingEngine:
             # In the order of an engine without the dropped programs: snapshots rely on it.
             kept = [state for state in site.states if state.relation in order]
             site.states = sorted(kept, key=lambda state: order[state.relation])
-        self._version += 1
+        self.version += 1
 
     def refusal(self, root: Relation) -> QueryError | None:
         """The error for which a program was set aside; None if it is kept."""
@@ -166,15 +170,15 @@ class CountingEngine:
 
     def _set_aside(self) -> None:
         """Set the programs aside that use a relation whose joins exceeded a limit."""
-        if not self._exploded:
+        if not self.noted:
             return
         for root in list(self._programs):
-            errors = [self._exploded[r] for r in root.walk() if r in self._exploded]
+            errors = [self.noted[r] for r in root.walk() if r in self.noted]
             if errors:
                 self._refused[root] = errors[0]
                 self._refused_by[root] = self._programs.pop(root)
                 self._roots.pop(root, None)
-        self._exploded.clear()
+        self.noted.clear()
         self._keep_used()
         self._new_interpreter()  # without their relations
         self.told_aside()
@@ -186,7 +190,7 @@ class CountingEngine:
             for node in self.tree.subtree(top):
                 site = self._sites.pop(node, None)
                 if site is not None:
-                    self._version += 1
+                    self.version += 1
                     self.left.update(s.relation for s in site.states if not s.is_dead)
 
     def build(self, root: Relation | None = None) -> None:
@@ -224,7 +228,7 @@ class CountingEngine:
             return False
         relations = [relation for root in roots for relation in root.walk()]
         alone = Interpreter(relations, self._most_rows)
-        alone.exploded = self._exploded
+        alone.exploded = self.noted
         alone.meters = self.meters
         self.meters.reset()
         self.meters.bags, self.meters.extra = (), self._most_rows
@@ -248,7 +252,7 @@ class CountingEngine:
         alone.evaluate(self.tree, DOCUMENT_NODE, self._sites, extend)
         self._interpreter.add(relations)
         self._interpreter.visited += alone.visited
-        self._version += 1
+        self.version += 1
         return True
 
     @property
@@ -260,13 +264,7 @@ class CountingEngine:
         relations = [relation for root in self._programs for relation in root.walk()]
         visited = self._interpreter.visited
         self._interpreter = Interpreter(relations, self._most_rows)
-        self._interpreter.visited, self._interpreter.exploded = visited, self._exploded
-
-    @property
-    def version(self) -> int:
-        """Changes when sites are created or removed; a route is valid for one version."""
-        self.build()
-        return self._version
+        self._interpreter.visited, self._interpreter.exploded = visited, self.noted
 
     # An update -----------------------------------------------------------------------------------
 
@@ -293,7 +291,7 @@ class CountingEngine:
         for block, (parent, old) in self._before.items():
             for node in self.tree.subtree(block):
                 if self._sites.pop(node, None) is not None:
-                    self._version += 1
+                    self.version += 1
             new = Rising() if block in gone else self._evaluate(block)
             self._rise(rising, parent, old, new)
         for block in self._fresh:
@@ -311,13 +309,13 @@ class CountingEngine:
         the views of other programs must follow it.
         """
         answers = self._propagated(rising)
-        return self.close_update(answers) if self.meters.used or self._exploded else answers
+        return self.close_update(answers) if self.meters.used or self.noted else answers
 
     def close_update(self, answers: dict[Relation, Bag]) -> dict[Relation, Bag]:
         """Set the views aside that exceeded a limit during the update; the answers without them."""
         over = self.meters.over_budget()
         self._end_work()
-        if self._exploded:
+        if self.noted:
             self._set_aside()
             answers = {root: bag for root, bag in answers.items() if root in self._programs}
         for member, error in over:
@@ -350,7 +348,7 @@ class CountingEngine:
             self.climbed += 1
             if node == DOCUMENT_NODE:
                 return self._answers(below)
-            here = self._sites[node].update(below, self._exploded)
+            here = self._sites[node].update(below, self.noted)
             everywhere = dict(below.descendants)
             for relation, bag in here.items():
                 if relation in descending:
@@ -363,7 +361,7 @@ class CountingEngine:
         return {}
 
     def _answers(self, below: Gathered) -> dict[Relation, Bag]:
-        noted = self._exploded
+        noted = self.noted
         found = {root: state.try_update(below, {}, noted) for root, state in self._roots.items()}
         return {root: bag for root, bag in found.items() if bag}
 
@@ -374,33 +372,20 @@ class CountingEngine:
         blocks: dict[int, None] = {}
         fresh: list[int] = []
         for root in delta.removed:
-            if not self._is_unseen(root):
+            if self._interpreter.sees(self.tree, root, self._most):
                 blocks[self._block(root) or root] = None
         for change in delta.changed:
             blocks[self._block(change.node, is_changed=True) or change.node] = None
         for root in delta.added:
-            if self._is_unseen(root):
-                continue
             block = self._block(self.tree.parent_column[root])
             if block is None:
                 fresh.append(root)
-            else:
+            elif self._interpreter.sees(self.tree, root, self._most):
                 blocks[block] = None
         outermost = [b for b in blocks if not any(a in blocks for a in self.tree.ancestors(b))]
         kept = set(outermost)
         new = [r for r in fresh if not any(a in kept for a in self.tree.ancestors(r))]
         return outermost, new
-
-    def _is_unseen(self, root: int) -> bool:
-        """Whether no relation can match a node of a small subtree."""
-        tree, interpreter = self.tree, self._interpreter
-        for size, node in enumerate(tree.subtree(root), 1):
-            kind = tree.kind_column[node]
-            if kind == CALL or size > self._most or interpreter.candidates(tree, node):
-                return False
-            if kind == TEXT and interpreter.reads_values:
-                return False
-        return True
 
     def _block(self, node: int, is_changed: bool = False) -> int | None:
         """The subtree to evaluate for a change at or below a node; None if it is a site."""
@@ -417,8 +402,9 @@ class CountingEngine:
     def _evaluate(self, top: int) -> Rising:
         """Evaluate a subtree and create the sites in it."""
         chosen = self._choose_sites(top)
-        if chosen:
-            self._version += 1
+        if not chosen:
+            return self._interpreter.rising(self.tree, top)
+        self.version += 1
         return self._interpreter.evaluate(self.tree, top, chosen, self._set_up)
 
     def _choose_sites(self, top: int) -> set[int]:
@@ -451,28 +437,30 @@ class CountingEngine:
         else:
             self._sites[node] = self._make_site(node, below, here)
 
-    def _first(self, state: State, below: Gathered) -> Bag:
+    def _first(self, state: SiteRelation, below: Gathered) -> Bag:
         try:
             return state.all_rows(below, {})
         except QueryError as error:
-            self._exploded[state.relation] = error.kept()
+            self.noted[state.relation] = error.kept()
             return {}
 
-    def _state(self, relation: Relation, own: Row, below: Gathered, here: Bags) -> list[State]:
+    def _state(
+        self, relation: Relation, own: Row, below: Gathered, here: Bags
+    ) -> list[SiteRelation]:
         """The state of a relation at a site; none if its joins exceed a limit."""
-        if relation in self._exploded:
+        if relation in self.noted:
             return []
         try:
-            return [State(relation, self._rules, own, below, here)]
+            return [SiteRelation(relation, self._rules, own, below, here)]
         except QueryError as error:
-            self._exploded[relation] = error.kept()
+            self.noted[relation] = error.kept()
             return []
 
     def _make_site(self, node: int, below: Gathered, here: Bags) -> Site:
         interpreter = self._interpreter
         relations = interpreter.candidates(self.tree, node)
         sensitive = any(interpreter.depends_on_value(relation) for relation in relations)
-        states: list[State] = []
+        states: list[SiteRelation] = []
         for relation in relations:
             own = interpreter.own_row(self.tree, node, relation)
             states += self._state(relation, own, below, here)

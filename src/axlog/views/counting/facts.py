@@ -15,7 +15,7 @@ from axlog.evaluate.joins import Row
 from axlog.future.scenarios import may_bring
 from axlog.query.compile import Relation
 from axlog.views.counting.engine import CountingEngine
-from axlog.views.counting.sites import State
+from axlog.views.counting.sites import SiteRelation
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +80,15 @@ class _Copier:
     def __init__(self) -> None:
         self.size = 0
 
-    def copy(self, state: State) -> Kept:
+    def copy(self, state: SiteRelation) -> Kept:
         edges = len(state.relation.edges)
-        parts = tuple(self._rows(table.rows()) for table in state.tables[:edges])
+        parts = tuple(self._rows(table.rows()) for table in state.join.kept[:edges])
         alternatives = tuple(
             tuple(
                 (self.copy(each), self._rows(table.rows()))
-                for each, table in zip(states, tables, strict=True)
+                for each, table in zip(states, choice.kept, strict=True)
             )
-            for states, tables in zip(state.alternatives, state.choice_rows, strict=True)
+            for states, choice in zip(state.alternatives, state.choices, strict=True)
         )
         columns = tuple(dict.fromkeys(column for column, _ in state.relation.own))
         return Kept(state.relation, columns, state.own, parts, alternatives)

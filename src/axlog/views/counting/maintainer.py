@@ -20,9 +20,10 @@ from axlog.evaluate.joins import Row as Binding
 from axlog.query.compile import Gather, Program, compile_pattern
 from axlog.query.pattern import Kind, Output, Pattern, nodes_of
 from axlog.views.change import Change, Row, Values
-from axlog.views.counting.disk_tables import counts_on
 from axlog.views.counting.engine import CountingEngine
+from axlog.views.counting.operator_lines import operator_lines
 from axlog.views.maintainer import Maintainer
+from axlog.views.operators.disk_table import counts_on
 from axlog.views.outputs import shown_of
 
 _READ = (Kind.VAL, Kind.CONT)
@@ -116,6 +117,9 @@ class Counting(Maintainer):
     def refuse(self, error: QueryError) -> None:
         """Set the view aside: it exceeded its budget. Views that share its plan continue."""
         self._refused = error
+
+    def operators(self) -> tuple[str, ...]:
+        return () if self.broken is not None else operator_lines(self.engine, self.root)
 
     def close(self) -> None:
         self.engine.drop(self.root, self)

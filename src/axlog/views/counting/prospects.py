@@ -25,7 +25,7 @@ from axlog.future.time_constraints import not_before, some_new
 from axlog.future.truth import Possible, Wanted, column_of, possible_rows
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.truth import Truth
-from axlog.views.change import Change
+from axlog.views.change import CLOCK, Change, Row
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.waiting_rows import Ended, WaitingRows
 
@@ -212,21 +212,27 @@ class Prospects:
 
     # Never ---------------------------------------------------------------------------------------
 
-    def never(self, ended: Sequence[Ended]) -> list[Shown]:
-        """The rows that partial matches can no longer become, given the dropped rows."""
-        found: dict[Shown, None] = {}
+    def never(self, ended: Sequence[Ended]) -> list[Change]:
+        """The `never` changes for partial matches, given the dropped rows.
+
+        Where only deadlines have passed, the clock is the cause, and the time of the change is the
+        first one after the last of them.
+        """
+        found: dict[Shown, list[int | None]] = {}
         for each in ended:
             shown = self._shown(each.part, each.row)
-            if shown not in found and not self._may_hold(each, shown):
-                found[shown] = None
+            if shown in found or not self._may_hold(each, shown):
+                found.setdefault(shown, []).append(each.limit)
         if not ended and not self._could_start:
             return []
         could_start, self._could_start = self._could_start, self._may_start()
         if could_start and not self._could_start and self._starts_late:
             nothing = tuple(None for _ in self._columns)
             if self.truth is Truth.NEVER:
-                found[nothing] = None
-        return list(found)
+                until = self.waiting.pair.both_until if all(self.waiting.open) else None
+                found[nothing] = [until, *(each.limit for each in ended)]
+        columns = self.pattern.columns
+        return [_never(Row(columns, shown), limits) for shown, limits in found.items()]
 
     def _may_hold(self, ended: Ended, shown: Shown) -> bool:
         """Whether a row that agrees with these values holds or may still come."""
@@ -301,6 +307,14 @@ class Prospects:
             return limit is None or limit >= clock
         until = waiting.pair.both_until
         return until is None or until >= clock
+
+
+def _never(row: Row, limits: Sequence[int | None]) -> Change:
+    """A `never` change. `limits`: the deadlines that passed; None: another reason."""
+    passed = [limit for limit in limits if limit is not None]
+    if len(passed) < len(limits):
+        return Change("never", row)
+    return Change("never", row, microseconds=max(passed) + 1, origin=CLOCK)
 
 
 def _has_fewer_needs(one: Possible, others: Iterable[Possible]) -> bool:

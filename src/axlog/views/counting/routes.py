@@ -2,31 +2,42 @@
 
 All messages of a stream arrive at its call, and their deltas rise through the same sites. A route
 is this path with everything prepared that does not depend on the message. Relations that only pass
-rows on are skipped. Each join that keeps rows is a generated sink, which passes its joined rows
-directly to the next sink, up to the root relations. Where a site on the path evaluates connectives,
-or joins a node with itself, the route uses the engine's general propagation instead.
+rows on are skipped. Each join is a generated sink, which passes its joined rows directly to the
+next sink: through the semi joins and anti joins of its relation, and up to the root relations. The
+rows of an `or` and a `not` have sinks that apply them to their operators. Where a site on the path
+joins a node with itself, or has a join that cannot be generated, the route uses the engine's
+general propagation instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.document.tree import DOCUMENT_NODE
-from axlog.evaluate.interpreter import Bags, Gathered
+from axlog.errors import QueryError
+from axlog.evaluate.gathered import Bags, Gathered
 from axlog.evaluate.joins import Bag, Row
 from axlog.match.matcher_generator import Answers, Sink
 from axlog.query.compile import Relation
 from axlog.query.pattern import Axis
-from axlog.views.counting.join_generator import can_generate, generate_sink
-from axlog.views.counting.sites import State
+from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.sites import SiteRelation
+from axlog.views.operators.join_generator import can_generate, generate_sink
 
 if TYPE_CHECKING:
+    from axlog.views.change import Change
     from axlog.views.counting.engine import CountingEngine
+    from axlog.views.view import MaintainedView as View
 
-Deliver: TypeAlias = Callable[[tuple[Bag, ...]], Answers]
-"""Maps the bags of one message, in the order of the relations of the route, to the answers."""
+Told: TypeAlias = "list[tuple[View, list[Change]]]"
+"""Views with their changes."""
+Carry: TypeAlias = Callable[[tuple[Bag, ...], int], Told]
+"""Applies the bags of one message, in the order of the relations of the route, at a time."""
+_NUMBER = itemgetter(0)
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 Known: TypeAlias = Mapping[str, frozenset[str | int]]
 """By column, the values that can still matter; an absent column may have any value."""
@@ -61,6 +72,7 @@ class Route:
         """`keys`: relations of key values at the root of messages, with their sinks."""
         self.engine = engine
         self._meters = engine.meters
+        self._noted = engine.noted
         self.node = node
         path = [node, *engine.tree.ancestors(node)]
         self.here = _wanted(engine.states_at(node), (Axis.CHILD,))
@@ -82,38 +94,136 @@ class Route:
             self.sinks += [
                 _only(r, known.everywhere.get(r), everywhere[r]) for r in self.everywhere
             ]
+        self._views: dict[Relation, list[tuple[int, View]]] = {}
         self._keys = [sink for _, sink in keys]
         at = len(self.here)
         self.here += tuple(relation for relation, _ in keys)
         self.sinks[at:at] = self._keys
 
     def _arrive(self, node: int, relation: Relation, axes: Iterable[Axis]) -> list[Sink]:
-        """Sinks for the joins at a node that rows of a relation feed."""
-        found: list[Sink] = []
-        for state in self.engine.states_at(node):
-            for part, edge in enumerate(state.relation.edges):
-                if edge.relation is relation and edge.axis in axes and not state.is_dead:
-                    found += self._through(node, state, part)
-        return found
+        """Sinks for the operators at a node that rows of a relation feed."""
+        return [
+            sink
+            for state in self.engine.states_at(node)
+            for sink in self._into(state, relation, axes, partial(self._above, node, state))
+        ]
 
     def _descend(self, node: int, relation: Relation) -> list[Sink]:
-        """Sinks for the joins at a node and above it that reach all nodes below them."""
+        """Sinks for the operators at a node and above it that reach all nodes below them."""
         path = [node, *self.engine.tree.ancestors(node)]
         return [sink for at in path for sink in self._arrive(at, relation, _DESCENT)]
 
-    def _through(self, node: int, state: State, part: int) -> list[Sink]:
+    def _above(self, node: int, state: SiteRelation) -> list[Sink]:
+        """Sinks for the rows of a relation at a site."""
         if node == DOCUMENT_NODE:
-            then = [_into_answers(state.relation)]
-        else:
-            above = self.engine.tree.parent(node)
-            then = self._arrive(above, state.relation, (Axis.CHILD,))
-            if self.engine.is_descending(state.relation):
-                then += self._descend(above, state.relation)
+            return [_into_answers(state.relation)]
+        above = self.engine.tree.parent(node)
+        then = self._arrive(above, state.relation, (Axis.CHILD,))
+        if self.engine.is_descending(state.relation):
+            then += self._descend(above, state.relation)
+        return then
+
+    def _into(
+        self,
+        state: SiteRelation,
+        relation: Relation,
+        axes: Iterable[Axis],
+        then: Callable[[], list[Sink]],
+    ) -> list[Sink]:
+        """Sinks for rows of a relation that a relation at a site looks for, in its connectives too.
+
+        `then` gives the sinks for the rows of the relation at the site.
+        """
+        if state.is_dead:
+            return []
+        found: list[Sink] = []
+        for part, edge in enumerate(state.relation.edges):
+            if edge.relation is relation and edge.axis in axes:
+                found += self._through(state, part, then())
+        for number, inputs in enumerate(state.alternatives):
+            for port, each in enumerate(inputs):
+                into = partial(self._choose, state, number, port, then)
+                found += self._into(each, relation, axes, into)
+        for number, body in enumerate(state.bodies):
+            found += self._into(body, relation, axes, partial(self._block, state, number, then))
+        return found
+
+    def _through(self, state: SiteRelation, part: int, then: list[Sink]) -> list[Sink]:
+        """The sink of one part of a join."""
         if state.is_identity or not then:
             return then
-        sink, source = generate_sink(state, part, _into_all(then))
+        joined = _into_all(then)
+        if state.rule.is_guarded:
+            joined = _guarded(state, joined)
+        sink, source = generate_sink(state.join, part, joined)
         self.sources.append(source)
         return [sink]
+
+    def _choose(
+        self, state: SiteRelation, number: int, port: int, then: Callable[[], list[Sink]]
+    ) -> list[Sink]:
+        """The sink of one alternative of an `or`."""
+        sinks = then()
+        if not sinks:
+            return []
+        into = _into_all(sinks)
+        (join,) = self._through(state, len(state.relation.edges) + number, sinks)
+
+        def sink(row: Row, count: int, answers: Answers) -> None:
+            found: Bag = {}
+            try:
+                chosen = state.choose(number, port, {row: count}, found)
+            except QueryError as error:
+                state.rule.note(error)
+                return
+            for each, more in found.items():
+                into(each, more, answers)
+            for each, more in chosen.items():
+                join(each, more, answers)
+
+        return [sink]
+
+    def _block(
+        self, state: SiteRelation, number: int, then: Callable[[], list[Sink]]
+    ) -> list[Sink]:
+        """The sink of the body of a `not`."""
+        sinks = then()
+        if not sinks:
+            return []
+        into = _into_all(sinks)
+
+        def sink(row: Row, count: int, answers: Answers) -> None:
+            found: Bag = {}
+            try:
+                state.block(number, {row: count}, found)
+            except QueryError as error:
+                state.rule.note(error)
+                return
+            for each, more in found.items():
+                into(each, more, answers)
+
+        return [sink]
+
+    def follow(self, views: Iterable[View]) -> None:
+        """Pass answers on to these views (`carry`)."""
+        self._views = {}
+        for number, view in enumerate(views):
+            if isinstance(view.maintainer, Counting):
+                self._views.setdefault(view.maintainer.root, []).append((number, view))
+
+    def carry(self, bags: tuple[Bag, ...], time: int) -> Told:
+        """Apply the bags of one message to the tables and the views; the changes, by view."""
+        found: list[tuple[int, View, list[Change]]] = []
+        for root, bag in self.deliver(bags).items():
+            for number, view in self._views.get(root, ()):
+                maintainer = view.maintainer
+                if isinstance(maintainer, Counting):  # else it was set aside
+                    changes = view.taken(maintainer.take(bag), time)
+                    if changes:
+                        found.append((number, view, changes))
+        if len(found) > 1:
+            found.sort(key=_NUMBER)
+        return [(view, changes) for _, view, changes in found]
 
     def deliver(self, bags: tuple[Bag, ...]) -> Answers:
         """The answers for the bags of one message; updates the tables."""
@@ -124,7 +234,9 @@ class Route:
         for bag, sink in zip(bags, self.sinks, strict=True):
             for row, count in bag.items():
                 sink(row, count, answers)
-        return self.engine.close_update(answers) if self._meters.used else answers
+        if self._meters.used or self._noted:
+            return self.engine.close_update(answers)
+        return answers
 
     def _propagate(self, bags: tuple[Bag, ...]) -> Answers:
         """Propagate the bags of one message by the general rule."""
@@ -149,7 +261,24 @@ def _into_answers(root: Relation) -> Sink:
         if known is None:
             answers[root] = {row: count}
         else:
-            known[row] = known.get(row, 0) + count
+            total = known.get(row, 0) + count
+            if total:
+                known[row] = total
+            else:
+                del known[row]
+
+    return sink
+
+
+def _guarded(state: SiteRelation, then: Sink) -> Sink:
+    """A sink for joined rows: they pass the semi joins and anti joins, and are projected."""
+    passes, project = [guard.passes for guard in state.guards], state.rule.project
+
+    def sink(row: Row, count: int, answers: Answers) -> None:
+        for guard in passes:
+            if not guard(row):
+                return
+        then(project(row), count, answers)
 
     return sink
 
@@ -185,7 +314,7 @@ def _nonempty(relations: tuple[Relation, ...], bags: tuple[Bag, ...]) -> Bags:
     return {r: bag for r, bag in zip(relations, bags, strict=True) if bag}
 
 
-def _wanted(states: Iterable[State], axes: Iterable[Axis]) -> tuple[Relation, ...]:
+def _wanted(states: Iterable[SiteRelation], axes: Iterable[Axis]) -> tuple[Relation, ...]:
     """The relations that states reach along some axes, in their connectives too."""
     found: dict[Relation, None] = {}
     for state in states:
@@ -200,8 +329,10 @@ def _wanted(states: Iterable[State], axes: Iterable[Axis]) -> tuple[Relation, ..
     return tuple(found)
 
 
-def _is_plain(state: State) -> bool:
-    """Whether a join looks only downward: no connectives, no edge to its own node."""
+def _is_plain(state: SiteRelation) -> bool:
+    """Whether a relation at a site, with its connectives, looks only downward and is generated."""
     own = (Axis.SELF, Axis.DESCENDANT_OR_SELF)
-    is_downward = not any(edge.axis in own for edge in state.relation.edges)
-    return is_downward and can_generate(state)
+    if any(edge.axis in own for edge in state.relation.edges) or not can_generate(state.rule):
+        return False
+    inside = [each for inputs in state.alternatives for each in inputs]
+    return all(map(_is_plain, [*inside, *state.bodies]))

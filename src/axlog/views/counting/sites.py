@@ -1,43 +1,43 @@
-"""Sites: the document nodes at which deltas are joined, and the rows kept there.
+"""Sites: the document nodes at which deltas are joined, and the operators there.
 
 A site is a document node with many nodes below it, or with an open call below it. For every
-relation p that may hold at the site and has parts to join, the site keeps the bag L_e of each edge
-e = (p, c), indexed on the columns that joins look up. A delta that rises to the site is joined with
-the bags of the other edges by the rule of `delta_join.py`. Then the absences are updated: a body
-row that is inserted or deleted hides or reveals the joined rows that agree with it.
+relation that may hold at the site, a `SiteRelation` chains operators:
+
+    edges, and `or` as Distinct -> Join -> SemiJoin for each correlated `or`
+                                        -> AntiJoin for each `not` -> columns of the relation
+
+The alternatives of an `or` and the body of a `not` are relations at the same site, with operators
+of their own. A delta that rises to the site passes the chain once.
 
 A relation with one edge keeps nothing, and deltas pass through it. An update costs the rows that
-change, never the rows kept. The exception: where the alternatives of an `or` share different
-variables with other branches, the rows of that relation at the site are joined again, at the cost
-of the rows kept.
+change, never the rows kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from axlog.errors import QueryError
-from axlog.evaluate.interpreter import Bags, Gathered, Interpreter, distinct
-from axlog.evaluate.joins import Bag, Finish, Row, Tables, add, add_all
+from axlog.evaluate.gathered import Bags, Gathered
+from axlog.evaluate.joins import Bag, Row, Tables, add, add_all
 from axlog.query.compile import Relation
-from axlog.views.counting.delta_join import DeltaRules, Noted
-from axlog.views.counting.tables import NewIndex, Table
+from axlog.views.operators.anti_join import LEFT, RIGHT, AntiJoin
+from axlog.views.operators.distinct import Distinct
+from axlog.views.operators.join import Join, JoinRules, Noted
+from axlog.views.operators.operator import Operator
+from axlog.views.operators.semi_join import SemiJoin
 
-if TYPE_CHECKING:
-    from axlog.views.counting.waiting_rows import WaitingRows
 
+class SiteRelation:
+    """One relation at one site: the operators that keep its rows."""
 
-class State:
-    """The rows that one relation keeps at one site."""
+    __slots__ = (
+        "alternatives", "anti_joins", "bodies", "choices", "guards", "is_dead", "join", "own",
+        "relation", "rule", "semi_joins",
+    )  # fmt: skip
 
     def __init__(
-        self,
-        relation: Relation,
-        rules: DeltaRules,
-        own: Row,
-        below: Gathered,
-        here: Bags,
+        self, relation: Relation, rules: JoinRules, own: Row, below: Gathered, here: Bags
     ) -> None:
         self.relation = relation
         rule = self.rule = rules[relation]
@@ -45,75 +45,131 @@ class State:
         self.is_dead = unified is None  # its own columns contradict each other: it has no rows
         self.own = unified or ()
         self.alternatives = [
-            [State(a, rules, (), below, here) for a in choice.alternatives]
+            [SiteRelation(a, rules, (), below, here) for a in choice.alternatives]
             for choice in relation.choices
         ]
-        self.bodies = [State(a.body, rules, (), below, here) for a in relation.absences]
-        self.tables: list[Table] = []
-        self.choice_rows: list[list[Table]] = []
-        self.body_rows: list[Table] = []
-        self.waiting: WaitingRows | None = None  # set where rows without a partner are dropped
-        if not rule.is_passing:
-            self._load(below, here, rules.new_index)
-
-    def _load(self, below: Gathered, here: Bags, new_index: NewIndex) -> None:
-        relation, keys = self.relation, self.rule.keys
-        for number, edge in enumerate(relation.edges):
-            bag = Interpreter.part(edge.axis, edge.relation, below, here)
-            self.tables.append(Table(bag, keys[number], new_index))
-        for choice, states in zip(relation.choices, self.alternatives, strict=True):
-            bags = [state.all_rows(below, here) for state in states]
-            places = [
-                tuple(a.columns.index(c) for c in choice.columns) for a in choice.alternatives
-            ]
-            self.choice_rows.append(
-                [Table(b, [at], new_index) for b, at in zip(bags, places, strict=True)]
+        self.bodies = [SiteRelation(a.body, rules, (), below, here) for a in relation.absences]
+        new_index = rules.new_index
+        self.choices = [
+            Distinct(
+                choice.columns,
+                [a.columns for a in choice.alternatives],
+                places,
+                [each.all_rows(below, here) for each in inputs],
+                new_index,
             )
-            bound = distinct(choice.columns, choice.alternatives, bags)
-            whole = tuple(range(len(choice.columns)))
-            self.tables.append(Table(bound, [*keys[len(self.tables)], whole], new_index))
-        for check, state in zip(self.rule.plan.finish.absences, self.bodies, strict=True):
-            rows = state.all_rows(below, here)
-            self.body_rows.append(Table(rows, [check.positions], new_index))
+            for choice, places, inputs in zip(
+                relation.choices, rule.places, self.alternatives, strict=True
+            )
+        ]
+        parts: list[Bag] = []
+        if not rule.is_passing:
+            parts = [below.part(e.axis, e.relation, here) for e in relation.edges]
+            parts += [choice.rows() for choice in self.choices]
+        self.join = Join(rule, self.own, parts, new_index)
+        self.guards: list[SemiJoin | AntiJoin] = []
+        self.semi_joins: dict[int, int] = {}  # by choice, the number of its guard
+        last: Operator = self.join
+        for correlation in rule.correlations:
+            number, keys, columns = correlation
+            last = SemiJoin(last, self.choices[number], columns, keys)
+            self.semi_joins[number] = len(self.guards)
+            self.guards.append(last)
+        self.anti_joins = len(self.guards)  # the number of the first
+        for check, body in zip(rule.absences, self.bodies, strict=True):
+            last = AntiJoin(last, check, body.all_rows(below, here), rule.meter, new_index)
+            self.guards.append(last)
+
+    def operators(self) -> Iterator[Operator]:
+        """The operators, those of alternatives and bodies last."""
+        yield self.join
+        yield from self.choices
+        yield from self.guards[self.anti_joins :]
+        for inputs in self.alternatives:
+            for each in inputs:
+                yield from each.operators()
+        for body in self.bodies:
+            yield from body.operators()
 
     def all_rows(self, below: Gathered, here: Bags) -> Bag:
         """All rows, given the bags that rose to the site; a passing relation needs them."""
         if not self.rule.is_passing:
             return self.rows()
+        if self.is_dead:
+            return {}
         (edge,) = self.relation.edges
-        return self._join_one(0, Interpreter.part(edge.axis, edge.relation, below, here))
+        return self.join.apply(0, below.part(edge.axis, edge.relation, here))
 
     def rows(self) -> Bag:
         """All rows, joined again from the tables."""
         if self.is_dead:
             return {}
         lookups = Tables(
-            [[table.rows() for table in tables] for tables in self.choice_rows],
-            [table.rows() for table in self.body_rows],
+            [[table.rows() for table in choice.kept] for choice in self.choices],
+            [table.rows() for guard in self.guards[self.anti_joins :] for table in guard.tables()],
         )
-        bags = [table.rows() for table in self.tables]
+        bags = [table.rows() for table in self.join.kept]
         return self.rule.plan.join(self.own, bags, lookups, self.rule.most_rows)
 
     def update(self, below: Gathered, here: Bags) -> Bag:
-        """ΔR for the deltas that rose to the site; updates the tables."""
+        """ΔR for the deltas that rose to the site; updates the state.
+
+        The right sides of semi joins and anti joins come first, while the join still has its old
+        rows. The deltas of the join then meet right sides that are up to date.
+        """
         if self.is_dead:
             return {}
-        relation = self.relation
-        deltas = [Interpreter.part(e.axis, e.relation, below, here) for e in relation.edges]
+        relation, join = self.relation, self.join
+        deltas = [below.part(e.axis, e.relation, here) for e in relation.edges]
         if self.rule.is_passing:
-            return self._join_one(0, deltas[0]) if deltas[0] else {}
-        moved = [[state.update(below, here) for state in states] for states in self.alternatives]
-        bodies = [state.update(below, here) for state in self.bodies]
-        if not (any(deltas) or any(map(any, moved)) or any(bodies)):
-            return {}
-        if self.rule.is_correlated:
-            return self._rejoin(deltas, moved, bodies)
-        deltas += [self._update_choice(number, each) for number, each in enumerate(moved)]
-        result = self.rule.apply(deltas, self.own, self.tables, self._holds, self._keep)
-        for number, delta in enumerate(bodies):
+            return join.apply(0, deltas[0]) if deltas[0] else {}
+        result: Bag = {}
+        for number, inputs in enumerate(self.alternatives):
+            chosen: Bag = {}
+            for port, each in enumerate(inputs):
+                delta = each.update(below, here)
+                if delta:
+                    add_all(chosen, self.choose(number, port, delta, result))
+            deltas.append(chosen)
+        for number, body in enumerate(self.bodies):
+            delta = body.update(below, here)
             if delta:
-                self._update_absence(result, number, delta)
+                self.block(number, delta, result)
+        for port, delta in enumerate(deltas):
+            if delta:
+                self.pass_on(join.apply(port, delta), 0, result)
         return result
+
+    def choose(self, number: int, port: int, delta: Bag, result: Bag) -> Bag:
+        """Apply the delta of one alternative; the delta of the choice. Adds to the result.
+
+        A correlated choice has a semi join, whose output may change even if the choice does not.
+        """
+        choice, guard = self.choices[number], self.semi_joins.get(number)
+        if guard is None:
+            return choice.apply(port, delta)
+        flips = choice.kept[port].flips(delta)
+        chosen = choice.apply(port, delta)
+        self.pass_on(self.guards[guard].apply(1 + port, flips), guard + 1, result)
+        return chosen
+
+    def block(self, number: int, delta: Bag, result: Bag) -> None:
+        """Apply the delta of the body of a `not`; adds to the result."""
+        guard = self.anti_joins + number
+        self.pass_on(self.guards[guard].apply(RIGHT, delta), guard + 1, result)
+
+    def pass_on(self, delta: Bag, first: int, result: Bag) -> None:
+        """Carry a delta through the guards from the given one on, and add it to the result."""
+        if not self.rule.is_guarded:
+            add_all(result, delta)
+            return
+        for guard in self.guards[first:]:
+            if not delta:
+                return
+            delta = guard.apply(LEFT, delta)
+        project = self.rule.project
+        for row, count in delta.items():
+            add(result, project(row), count)
 
     def try_update(self, below: Gathered, here: Bags, exploded: Noted) -> Bag:
         """`update`, unless the joins exceed a limit: then the error is noted.
@@ -139,91 +195,13 @@ class State:
             and relation.edges[0].relation.columns == relation.columns
         )
 
-    def _join_one(self, part: int, delta: Bag) -> Bag:
-        return self.rule.apply_one(part, delta, self.own, self.tables, self._holds)
-
-    def _keep(self, part: int, delta: Bag) -> None:
-        if self.waiting is None:
-            self.tables[part].update(delta)
-        else:
-            self.waiting.keep_all(part, delta)
-
-    def _holds(self, finish: Finish, joined: Row, but: int | None = None) -> bool:
-        """Whether a joined row passes the tests and the absences, except the absence `but`."""
-        if not all(check(joined) for check in finish.checks):
-            return False
-        for number, check in enumerate(finish.absences):
-            if number == but:
-                continue
-            rows = self.body_rows[number].matching(check.positions, check.key(joined))
-            if len(rows) > 1:
-                self.rule.meter.spend(len(rows))
-            if check.blocks(joined, (row for row, _ in rows)):
-                return False
-        return True
-
-    def _update_choice(self, number: int, moved: list[Bag]) -> Bag:
-        """The rows that some alternative gives now and none gave before, or the reverse.
-
-        Updates the rows of the alternatives, but not the table of the choice.
-        """
-        choice = self.relation.choices[number]
-        tables = self.choice_rows[number]
-        touched = distinct(choice.columns, choice.alternatives, moved)
-        places = [tuple(a.columns.index(c) for c in choice.columns) for a in choice.alternatives]
-        for table, delta in zip(tables, moved, strict=True):
-            table.update(delta)
-        kept = self.tables[len(self.relation.edges) + number]
-        whole = tuple(range(len(choice.columns)))
-        changed: Bag = {}
-        for row in touched:
-            now = any(t.has(at, row) for t, at in zip(tables, places, strict=True))
-            if now != kept.has(whole, row):
-                changed[row] = 1 if now else -1
-        return changed
-
-    def _update_absence(self, result: Bag, number: int, delta: Bag) -> None:
-        """Add the joined rows that the body no longer blocks, remove those it blocks now."""
-        join, table = self.rule.absences[number], self.body_rows[number]
-        meter = self.rule.meter
-        check = join.finish.absences[number]
-        body_key = self.rule.plan.finish.absences[number].body_key
-        keys = list(dict.fromkeys(body_key(row) for row in delta))
-        before = [[row for row, _ in table.matching(check.positions, key)] for key in keys]
-        table.update(delta)
-        for key, old in zip(keys, before, strict=True):
-            new = [row for row, _ in table.matching(check.positions, key)]
-            if check.is_exact and not check.checks and bool(old) == bool(new):
-                continue
-            most = self.rule.most_rows
-            for joined, count in join.join(key, self.own, self.tables, most, meter):
-                if len(old) + len(new) > 2:
-                    meter.spend(len(old) + len(new))
-                was, now = check.blocks(joined, old), check.blocks(joined, new)
-                if was != now and self._holds(join.finish, joined, but=number):
-                    add(result, join.finish.output(joined), -count if now else count)
-
-    def _rejoin(self, deltas: list[Bag], moved: list[list[Bag]], bodies: list[Bag]) -> Bag:
-        """ΔR as the difference of all rows after and before."""
-        result: Bag = {}
-        add_all(result, self.rows(), -1)
-        for number, delta in enumerate(deltas):
-            self.tables[number].update(delta)
-        for number, each in enumerate(moved):
-            delta = self._update_choice(number, each)
-            self.tables[len(deltas) + number].update(delta)
-        for table, delta in zip(self.body_rows, bodies, strict=True):
-            table.update(delta)
-        add_all(result, self.rows())
-        return result
-
 
 class Site:
     """One document node at which deltas are joined."""
 
     __slots__ = ("is_value_sensitive", "states")
 
-    def __init__(self, states: Iterable[State], is_value_sensitive: bool) -> None:
+    def __init__(self, states: Iterable[SiteRelation], is_value_sensitive: bool) -> None:
         self.states = list(states)
         self.is_value_sensitive = is_value_sensitive
 

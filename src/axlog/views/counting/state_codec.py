@@ -1,52 +1,64 @@
-"""The tables of an engine as tuples, and their restoration over the same document.
+"""The state of an engine's operators as tuples, and its restoration over the same document.
 
-Tables are restored in place, because generated joins refer to them. The document is not included.
-The codec is therefore for engines whose messages do not become nodes (`keep="needed"`).
+The document is not included. The codec is therefore for engines whose messages do not become nodes
+(`keep="needed"`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from itertools import islice
+from typing import Any, TypeAlias
 
-from axlog.evaluate.joins import Bag, Row, add_all
+from axlog.errors import StoreError
 from axlog.views.counting.engine import CountingEngine
-from axlog.views.counting.sites import State
-from axlog.views.counting.tables import Table
+from axlog.views.operators.operator import Operator, Snapshot
 
-SavedTables: TypeAlias = tuple[tuple[tuple[Row, int], ...], ...]
+SavedTables: TypeAlias = tuple[Snapshot, ...]
 
 
 def saved_tables(engine: CountingEngine) -> SavedTables:
-    """The rows of every table, in an order that depends on the document and the views alone."""
-    return tuple(tuple(table.rows().items()) for table in _tables(engine))
+    """The snapshot of every operator, in an order that the document and the views determine."""
+    return tuple(operator.snapshot() for operator in _operators(engine))
 
 
 def size_of_tables(engine: CountingEngine) -> int:
     """The number of keys in the tables: a measure of their size that needs no scan."""
-    return sum(len(table.index(table.keys()[0])) for table in _tables(engine))
+    return sum(
+        len(table.index(table.keys()[0]))
+        for operator in _operators(engine)
+        for table in operator.tables()
+    )
 
 
-def restore_tables(engine: CountingEngine, saved: SavedTables) -> None:
-    """Restore the rows of every table."""
-    for table, rows in zip(_tables(engine), saved, strict=True):
-        moved: Bag = dict(rows)
-        add_all(moved, table.rows(), -1)
-        table.update(moved)
+def restore_tables(engine: CountingEngine, saved: SavedTables | tuple[Any, ...]) -> None:
+    """Restore the state of every operator."""
+    operators = list(_operators(engine))
+    if all(not each or not isinstance(each[0], int) for each in saved):
+        saved = _grouped(operators, saved)
+    if len(operators) != len(saved):
+        raise StoreError(
+            "AX872",
+            f"the saved state has {len(saved)} operators, and the views need {len(operators)}",
+            advice="run the version that wrote it, or start again without this state",
+        )
+    for operator, each in zip(operators, saved, strict=True):
+        operator.restore(each)
 
 
-def _tables(engine: CountingEngine) -> Iterator[Table]:
+def _grouped(operators: list[Operator], saved: Iterable[Any]) -> SavedTables:
+    """The state as version 0.1 wrote it: the rows of all tables, without the operators."""
+    tables = iter(saved)
+    grouped = tuple(
+        (operator.FORMAT, tuple(islice(tables, len(operator.tables())))) for operator in operators
+    )
+    if next(tables, None) is not None:
+        return ()  # for other views: refused
+    return grouped
+
+
+def _operators(engine: CountingEngine) -> Iterator[Operator]:
     engine.build()
     for node in sorted(engine.sites()):
-        yield from _of_states(engine.states_at(node))
-
-
-def _of_states(states: Iterable[State]) -> Iterator[Table]:
-    for state in states:
-        yield from state.tables
-        for tables in state.choice_rows:
-            yield from tables
-        yield from state.body_rows
-        for alternatives in state.alternatives:
-            yield from _of_states(alternatives)
-        yield from _of_states(state.bodies)
+        for state in engine.states_at(node):
+            yield from state.operators()

@@ -18,7 +18,7 @@ from axlog.future.keys import place_of
 from axlog.query.compile import Relation
 from axlog.query.pattern import Axis
 from axlog.views.counting.engine import CountingEngine
-from axlog.views.counting.sites import State
+from axlog.views.counting.sites import SiteRelation
 
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 _AT_ITS_OWN_NODE = (Axis.SELF, Axis.DESCENDANT_OR_SELF)
@@ -35,14 +35,14 @@ class Way(NamedTuple):
 class StreamInputs:
     """The streams that feed the parts of joins, and the joins and relations that they reach."""
 
-    parts: dict[tuple[State, int], list[Feeder]] = field(default_factory=dict)
-    entangled: set[State] = field(default_factory=set)
-    narrowed: set[State] = field(default_factory=set)
+    parts: dict[tuple[SiteRelation, int], list[Feeder]] = field(default_factory=dict)
+    entangled: set[SiteRelation] = field(default_factory=set)
+    narrowed: set[SiteRelation] = field(default_factory=set)
     """States whose rows pass a node that restricts them (`Way`)."""
     brought: set[Relation] = field(default_factory=set)
     """The relations matched on messages, and all below them."""
 
-    def of(self, state: State, part: int) -> tuple[Feeder, ...]:
+    def of(self, state: SiteRelation, part: int) -> tuple[Feeder, ...]:
         return tuple(self.parts.get((state, part), ()))
 
 
@@ -70,7 +70,7 @@ def is_plain(relation: Relation) -> bool:
     )
 
 
-def joins_of_two(engine: CountingEngine) -> Iterator[tuple[int, State]]:
+def joins_of_two(engine: CountingEngine) -> Iterator[tuple[int, SiteRelation]]:
     """The joins of two parts at sites that only rows of these parts can change."""
     for node in engine.sites():
         for state in engine.states_at(node):
@@ -85,7 +85,7 @@ def joins_of_two(engine: CountingEngine) -> Iterator[tuple[int, State]]:
                 yield node, state
 
 
-def roots_above(engine: CountingEngine, node: int, state: State) -> set[Relation] | None:
+def roots_above(engine: CountingEngine, node: int, state: SiteRelation) -> set[Relation] | None:
     """The root relations that the rows of a state reach; None if a join is on the way."""
     if node == DOCUMENT_NODE:
         return {state.relation}

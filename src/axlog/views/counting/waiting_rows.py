@@ -24,8 +24,8 @@ from typing import NamedTuple
 from axlog.document.tree import Tree
 from axlog.evaluate.joins import Bag, Row
 from axlog.future.garbage import Feeder, KeyUsed, Pair, Proof, StreamEnded, TimePassed
-from axlog.views.counting.sites import State
-from axlog.views.counting.tables import Table
+from axlog.views.counting.sites import SiteRelation
+from axlog.views.operators.table import Table
 
 Keep = Callable[[Row, int], None]
 
@@ -36,6 +36,7 @@ class Ended(NamedTuple):
     part: int
     row: Row
     proof: Proof
+    limit: int | None = None  # the deadline that passed
 
 
 class Pending(NamedTuple):
@@ -51,7 +52,7 @@ class WaitingRows:
 
     def __init__(
         self,
-        state: State,
+        state: SiteRelation,
         pair: Pair,
         tree: Tree,
         seen: tuple[set[str], set[str]],
@@ -82,7 +83,7 @@ class WaitingRows:
             seen[n] - (seen[1 - n] if remembered[1 - n] else set()) if remembered[n] else None
             for n in range(2)
         ]
-        self.live = state.tables if drops else [Table({}, t.keys()) for t in state.tables]
+        self.live = state.join.kept if drops else [Table({}, t.keys()) for t in state.join.kept]
         for part, key in enumerate(self._keys):
             if key is not None:  # before joins are generated: they fill the existing indexes
                 self.live[part].index((key[0],))
@@ -101,7 +102,7 @@ class WaitingRows:
         """Take over the rows of the join; drop those without a possible partner."""
         for part in range(2):
             key = self._keys[1 - part]
-            for row, count in self.state.tables[part].rows().items():
+            for row, count in self.state.join.kept[part].rows().items():
                 is_used = key is not None and row[key[1]] in seen[1 - part]
                 latest = -inf if is_used else self._latest(part, row)
                 if latest < self.tree.clock:
@@ -113,7 +114,7 @@ class WaitingRows:
                     self.live[part].update({row: count})
                 if latest != inf:
                     heappush(self._heap, (latest, part, row))
-        self.state.waiting = self
+        self.state.join.waiting = self
 
     def restore(self, seen: tuple[tuple[str, ...], ...]) -> None:
         """Continue with restored tables, and the key values remembered with them."""
@@ -159,7 +160,7 @@ class WaitingRows:
 
     def keep_all(self, part: int, delta: Bag) -> None:
         if not self.drops:
-            self.state.tables[part].update(delta)
+            self.state.join.kept[part].update(delta)
         for row, count in delta.items():
             self.keep(part, row, count)
 
@@ -222,10 +223,10 @@ class WaitingRows:
         """Drop the rows whose deadline has passed."""
         heap = self._heap
         while heap and heap[0][0] < proof.clock:
-            _, part, row = heappop(heap)
+            passed, part, row = heappop(heap)
             count = self.live[part].count(row)
             if count:
-                self._end(part, row, count, proof)
+                self._end(part, row, count, proof, int(passed))
 
     def _close(self, proof: StreamEnded) -> None:
         """Drop the rows of the other part if no stream feeds this one any more."""
@@ -238,14 +239,16 @@ class WaitingRows:
             self._end(other, row, count, proof)
         self.seen = [None if each is None else set() for each in self.seen]
 
-    def _end(self, part: int, row: Row, count: int, proof: Proof) -> None:
+    def _end(
+        self, part: int, row: Row, count: int, proof: Proof, passed: int | None = None
+    ) -> None:
         self.live[part].update({row: -count})
         self.dropped += 1
         limit = self._deadlines[part](row)
         times = [int(row[at]) for at in self.pair.sides[part].time_positions]
         if limit is None or not times or limit > max(times):
             # otherwise only a row of the same instant could have completed it
-            self.ended.append(Ended(part, row, proof))
+            self.ended.append(Ended(part, row, proof, passed))
 
     def take_ended(self) -> list[Ended]:
         """The rows dropped since the last call."""
@@ -272,7 +275,7 @@ class WaitingRows:
     def sizes(self) -> dict[str, int]:
         """The numbers of kept rows, deadlines and key values."""
         return {
-            "rows": sum(len(table) for table in self.state.tables),
+            "rows": sum(len(table) for table in self.state.join.kept),
             "deadlines": len(self._heap),
             "values": sum(len(each) for each in self.seen if each is not None),
         }

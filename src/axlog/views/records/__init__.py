@@ -10,12 +10,12 @@ In reading order:
 - `forest`: a document under an algebra of forests, kept through updates
 - `strings`: matching triples for patterns on strings
 - `forward`: the algebra of conjunctive forward patterns, built on `strings`
-- `functions`: Boolean functions as decision diagrams
-- `surroundings`: the algebra of full patterns, a lazily built automaton
-- `selection`: the selected nodes of a path, kept
+- `decision_diagrams`: Boolean functions as decision diagrams
+- `automaton`: the algebra of full patterns, a lazily built automaton
+- `selected_nodes`: the selected nodes of a path, kept
 - `facts`: comparisons and attributes, kept by the counting engine
-- `weights`: derivation counts, computed on request
-- `ordered`: sibling axes in patterns with joins, kept with the counting engine
+- `derivation_counts`: derivation counts, computed on request
+- `sibling_order`: sibling axes in patterns with joins, kept with the counting engine
 
 (Paper 4: incremental XPath with sibling and reverse axes.)
 """

@@ -8,23 +8,24 @@
 S and D are bit sets, one integer each. The counts are in one array for every node with children.
 An update adjusts the counts on the path to the document node and ends where neither S nor D
 changes: O(depth x |Q|), independent of the width. No balanced trees are needed, because the order
-of siblings does not matter here. (Paper 4, theorem 4.1.)
+of siblings does not matter here. Law: S and D of every node equal their definitions after every
+update. (Paper 4, theorem 4.1.)
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable
-from heapq import heapify, heappop, heappush
 
 from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, NONE, Tree
+from axlog.views.records.forest import climb
 from axlog.views.records.question import Conjunction, Either, Neither, Question, Way
 
 _DEEP = frozenset({Way.DESCENDANT, Way.DESCENDANT_OR_SELF})
 DOWNWARD = frozenset({Way.HERE, Way.SELF, Way.CHILD}) | _DEEP
 
 
-class Downward:
+class DownwardRecords:
     """The records of every node of a document, for one Boolean downward question."""
 
     def __init__(self, tree: Tree, question: Question, letter: Callable[[int], int]) -> None:
@@ -148,26 +149,18 @@ class Downward:
                 self._load(root)
                 self._move(tree.parent(root), self._here[root], self._below[root])
                 dirty.add(tree.parent(root))
-        self._climb(dirty)
+        climb(tree, dirty, self._remake)
 
-    def _climb(self, dirty: Iterable[int]) -> None:
-        """Recompute the records on the paths to the document node, the deepest first."""
-        tree = self.tree
-        waiting = [(-sum(1 for _ in tree.ancestors(node)), node) for node in dirty]
-        heapify(waiting)
-        queued = {node for _, node in waiting}
-        while waiting:
-            depth, node = heappop(waiting)
-            was_here, was_below = self._here[node], self._below[node]
-            here, below = self._make(node)
-            parent = tree.parent(node)
-            if parent == NONE or not (here & self._counted or below):
-                continue
-            self._move(parent, here & ~was_here, below & ~was_below)
-            self._move(parent, here & was_here, below & was_below, -1)
-            if parent not in queued:
-                queued.add(parent)
-                heappush(waiting, (depth + 1, parent))
+    def _remake(self, node: int) -> bool:
+        """Recompute the records of a node and its parent's counts; return whether these changed."""
+        was_here, was_below = self._here[node], self._below[node]
+        here, below = self._make(node)
+        parent = self.tree.parent(node)
+        if parent == NONE or not (here & self._counted or below):
+            return False
+        self._move(parent, here & ~was_here, below & ~was_below)
+        self._move(parent, here & was_here, below & was_below, -1)
+        return True
 
     def __sizeof__(self) -> int:
         """Bytes of the records: two references per node, and the counts."""

@@ -1,7 +1,8 @@
 """The parts of a question that the counting engine keeps: comparisons and attributes.
 
 Each part is a view `match //test#t[part] return t.id` of the document's engine. Its derivation
-counts are the numbers of ways in which the part holds at a node.
+counts are the numbers of ways in which the part holds at a node. Law: after an update, `after`
+returns every node at which a part starts or ceases to hold.
 """
 
 from __future__ import annotations

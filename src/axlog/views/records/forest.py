@@ -1,12 +1,14 @@
 """A document under an algebra of forests, kept through updates: O(depth x log width) steps each.
 
+The law, which holds for every node u after every update:
+
     own(u)   = node(letter(u), below(u))        below(u) = the product of own over u's children
 
 An update changes letters, or inserts and deletes subtrees. Then the own value of every node on the
 path to the document node is recomputed, and so is the path in the balanced tree of its parent. A
 new subtree is one bulk step: its summaries are computed bottom-up in a single pass. Where a value
 does not change, no value above it changes, and the climb ends. With `is_seen` the climb continues,
-so that a reader who descends from the top finds the changed parts. A tree that no step of the
+so that a reader that descends from the top finds the changed parts. A tree that no step of the
 pattern can match is added to the children of its parent, and no value above is touched (law 8).
 (Paper 4, theorems 3.2 and 6.1.)
 """
@@ -106,7 +108,7 @@ class Forest:
             self._load(node)
         while new:
             dirty |= self._hang(next(iter(new)), new)
-        self._settle(dirty)
+        climb(tree, dirty, self._remake)
 
     def _hang(self, node: int, new: set[int]) -> set[int]:
         """Insert a run of new siblings into the tree of their parent, in order.
@@ -128,19 +130,23 @@ class Forest:
             node = tree.next(node)
         return {parent} if is_noticed else set()
 
-    def _settle(self, dirty: Iterable[int]) -> None:
-        """Climb from all changed nodes, the deepest first."""
-        tree = self.tree
-        waiting = [(-sum(1 for _ in tree.ancestors(node)), node) for node in dirty]
-        heapify(waiting)
-        queued = {node for _, node in waiting}
-        while waiting:
-            depth, node = heappop(waiting)
-            changed = self._make(node)
-            if self._climbs_always and self.sequences.own[node] != NEUTRAL:
-                changed = True  # the selected nodes inside may differ
-            if node != DOCUMENT_NODE and changed and self.sequences.climb(node):
-                parent = tree.parent(node)
-                if parent not in queued:
-                    queued.add(parent)
-                    heappush(waiting, (depth + 1, parent))
+    def _remake(self, node: int) -> bool:
+        """Recompute the summary of a node and of its run; return whether its parent may change."""
+        changed = self._make(node)
+        if self._climbs_always and self.sequences.own[node] != NEUTRAL:
+            changed = True  # the selected nodes inside may differ
+        return node != DOCUMENT_NODE and changed and self.sequences.climb(node)
+
+
+def climb(tree: Tree, nodes: Iterable[int], remake: Callable[[int], bool]) -> None:
+    """Call `remake` for nodes, the deepest first, and for the parents of those it is true for."""
+    waiting = [(-sum(1 for _ in tree.ancestors(node)), node) for node in nodes]
+    heapify(waiting)
+    queued = {node for _, node in waiting}
+    while waiting:
+        depth, node = heappop(waiting)
+        if remake(node):
+            parent = tree.parent(node)
+            if parent not in queued:
+                queued.add(parent)
+                heappush(waiting, (depth + 1, parent))

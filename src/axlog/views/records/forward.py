@@ -117,7 +117,7 @@ def _is_element(question: Question, number: int) -> bool:
     return step.fact is None and isinstance(step.test, Name | Wildcard)
 
 
-class Forward:
+class ForwardAlgebra:
     """The algebra of a conjunctive forward question: summaries by number; 0 is empty."""
 
     def __init__(self, question: Question) -> None:

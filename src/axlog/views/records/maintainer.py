@@ -1,9 +1,9 @@
 """The records maintainer: the nodes that a path selects, or the truth of a Boolean pattern.
 
 The question of a view alone determines the algorithm that keeps it (`plan`), and `explain` shows
-it. Rows are exact. The algorithms record that a row holds, but not in how many ways. `rows`
-therefore computes the derivation counts (`weights.py`), at the cost of the document, and the row of
-a change has the count 1.
+it. Law: the rows are those of the definition. The algorithms record that a row holds, but not in
+how many ways. `rows` therefore computes the derivation counts (`derivation_counts.py`), at the cost
+of the document, and the row of a change has the count 1.
 
 If the automaton of a pattern exceeds its bound while the document changes, the view continues by
 re-evaluation, and `declined` holds the reason. Its rows stay exact.
@@ -21,17 +21,17 @@ from axlog.views.change import Change, Row, Values
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.maintainer import Maintainer
 from axlog.views.outputs import shown_of
-from axlog.views.records.downward import Downward
+from axlog.views.records.automaton import MOST_STATES, Automaton
+from axlog.views.records.decision_diagrams import TooMany
+from axlog.views.records.derivation_counts import derivation_counts
+from axlog.views.records.downward import DownwardRecords
 from axlog.views.records.facts import Facts
 from axlog.views.records.forest import Forest
-from axlog.views.records.forward import Forward
-from axlog.views.records.functions import TooMany
-from axlog.views.records.ordered import Ordered
+from axlog.views.records.forward import ForwardAlgebra
 from axlog.views.records.plan import plan
 from axlog.views.records.question import Letters, Question, facts_of, question_of
-from axlog.views.records.selection import Selection
-from axlog.views.records.surroundings import MOST_STATES, Surroundings
-from axlog.views.records.weights import weights_of
+from axlog.views.records.selected_nodes import SelectedNodes
+from axlog.views.records.sibling_order import SiblingOrder
 
 _READ = (Kind.VAL, Kind.CONT)
 Key = tuple[object, ...]
@@ -59,14 +59,14 @@ class Records(Maintainer):
         self._letters = Letters(question)
         self._rows: dict[int, tuple[Key, Values]] = {}
         self._has_stale_ids = False  # after a rename: ids contain labels
-        self._hung: list[tuple[int, int]] = []
+        self._former_parents: list[tuple[int, int]] = []
         self._read = any(output.kind in _READ for output in pattern.outputs)
         self._most = most_states
         self.plan = plan(question)
         self.forest: Forest | None = None
-        self.downward: Downward | None = None
-        self.automaton: Surroundings | None = None
-        self._selection: Selection | None = None
+        self.downward: DownwardRecords | None = None
+        self.automaton: Automaton | None = None
+        self._selection: SelectedNodes | None = None
         self._start()
         for node in self._present():
             self._rows[node] = self._row(node)
@@ -77,7 +77,7 @@ class Records(Maintainer):
         declined = _declined(pattern)
         if declined is None:
             return None
-        beside = Ordered.refusal(pattern)
+        beside = SiblingOrder.refusal(pattern)
         return None if beside is None else f"{declined}, and {beside}"
 
     @staticmethod
@@ -94,18 +94,18 @@ class Records(Maintainer):
         """Build the state of the planned algorithm; a downward pattern needs no sibling order."""
         question, tree = self.question, self.tree
         if self.plan.algorithm == "downward":
-            self.downward = Downward(tree, question, self._letter)
+            self.downward = DownwardRecords(tree, question, self._letter)
             return
         if self.plan.algorithm == "forward":
-            self.forward = Forward(question)
+            self.forward = ForwardAlgebra(question)
             self.forest = Forest(tree, self.forward, self._letter)
             return
-        self.automaton = Surroundings(question, self._most)
+        self.automaton = Automaton(question, self._most)
         try:
             selects = not question.is_boolean
             self.forest = Forest(tree, self.automaton, self._letter, is_seen=selects)
             if selects:
-                self._selection = Selection(self.forest, self.automaton)
+                self._selection = SelectedNodes(self.forest, self.automaton)
         except TooMany:
             self._decline()
 
@@ -125,7 +125,7 @@ class Records(Maintainer):
     def _present(self) -> set[int]:
         """The nodes that are rows; for a Boolean pattern, the document node."""
         if self.declined is not None:
-            return set(weights_of(self.tree, self.question, self._facts))
+            return set(derivation_counts(self.tree, self.question, self._facts))
         if self._selection is not None:
             return self._selection.nodes
         return {DOCUMENT_NODE} if self._answer() else set()
@@ -153,7 +153,7 @@ class Records(Maintainer):
         self._relabel()
         if not self._rows:
             return []
-        counts = weights_of(self.tree, self.question, self._facts)
+        counts = derivation_counts(self.tree, self.question, self._facts)
         columns = self.pattern.columns
         return [Row(columns, values, counts[node]) for node, (_, values) in self._rows.items()]
 
@@ -170,16 +170,16 @@ class Records(Maintainer):
     def before(self, delta: Delta) -> None:
         self._relabel()
         self._facts.before(delta)
-        self._hung = [(root, self.tree.parent(root)) for root in delta.removed]
+        self._former_parents = [(root, self.tree.parent(root)) for root in delta.removed]
 
     def after(self, delta: Delta) -> list[Change]:
         turned = self._facts.after(delta)
         gone = {node for root in delta.removed for node in self.tree.subtree(root)}
         came, went = self._follow(delta, turned - gone, gone)
         self._has_stale_ids = not self.question.is_boolean and renames(delta)
-        return self._told(came, went, self._touched(delta))
+        return self._changes(came, went, self._touched(delta))
 
-    def _told(self, came: set[int], went: set[int], touched: set[int]) -> list[Change]:
+    def _changes(self, came: set[int], went: set[int], touched: set[int]) -> list[Change]:
         """The changes, by row key: a new node may have the id of a deleted one."""
         again = (touched & self._rows.keys()) - went
         old = dict(self._rows.pop(node) for node in went)
@@ -214,7 +214,7 @@ class Records(Maintainer):
         added = set(delta.added)
         kept = self.downward if self.downward is not None else self.forest
         assert kept is not None, "the plan builds one of them"
-        kept.update(self._hung, delta.added, changed - gone - added)
+        kept.update(self._former_parents, delta.added, changed - gone - added)
         if self._selection is None:
             old, present = self._rows.keys(), self._present()
             return present - old, old - present
@@ -228,7 +228,9 @@ class Records(Maintainer):
         if self.question.is_boolean:
             return set()
         touched = {change.node for change in delta.changed}
-        return touched.union(_above(self.tree, delta, self._hung)) if self._read else touched
+        return (
+            touched.union(_above(self.tree, delta, self._former_parents)) if self._read else touched
+        )
 
     @property
     def broken(self) -> QueryError | None:
@@ -244,10 +246,10 @@ def _declined(pattern: Pattern) -> str | None:
 
 
 def keep_records(tree: Tree, pattern: Pattern, engine: CountingEngine) -> Maintainer:
-    """The maintainer named records for a pattern: `Records`, or `Ordered` for joins."""
+    """The maintainer named records for a pattern: `Records`, or `SiblingOrder` for joins."""
     if _declined(pattern) is None:
         return Records(tree, pattern, engine)
-    return Ordered(tree, pattern, engine)
+    return SiblingOrder(tree, pattern, engine)
 
 
 def _is_counted(tree: Tree, node: int) -> bool:
@@ -255,9 +257,9 @@ def _is_counted(tree: Tree, node: int) -> bool:
     return tree.kind_column[node] != ATTRIBUTE and tree.kind_column[tree.parent(node)] != ATTRIBUTE
 
 
-def _above(tree: Tree, delta: Delta, hung: list[tuple[int, int]]) -> Iterator[int]:
+def _above(tree: Tree, delta: Delta, former_parents: list[tuple[int, int]]) -> Iterator[int]:
     """The nodes whose value or content the update may change."""
-    places = [parent for _, parent in hung] + [tree.parent(root) for root in delta.added]
+    places = [parent for _, parent in former_parents] + [tree.parent(root) for root in delta.added]
     places += [change.node for change in delta.changed]
     seen: set[int] = set()
     for node in places:

@@ -6,7 +6,8 @@
 
 The states of the automaton are functions of the nodes outside a subtree. In the worst case their
 number is exponential in the steps that reach outside. Patterns with more than `MOST_CONTEXT` such
-steps are declined. (The theorems are those of paper 4.)
+steps are declined. Law: the algorithms agree wherever several accept a question. (The theorems are
+those of paper 4.)
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ class Plan:
     refusal: str | None = None
 
     def __str__(self) -> str:
-        return f"{_SAID[self.algorithm]}; {self.why}"
+        return f"{_DESCRIPTIONS[self.algorithm]}; {self.why}"
 
 
-_SAID = {
+_DESCRIPTIONS = {
     "downward": "records with counts: an update costs depth x pattern",
     "forward": "matching triples: an update costs depth x log width",
     "automaton": "tree automaton: an update costs depth x log width",

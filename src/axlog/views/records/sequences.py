@@ -2,8 +2,8 @@
 
 Each document node is a node of one such tree, in the order of its siblings. The tree is a treap:
 its priorities are a fixed hash of the handles. Its depth is therefore logarithmic for any sequence
-of updates, and the same handles give the same tree. Every node holds the product of its left part,
-itself and its right part:
+of updates, and the same handles give the same tree. Law: every node holds the product of its left
+part, itself and its right part:
 
     total(x) = total(left(x)) · own(x) · total(right(x))
 

@@ -1,0 +1,216 @@
+"""Pipelines on Spark that are killed: a driver that is killed and restarted, a worker that dies.
+
+Law 7: the changes that all runs together write are those of the embedded engine, none lost and none
+doubled. The views are of every kind that Spark runs in its own way (`VIEWS`). A driver is killed
+with its processes, after a batch and a random delay, so that the kill falls anywhere in the next
+one. A worker is one of two of a standalone cluster on this machine.
+
+`tests/spark/test_spark_kills.py` runs one case of each kind; `python -m lab torture --spark N` runs
+N random ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from typer.testing import CliRunner
+
+from axlog.cli.application import application
+from axlog.samples import orders
+from axlog.spark.classes import archive_options
+from axlog.spark.cluster import spark_class
+from axlog.spark.session import QUICK
+from axlog.spark.worker_preload import preloaded
+
+MESSAGES = 140
+BATCH = 20
+BATCHES = MESSAGES // BATCH
+PIPELINE = """
+document: |
+  {document}
+sources: [{{kind: jsonl, path: in.jsonl}}]
+facts: {facts}
+views:
+{views}
+sinks:
+  changes: {{kind: jsonl, path: changes.jsonl}}
+settings: {{batch: {batch}, checkpoint: checkpoint, hold: 0, trigger: 0, {more}}}
+"""
+VIEWS = {
+    "late": orders.LATE,
+    "on-time": orders.ON_TIME,
+    "unshipped": "match /management[webstore/orders/order/oid/$x]"
+    "[not(shipping/orders/order/oid/$x)] return $x",
+    "some": "match /management[webstore/orders/order/client/$c][shipping/orders/order] return $c",
+    "any": "match /management[webstore/orders/order/oid/$x][shipping/orders/order/oid/$x]",
+    "content": "match /management/shipping/orders/order#o[oid] return o.cont",
+}
+"""Views of every kind: split by a key, with rows that never come, with a `not`, with a branch that
+goes to all buckets, in one bucket, and over nodes."""
+LONGEST = 240.0
+"""Seconds to wait for a batch, or for the end of a run."""
+
+
+def by_embedded(place: Path) -> Counter[str]:
+    """Return the changes of the embedded engine, which nothing disturbs."""
+    write_pipeline(place, "")
+    path = str(place / "pipeline.yaml")
+    done = CliRunner().invoke(application(), ["run", path, "--engine", "embedded", "--once"])
+    if done.exit_code != 0:
+        raise AssertionError(done.output)
+    return logged(place)
+
+
+def kill_drivers(place: Path, state: str, batches: Sequence[int], draw: Random) -> Counter[str]:
+    """Kill a run after each of these batches and restart it; return all changes."""
+    write_pipeline(place, f"cores: 1, state: {state}")
+    for least in batches:
+        process = _run(place)
+        _wait_for_batch(place, least, process)
+        time.sleep(draw.random() * 0.3)  # the kill falls anywhere in the next batch
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    _finish(_run(place), place)
+    return logged(place)
+
+
+def kill_worker(place: Path, batch: int) -> Counter[str]:
+    """Kill one of the two workers of a cluster after a batch; return all changes."""
+    with _cluster(place) as (address, workers):
+        java = " ".join([*QUICK, *archive_options(writes=False)])
+        more = (
+            f'master: "{address}", spark: {{spark.driver.host: 127.0.0.1,'
+            " spark.sql.shuffle.partitions: '2', spark.executor.memory: 512m,"
+            f' spark.executor.extraJavaOptions: "{java}"}}'
+        )
+        write_pipeline(place, more)
+        # The workers are on this machine: their Python can be forked, as that of a local session.
+        launcher = preloaded()
+        process = _run(place, **({"PYSPARK_PYTHON": str(launcher.python)} if launcher else {}))
+        _wait_for_batch(place, batch, process)
+        os.killpg(workers[0].pid, signal.SIGKILL)
+        _finish(process, place)
+    return logged(place)
+
+
+def on_spark(seed: int) -> str:
+    """Run one random case and compare it with the embedded engine; return what was killed."""
+    draw = Random(f"spark:{seed}")
+    with tempfile.TemporaryDirectory(prefix="axlog-torture-") as made:
+        undisturbed, place = Path(made) / "embedded", Path(made) / "spark"
+        undisturbed.mkdir()
+        place.mkdir()
+        expected = by_embedded(undisturbed)
+        if draw.random() < 0.25:
+            what = "worker"
+            found = kill_worker(place, draw.randrange(BATCHES - 1))
+        else:
+            state = draw.choice(("driver", "executors"))
+            batches = sorted(draw.sample(range(BATCHES - 1), draw.randint(1, 3)))
+            what = f"driver, state: {state}"
+            found = kill_drivers(place, state, batches, draw)
+    if found != expected:
+        raise AssertionError(f"seed {seed}: lost {expected - found}, too many {found - expected}")
+    return what
+
+
+def write_pipeline(place: Path, more: str) -> None:
+    """Write the pipeline file, with more settings, and its messages."""
+    messages = orders.messages(MESSAGES, seed=5, rate=0.0005)
+    lines = [json.dumps(message) for message in messages]
+    (place / "in.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    views = [
+        f"  {name}:\n    query: |\n      {query}\n    sinks: [changes]"
+        for name, query in VIEWS.items()
+    ]
+    text = PIPELINE.format(
+        document=orders.DOCUMENT,
+        views="\n".join(views),
+        facts=list(orders.KEYS),
+        batch=BATCH,
+        more=more,
+    )
+    (place / "pipeline.yaml").write_text(text, encoding="utf-8")
+
+
+def logged(place: Path) -> Counter[str]:
+    """Return the changes in the log, as JSON: view, kind and row."""
+    lines = (place / "changes.jsonl").read_text(encoding="utf-8").splitlines()
+    return Counter(json.dumps([c["view"], c["op"], c["row"]]) for c in map(json.loads, lines))
+
+
+def _run(place: Path, **environment: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", "from axlog.cli import main; main()", "run", "pipeline.yaml"]
+    with (place / "spark.log").open("ab") as log:
+        return subprocess.Popen(
+            [*command, "--engine", "spark", "--once"],
+            cwd=place,
+            env={**os.environ, **environment},
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def _last_batch(place: Path) -> int:
+    state = place / "changes.jsonl.state"
+    return int(json.loads(state.read_text(encoding="utf-8"))["batch"]) if state.exists() else -1
+
+
+def _wait_for_batch(place: Path, batch: int, process: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + LONGEST
+    while _last_batch(place) < batch and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.02)
+    if _last_batch(place) < batch:
+        raise AssertionError(_logs(place))
+
+
+def _finish(process: subprocess.Popen[bytes], place: Path) -> None:
+    if process.wait(timeout=LONGEST) != 0:
+        raise AssertionError(_logs(place))
+
+
+def _logs(place: Path) -> list[str]:
+    return [path.read_text(encoding="utf-8")[-3000:] for path in place.glob("*.log")]
+
+
+@contextmanager
+def _cluster(place: Path) -> Iterator[tuple[str, list[subprocess.Popen[Any]]]]:
+    """A standalone master with two workers, from the pip package."""
+    started: list[subprocess.Popen[Any]] = []
+    try:
+        master = spark_class("Master", ["--host", "127.0.0.1", "--port", "0"], place / "master.log")
+        started.append(master)
+        address = _address(place / "master.log")
+        for number in (1, 2):
+            options = ["--cores", "1", "--memory", "1g", "--work-dir", str(place / f"work{number}")]
+            log = place / f"worker{number}.log"
+            started.append(spark_class("Worker", [*options, "--host", "127.0.0.1", address], log))
+        yield address, started[1:]
+    finally:
+        for process in started:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def _address(log: Path) -> str:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        for word in log.read_text(encoding="utf-8").split() if log.exists() else ():
+            if word.startswith("spark://"):
+                return word.rstrip(".,")
+        time.sleep(0.05)
+    raise AssertionError(log.read_text(encoding="utf-8")[-2000:])

@@ -1,0 +1,16 @@
+"""Operators: incremental relational operators over deltas of bindings.
+
+Each operator is one class with its law in the docstring. In reading order:
+
+- `operator`: the contract: apply, look up, snapshot, size, partition key, lineage, cost
+- `table`: a bag of rows, indexed by the keys that operators look up; the state of all operators
+- `disk_table`: indexes in a key-value store instead of memory
+- `join`: the n-ary join of the parts of a relation
+- `distinct`: the distinct union of inputs (`or`)
+- `semi_join`: the rows that agree with some right side (`or` over variables of other branches)
+- `anti_join`: the rows that no right row blocks (`not`)
+- `join_generator`: a join as generated Python code
+
+Filters and projections have no state: a join tests its rows as soon as their columns are bound, and
+projects them at its end.
+"""

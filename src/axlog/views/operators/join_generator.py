@@ -1,0 +1,171 @@
+"""Generated joins: one term of a relation's delta rule as straight-line Python.
+
+    ΔR = ΔL_i ⋈ own ⋈ L_1 ⋈ ... (without i) ⋈ L_k   where tests, projected
+
+The code is written from the `Term` that the interpreter in `join.py` uses, and it looks up the same
+tables. The order of the parts, the keys and the places of the tests are therefore the same. Joins
+with many parts, or with several products, are left to the interpreter.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from types import CodeType
+from typing import TYPE_CHECKING
+
+from axlog.errors import QueryError
+from axlog.evaluate.joins import make_check
+from axlog.match.matcher_generator import Sink
+from axlog.query.compile import Column, Test
+from axlog.query.pattern import TimeConstraint
+from axlog.views.operators.join import Join, JoinRule, Term
+from axlog.views.operators.table import Table
+
+if TYPE_CHECKING:
+    from axlog.views.counting.waiting_rows import WaitingRows
+
+MOST_PARTS = 15
+"""The largest number of parts in generated code: each is a loop, and Python nests twenty."""
+MOST_PRODUCTS = 1
+"""The largest number of parts that share no column with the others: generated code does not count
+the rows that it joins."""
+
+
+def can_generate(rule: JoinRule) -> bool:
+    """Whether code can be generated for a join: it must not have too many parts."""
+    if sum(map(bool, rule.plan.parts)) > MOST_PARTS:
+        return False
+    terms = (rule.term(part) for part in range(len(rule.plan.parts)))
+    return all(term.products <= MOST_PRODUCTS for term in terms)
+
+
+def generate_sink(join: Join, part: int, then: Sink) -> tuple[Sink, str]:
+    """A sink for rows of one part of a join, with its source; joined rows go to `then`."""
+    writer = _SinkWriter(join.rule.term(part), part)
+    scope: dict[str, object] = {
+        "then": then,
+        "own": join.own,
+        "read": join.rule.meter.read,
+        "note": join.rule.note,
+        "QueryError": QueryError,
+    }
+    source = writer.function(join.kept, join.waiting, scope)
+    exec(_compiled(source), scope)
+    return scope["sink"], source  # type: ignore[return-value]
+
+
+@lru_cache(maxsize=512)
+def _compiled(source: str) -> CodeType:
+    """Cached: a relation has the same code at all sites, and again whenever routes change."""
+    return compile(source, "<sink>", "exec")
+
+
+class _SinkWriter:
+    """Writes the code of one sink."""
+
+    def __init__(self, term: Term, number: int) -> None:
+        self.term = term
+        self.relation = term.plan.relation
+        self.number = number
+        self.lines: list[str] = []
+        self.keys: dict[str, str] = {}  # tuples of the row's values, and their names in the code
+
+    def line(self, depth: int, text: str) -> None:
+        self.lines.append("    " * depth + text)
+
+    def function(
+        self, tables: list[Table], waiting: WaitingRows | None, scope: dict[str, object]
+    ) -> str:
+        name, number = self.relation.name, self.number + 1
+        self.line(0, f"def sink(row, count, answers):  # {name}, part {number}")
+        at = len(self.lines)
+        self.line(1, "try:")
+        self._join(tables, scope)
+        self.line(1, "except QueryError as error:  # over budget: the relation is set aside")
+        self.line(2, "note(error)")
+        keeper = None if waiting is None else waiting.keeper(self.number)
+        if tables and (keeper is None or (waiting is not None and not waiting.drops)):
+            self._keep(tables[self.number], scope)
+        if waiting is not None and keeper is not None:
+            if waiting.keeps_none(self.number):
+                waiting.passes_by = True
+            else:
+                scope["keep"] = keeper
+                self.line(1, "keep(row, count)")
+        self.lines[at:at] = [f"    {name} = {value}" for value, name in self.keys.items()]
+        return "\n".join(self.lines) + "\n"
+
+    def _join(self, tables: list[Table], scope: dict[str, object]) -> None:
+        """The loops of the join, in the order of the term's steps."""
+        term, parts = self.term, self.term.plan.parts
+        own = list(dict.fromkeys(term.plan.own))
+        where = {column: f"row[{i}]" for i, column in enumerate(term.columns)}
+        conditions = [f"{where[c]} == own[{i}]" for i, c in enumerate(own) if c in where]
+        where.update({c: f"own[{i}]" for i, c in enumerate(own) if c not in where})
+        counts = ["count"]
+        for at, step in enumerate(term.steps):
+            scope[f"index{at}"] = tables[step.part].index(step.meeting.positions)
+            if not parts[step.part]:  # no columns: the part only multiplies the count
+                self.line(2, f"scale{at} = index{at}.get(())")
+                conditions.append(f"scale{at}")
+                counts.append(f"scale{at}[1]")
+        conditions += [_condition(test, where, scope) for test in term.first_tests]
+        depth = self._open_if(2, conditions)
+        for at, step in enumerate(term.steps):
+            columns = parts[step.part]
+            if not columns:
+                continue
+            key = self._tuple([where[columns[i]] for i in step.meeting.positions])
+            self.line(depth, f"found = index{at}.get({key})")
+            self.line(depth, "if found is not None:")
+            pairs = "read(found) if type(found) is dict else (found,)"
+            self.line(depth + 1, f"for row{at}, count{at} in {pairs}:")
+            for i, column in enumerate(columns):
+                where.setdefault(column, f"row{at}[{i}]")
+            counts.append(f"count{at}")
+            tests = [_condition(test, where, scope) for test in step.tests]
+            depth = self._open_if(depth + 2, tests)
+        shown = self._tuple([where[column] for column in self.term.schema])
+        self.line(depth, f"then({shown}, {' * '.join(counts)}, answers)")
+
+    def _open_if(self, depth: int, conditions: list[str]) -> int:
+        """Write an `if` for the conditions, if there are any; the depth of the code inside."""
+        if not conditions:
+            return depth
+        self.line(depth, f"if {' and '.join(conditions)}:")
+        return depth + 1
+
+    def _keep(self, table: Table, scope: dict[str, object]) -> None:
+        """Add the row to its own table."""
+        scope["put"] = table.put
+        for at, positions in enumerate(table.keys()):
+            scope[f"kept{at}"] = table.index(positions)
+            key = self._tuple([f"row[{i}]" for i in positions])
+            self.line(1, f"if {key} in kept{at}:")
+            self.line(2, f"put(kept{at}, {key}, row, count)")
+            self.line(1, "else:")
+            self.line(2, f"kept{at}[{key}] = (row, count)")
+
+    def _tuple(self, values: list[str]) -> str:
+        """A tuple of these values; built once, or the row itself, if it uses the row alone."""
+        if values == [f"row[{i}]" for i in range(len(self.term.columns))]:
+            return "row"
+        made = f"({''.join(value + ', ' for value in values)})"
+        if values and all(value.startswith("row[") for value in values):
+            return self.keys.setdefault(made, f"key{len(self.keys)}")
+        return made
+
+
+def _condition(test: Test, where: dict[Column, str], constants: dict[str, object]) -> str:
+    """A test as an expression; functions that it calls are added to the constants."""
+    constraint = test.constraint
+    if isinstance(constraint, TimeConstraint):
+        terms = " + ".join(
+            f"{coefficient} * {where[column]}"
+            for (coefficient, _), column in zip(constraint.terms, test.columns, strict=True)
+        )
+        symbol = "==" if constraint.operator == "=" else constraint.operator
+        return f"{terms} {symbol} {constraint.bound}"
+    name = f"TEST_{len(constants)}"
+    constants[name] = make_check(test, test.columns)
+    return f"{name}(({''.join(where[column] + ', ' for column in test.columns)}))"

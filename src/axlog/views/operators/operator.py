@@ -1,0 +1,131 @@
+"""The contract of an operator (docs/design.md, section 4).
+
+An operator has one or more inputs, called ports, and one output. Each is a bag: rows with signed
+counts. One update passes through a plan of operators once. `apply` takes the delta of one port,
+updates the state of the operator, and returns the delta of the output:
+
+    output(inputs + delta) = output(inputs) + apply(port, delta)
+
+Law 11 tests this equation on random deltas, with every other member of the contract. An operator
+must not fail on a delta, except by exceeding a limit (AX215, AX216): the engine then sets aside the
+views that use it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, NamedTuple, TypeAlias
+
+from axlog.errors import StoreError
+from axlog.evaluate.joins import Bag, Row, add_all
+from axlog.query.compile import Column
+from axlog.views.operators.table import Table
+
+Snapshot: TypeAlias = tuple[int, tuple[tuple[tuple[Row, int], ...], ...]]
+"""The format of an operator's state, and the rows of each of its tables."""
+
+ROW_BYTES = 300
+"""Bytes of a row in memory without its strings: the tuple, its numbers, its dictionary entry."""
+
+
+class Size(NamedTuple):
+    """The size of a state."""
+
+    rows: int
+    bytes: int  # estimated
+
+
+class Cost(NamedTuple):
+    """The cost of one input row, for `explain`."""
+
+    probes: int  # look-ups in tables by a key
+    scans: int  # look-ups without a key, which read all rows of a table
+
+
+class Operator(ABC):
+    """Turns deltas of its inputs into the delta of its output."""
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    """The name that `explain` prints."""
+
+    FORMAT: ClassVar[int] = 1
+    """Changes with the meaning of the tables in a snapshot."""
+
+    schema: tuple[Column, ...]
+    """The columns of the output."""
+
+    @abstractmethod
+    def apply(self, port: int, delta: Bag) -> Bag:
+        """Apply the delta of one input; return the delta of the output."""
+
+    @abstractmethod
+    def lookup(self, columns: tuple[Column, ...], key: Row) -> Bag:
+        """The output rows that have these values in these columns, with their counts.
+
+        Operators above use it instead of storing the output again. It back-fills a view that joins
+        a shared plan with its own parameters.
+        """
+
+    @abstractmethod
+    def lineage(self, row: Row) -> list[tuple[int, Row]]:
+        """The input rows behind an output row, each with its port."""
+
+    @abstractmethod
+    def tables(self) -> Sequence[Table]:
+        """The tables of the state, in a fixed order."""
+
+    @property
+    @abstractmethod
+    def partition_key(self) -> tuple[Column, ...] | None:
+        """The columns by which inputs and state can be split; None: they cannot.
+
+        Rows that differ in these columns never meet, so the output is the union of the outputs of
+        the parts.
+        """
+
+    @abstractmethod
+    def cost(self, port: int) -> Cost:
+        """The cost of one row of a port."""
+
+    def advance(self, clock: int) -> Iterator[tuple[int, Bag]]:
+        """The deltas that the passing of time causes, each with its time, in order of time."""
+        return iter(())
+
+    def next_deadline(self) -> int | None:
+        """The clock after which some kept row is useless; None: no clock makes a row useless."""
+        return None
+
+    def snapshot(self) -> Snapshot:
+        """The state as plain tuples."""
+        return self.FORMAT, tuple(tuple(table.rows().items()) for table in self.tables())
+
+    def restore(self, saved: Snapshot) -> None:
+        """Replace the state by a snapshot. Tables are changed in place: generated code uses them.
+
+        Raises AX872 if the snapshot has another format.
+        """
+        form, rows = saved
+        tables = self.tables()
+        if form != self.FORMAT or len(rows) != len(tables):
+            raise StoreError(
+                "AX872",
+                f"the state of {type(self).__name__} has format {form} with {len(rows)} tables,"
+                f" and this version reads format {self.FORMAT} with {len(tables)}",
+                advice="run the version that wrote it, or start again without this state",
+            )
+        for table, each in zip(tables, rows, strict=True):
+            moved: Bag = dict(each)
+            add_all(moved, table.rows(), -1)
+            table.update(moved)
+
+    def size(self) -> Size:
+        """The size of the state; reads all its rows."""
+        rows = total = 0
+        for table in self.tables():
+            for row in table.rows():
+                rows += 1
+                total += ROW_BYTES + sum(len(value) for value in row if type(value) is str)
+        return Size(rows, total)

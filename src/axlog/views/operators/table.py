@@ -1,0 +1,131 @@
+"""Tables: bags of rows, indexed by the keys that joins look up.
+
+A bucket is a pair (row, count) while it holds one row, the most common case, and a bag from the
+second row on. A table stores its rows once for every key that some join uses, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import TypeAlias
+
+from axlog.evaluate.joins import Bag, Row, add, picker
+
+Positions: TypeAlias = tuple[int, ...]
+Bucket: TypeAlias = "tuple[Row, int] | Bag"
+Index: TypeAlias = dict[Row, Bucket]
+NewIndex: TypeAlias = Callable[[], Index]
+
+
+class Table:
+    """A bag with an index for each of the given keys; without keys, one index on no column."""
+
+    __slots__ = ("_indexes", "_new_index", "_picks", "put")
+
+    def __init__(
+        self, rows: Bag, keys: Iterable[Positions] = (), new_index: NewIndex = dict
+    ) -> None:
+        positions = list(dict.fromkeys(keys)) or [()]
+        self._new_index = new_index
+        self.put = put if new_index is dict else put_stored
+        self._picks = [picker(at) for at in positions]
+        self._indexes: dict[Positions, Index] = {at: new_index() for at in positions}
+        self.update(rows)
+
+    def keys(self) -> list[Positions]:
+        """The positions of each index."""
+        return list(self._indexes)
+
+    def index(self, positions: Positions) -> Index:
+        """The rows by their values at these positions."""
+        index = self._indexes.get(positions)
+        if index is None:
+            index = self._add_index(positions)
+        return index
+
+    def _add_index(self, positions: Positions) -> Index:
+        rows = self.rows()
+        index = self._indexes[positions] = self._new_index()
+        pick = picker(positions)
+        self._picks.append(pick)
+        for row, count in rows.items():
+            self.put(index, pick(row), row, count)
+        return index
+
+    def matching(self, positions: Positions, key: Row) -> Collection[tuple[Row, int]]:
+        """The rows with this key, and their counts."""
+        bucket = self.index(positions).get(key)
+        if bucket is None:
+            return ()
+        return bucket.items() if type(bucket) is dict else (bucket,)  # type: ignore[return-value]
+
+    def has(self, positions: Positions, key: Row) -> bool:
+        """Whether any row has this key."""
+        return key in self.index(positions)
+
+    def count(self, row: Row) -> int:
+        """The count of a row; 0 if it is absent."""
+        bucket = next(iter(self._indexes.values())).get(self._picks[0](row))
+        if bucket is None:
+            return 0
+        if type(bucket) is dict:
+            return bucket.get(row, 0)
+        return bucket[1] if bucket[0] == row else 0  # type: ignore[index]
+
+    def flips(self, delta: Bag) -> Bag:
+        """The rows that a delta would make appear (1) or disappear (-1)."""
+        found: Bag = {}
+        for row, count in delta.items():
+            before = self.count(row)
+            if not before or not before + count:
+                found[row] = -1 if before else 1
+        return found
+
+    @property
+    def is_empty(self) -> bool:
+        return not next(iter(self._indexes.values()))
+
+    def update(self, delta: Bag) -> None:
+        """Add a delta of signed counts."""
+        put = self.put
+        for pick, index in zip(self._picks, self._indexes.values(), strict=True):
+            for row, count in delta.items():
+                put(index, pick(row), row, count)
+
+    def rows(self) -> Bag:
+        """All rows, as a new bag."""
+        found: Bag = {}
+        for bucket in next(iter(self._indexes.values())).values():
+            if type(bucket) is dict:
+                found.update(bucket)
+            else:
+                row, count = bucket
+                found[row] = count  # type: ignore[assignment]
+        return found
+
+    def __len__(self) -> int:
+        return len(self.rows())
+
+
+def put(index: Index, key: Row, row: Row, count: int) -> None:
+    """Add to the count of a row in its bucket; remove the row at zero."""
+    bucket = index.get(key)
+    if bucket is None:
+        index[key] = (row, count)
+    elif type(bucket) is dict:
+        add(bucket, row, count)
+        if len(bucket) == 1:
+            index[key] = next(iter(bucket.items()))
+    elif bucket[0] == row:  # type: ignore[index]
+        total = bucket[1] + count  # type: ignore[index]
+        if total:
+            index[key] = (row, total)
+        else:
+            del index[key]
+    else:
+        index[key] = dict((bucket, (row, count)))  # type: ignore[arg-type]
+
+
+def put_stored(index: Index, key: Row, row: Row, count: int) -> None:
+    """`put` for an index that stores its rows itself."""
+    index.put(key, row, count)  # type: ignore[attr-defined]
