@@ -70,17 +70,17 @@ def test_many_messages_need_one_walk() -> None:
     for number in range(50):
         assert truth(doc) is Truth.POSSIBLE
         doc.feed("fgh"[number % 3], "<a/>", at=number)
-    assert maintained_view(view).standing.searches == 1
+    assert maintained_view(view).truth_cache.searches == 1
     doc.end("h")
     assert truth(doc) is Truth.POSSIBLE
-    assert maintained_view(view).standing.searches <= 2
+    assert maintained_view(view).truth_cache.searches <= 2
     doc.end("f")
     doc.end("g")
     assert truth(doc) is Truth.NEVER
-    walks = maintained_view(view).standing.searches
+    walks = maintained_view(view).truth_cache.searches
     doc.advance(1000)
     assert truth(doc) is Truth.NEVER
-    assert maintained_view(view).standing.searches == walks
+    assert maintained_view(view).truth_cache.searches == walks
 
 
 def test_a_witness_falls_at_its_deadline_and_with_its_trees() -> None:
@@ -126,7 +126,7 @@ def test_many_ends_need_no_walk_each() -> None:
         assert truth(doc) is Truth.POSSIBLE
         doc.end(f"s{number}")
     assert truth(doc) is Truth.NEVER
-    assert maintained_view(view).standing.searches <= 2
+    assert maintained_view(view).truth_cache.searches <= 2
     doc = axlog.parse(
         f"<r>{trees}</r>", views={"v": "match /r/m/p/d"}, options=axlog.Options(never="off")
     )

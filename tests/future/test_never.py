@@ -36,7 +36,7 @@ def never(changes: list[Change]) -> list[tuple[object, ...]]:
 
 def kept(doc: axlog.Document) -> dict[str, int]:
     sizes: Counter[str] = Counter()
-    for waiting in streams_of(doc).collector.waitings:
+    for waiting in streams_of(doc).collector.joins:
         sizes.update(waiting.sizes())
     return +sizes
 

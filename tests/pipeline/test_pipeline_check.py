@@ -212,6 +212,7 @@ def test_an_inline_secret_is_in_no_message(monkeypatch: pytest.MonkeyPatch) -> N
     ("line", "code", "part"),
     [
         ("facts: [keys a by b]", "AX201", "declared fact"),
+        ("facts: [key orders/order by oid trusted]", "AX201", "starts with the root element"),
         ("document_key: a//b", "AX852", "not a valid step"),
         ("document_key: 'p:a'", "AX852", "not declared"),
         ("types: 'orders -> |order| >='", "AX701", ""),
