@@ -110,7 +110,7 @@ def test_private_addresses_are_refused(port: int, url: str) -> None:
     assert told.value.code == "AX821" or "has no address" in told.value.message
 
 
-def test_nobody_there(client: Client) -> None:
+def test_a_peer_that_does_not_answer(client: Client) -> None:
     with pytest.raises(ConnectorError, match="AX822"):
         client.send("GET", "http://127.0.0.1:1/")
 

@@ -111,7 +111,7 @@ def test_every_way_to_change_the_document_is_logged(tmp_path: Path) -> None:
         assert (again.clock, list(again.views)) == (7, ["w"])
 
 
-def test_a_batch_survives_whole_and_is_told_once(tmp_path: Path) -> None:
+def test_a_batch_survives_whole_and_is_emitted_once(tmp_path: Path) -> None:
     with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as doc:
         told: list[str] = []
         doc.view("v").subscribe(lambda change: told.append(f"{change.op} {change.row['x']}"))

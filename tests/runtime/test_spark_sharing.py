@@ -108,7 +108,7 @@ def test_a_sink_that_cannot_be_reached_is_tried_again(monkeypatch: pytest.Monkey
         Patience(stopping=stopping).write("table", never)
 
 
-def test_sources_tell_that_they_lag_by_files(tmp_path: Path) -> None:
+def test_sources_report_that_they_lag_by_files(tmp_path: Path) -> None:
     place = str(tmp_path)
     assert lagging(place, ["one", "two"]) == []
     tell(place, 1, "it is away", time.time() - 5, 3)

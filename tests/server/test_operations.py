@@ -617,7 +617,7 @@ def test_feeding_from_several_threads_waits_too(tmp_path: Path) -> None:
     assert len(sink.rows) == len(set(sink.rows)) == 400
 
 
-def test_what_nobody_takes_is_refused_when_the_outbox_is_full(tmp_path: Path) -> None:
+def test_updates_are_refused_when_the_outbox_is_full(tmp_path: Path) -> None:
     with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as doc:
         box = doc.outbox("v", "out")
         box.most = 2

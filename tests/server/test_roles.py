@@ -118,7 +118,7 @@ WRONG: dict[str, tuple[str, int, int, str]] = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_is_told_with_its_place(what: str, tmp_path: Path) -> None:
+def test_errors_are_reported_with_their_place(what: str, tmp_path: Path) -> None:
     """By `axlog check`, with line and column; never with the line, in which a secret may stand."""
     text, line, column, said = WRONG[what]
     (tmp_path / "roles.yaml").write_text(text)
@@ -192,7 +192,7 @@ def test_the_file_is_reloaded(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
         access.check(ann, "publish", channel("a"))  # who is gone may nothing
 
 
-def test_what_is_taken_away_ends(tmp_path: Path) -> None:
+def test_revoked_rights_end(tmp_path: Path) -> None:
     """A stream, a wait, a session and a webhook that a grant had begun."""
     path = write(tmp_path / "roles.yaml", ann="[subscribe]", bob="[read]")
     access = Access(path=path)

@@ -208,7 +208,7 @@ def _is_left(channel: Any) -> bool:
     return bool(channel.readers == 0)
 
 
-def test_events_tell_the_time_of_what_the_filter_drops(server: str, channels: Channels) -> None:
+def test_events_have_the_time_of_dropped_messages(server: str, channels: Channels) -> None:
     path = "/channels/orders/events?match=match%20/order%5Blate%5D"
     with closing(Events(server, path)) as events:
         eventually(lambda: channels["orders"].readers)

@@ -58,7 +58,7 @@ from axlog.runtime.order import (
 )
 from axlog.runtime.plan import Unit, may_delete
 from axlog.views.change import CLOCK, Change, From, Row, headed_row, timed_change
-from axlog.views.counting.waiting_rows import Waiting
+from axlog.views.counting.waiting_rows import WaitingRows
 
 Shape: TypeAlias = tuple[Any, ...]
 Claim: TypeAlias = dict[str, tuple[list[int], list[str]]]
@@ -137,7 +137,7 @@ class Instance:
         if self.unit.kind == "bindings":
             streams_of(
                 self.widget
-            ).collector.let_go_of_rows()  # sinks have them, and nothing reads them here
+            ).collector.drop_final_rows()  # sinks have them, and nothing reads them here
         return outcome
 
     # Time -----------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ class Instance:
         return key is not None and any(
             waiting.pair.both_until is not None
             or any(key not in side.columns for side in waiting.pair.sides)
-            for waiting in self._waitings()
+            for waiting in self._joins()
         )
 
     # Tuning ---------------------------------------------------------------------------------------
@@ -317,14 +317,14 @@ class Instance:
 
     def _parts(self) -> dict[str, bytes] | None:
         """Return the document and everything that is kept with it."""
-        if maintained(self.widget).forgotten and self._waitings():
+        if maintained(self.widget).forgotten and self._joins():
             return None  # snapshots do not include what joins know of messages that are not kept
         parts = self._engine.parts(self._definition.settings())
         return {name: zlib.compress(data, 1) for name, data in parts.items()}
 
-    def _waitings(self) -> list[Waiting]:
+    def _joins(self) -> list[WaitingRows]:
         streams_of(self.widget).collector.refresh()
-        return streams_of(self.widget).collector.waitings
+        return streams_of(self.widget).collector.joins
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Resume from a state; this instance is fresh."""
