@@ -168,13 +168,13 @@ def test_a_key_uses_up_what_a_row_does_not_show() -> None:
 
 
 @pytest.mark.parametrize("seed", [2006520, 2007893])
-def test_law_7_holds_for_the_truth_of_joins_whose_streams_ended(seed: int) -> None:
+def test_truth_of_joins_after_a_restart_when_their_streams_ended(seed: int) -> None:
     law = LAWS["7"]
     law.check(law.make(Random(f"7:{seed}")))
 
 
 @pytest.mark.parametrize("streams", ["fg", "gf"])
-def test_a_value_that_a_stream_changes_is_not_taken_for_settled(streams: str) -> None:
+def test_a_value_that_a_stream_changes_is_not_settled(streams: str) -> None:
     """The stream brings no row of the part that compares the value, yet makes it hold."""
     document = f"<r><p>{CALL.format('f', '')}</p><q>{CALL.format('g', '')}</q></r>"
     doc = axlog.parse(document, views={"v": 'match /r[p = "1"]/q/b'})

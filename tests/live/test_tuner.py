@@ -1,6 +1,6 @@
 """The tuner: examples 14 to 17 of P3, what is installed, dropped, restored and refused.
 
-Law 5 (`test_law_5.py`) compares with untuned documents on random cases.
+Law 5 (`test_tuning.py`) compares with untuned documents on random cases.
 """
 
 from pathlib import Path

@@ -40,7 +40,7 @@ from axlog.live.streams import DeadLetter, Message, Streams
 from axlog.live.tuner import TuningReport
 from axlog.live.view import View, public
 from axlog.match.filters import Filter
-from axlog.query.query import Query
+from axlog.query.query import Language, Query
 from axlog.store.keyvalue import KeyValueStore
 from axlog.views.change import Change
 from axlog.views.counting.state_codec import size_of_tables
@@ -156,7 +156,7 @@ class Document:
         query: str | Query,
         name: str | None = None,
         *,
-        language: str | None = None,
+        language: Language | None = None,
         maintainer: str | None = None,
         work: int | None = None,
     ) -> View:
@@ -321,6 +321,10 @@ class Document:
 
         Parameters:
             update: An update, as sources and channels deliver it.
+
+        >>> doc = Document(streams=["orders"], views={"all": "match //order/$x return $x"})
+        >>> doc.take(StreamUpdate("orders", "insert", "<order>17</order>"))
+        [Change('insert', Row(x='17'))]
         """
         if update.action == "insert":
             return self.feed(update.stream, update.content, at=update.at)

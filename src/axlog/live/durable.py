@@ -43,7 +43,7 @@ from axlog.live.streams import Message
 from axlog.live.tuner import TuningReport
 from axlog.live.view import View
 from axlog.match.filters import Filter
-from axlog.query.query import Query
+from axlog.query.query import Language, Query
 from axlog.reporting import Durations, report
 from axlog.store.files import Files
 from axlog.store.log import Log, forked
@@ -130,7 +130,7 @@ class DurableDocument(Document):
         query: str | Query,
         name: str | None = None,
         *,
-        language: str | None = None,
+        language: Language | None = None,
         maintainer: str | None = None,
         work: int | None = None,
     ) -> View:

@@ -124,7 +124,7 @@ def test_calls_inside_messages_are_followed() -> None:
     assert never(doc.end("g")) == [("1",)]
 
 
-def test_not_is_told_on_demand() -> None:
+def test_not_is_answered_on_demand() -> None:
     query = "match /r[p/a][not(q/b)]"
     doc = axlog.parse(THREE, views={"v": query})
     assert "`not`" in str(doc.view("v").explain().never)
