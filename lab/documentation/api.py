@@ -51,26 +51,40 @@ def _listed(module: Any) -> list[str]:
     ]
 
 
-def _described(name: str, value: Any) -> Iterator[str]:
-    yield from (f"### {name}", "", "```text", *_typed(name, value), "```", "")
-    yield from (_says(value), "")
+def _described(name: str, value: Any, level: str = "###") -> Iterator[str]:
+    shown = [name] if isinstance(value, property) else list(_typed(name, value))
+    yield from (f"{level} {name}", "", "```text", *shown, "```", "")
+    yield from _text(value)
     if inspect.isclass(value):
-        members = [each for each in vars(value).items() if not each[0].startswith("_")]
-        rows = [_row(member, found) for member, found in members if _is_face(found)]
-        if rows:
-            yield from ("| | |", "|---|---|", *rows, "")
+        for member, found in vars(value).items():
+            if not member.startswith("_") and _is_face(found):
+                short = f"{name.rpartition('.')[2]}.{member}"
+                yield from _described(short, _plain(found), "####")
+
+
+def _text(value: Any) -> Iterator[str]:
+    """The docstring as Markdown: paragraphs, a table of parameters, the example."""
+    for part in inspect.cleandoc(value.__doc__ or "").split("\n\n"):
+        if part.startswith(">>> "):
+            yield from ("```text", *part.splitlines(), "```", "")
+        elif part.startswith("Parameters:"):
+            found = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", part, re.M)
+            rows = [f"| `{each}` | {' '.join(words.split())} |" for each, words in found]
+            yield from ("| parameter | |", "|---|---|", *rows, "")
+        elif part.startswith(" "):
+            yield from ("```text", *inspect.cleandoc(part).splitlines(), "```", "")
+        else:
+            yield from (" ".join(part.split()), "")
+
+
+def _plain(value: Any) -> Any:
+    return value.__func__ if isinstance(value, classmethod | staticmethod) else value
 
 
 def _is_face(value: Any) -> bool:
     """Whether a member of a class is a method or property with a docstring."""
-    plain = value.__func__ if isinstance(value, classmethod | staticmethod) else value
+    plain = _plain(value)
     return (inspect.isfunction(plain) or isinstance(plain, property)) and bool(plain.__doc__)
-
-
-def _row(name: str, value: Any) -> str:
-    plain = value.__func__ if isinstance(value, classmethod | staticmethod) else value
-    shown = name if isinstance(plain, property) else f"{name}({', '.join(_names(plain))})"
-    return f"| `{shown}` | {_says(plain)} |".replace("||", "| |")
 
 
 def _parameters(value: Any) -> list[inspect.Parameter]:
@@ -79,16 +93,6 @@ def _parameters(value: Any) -> list[inspect.Parameter]:
     except (TypeError, ValueError):
         return []
     return [each for each in found if each.name not in ("self", "cls")]
-
-
-def _names(value: Any) -> list[str]:
-    """The parameters without their types; parameters after `*` are keywords."""
-    written = [each.replace(annotation=inspect.Parameter.empty) for each in _parameters(value)]
-    shown = [str(each) for each in written]
-    by_name = [each.kind is inspect.Parameter.KEYWORD_ONLY for each in written]
-    return (
-        shown if True not in by_name else [*shown[: (at := by_name.index(True))], "*", *shown[at:]]
-    )
 
 
 def _typed(name: str, value: Any) -> Iterator[str]:
@@ -101,9 +105,3 @@ def _typed(name: str, value: Any) -> Iterator[str]:
         yield line
     else:
         yield from (f"{name}(", *(f"    {each}," for each in shown), ")")
-
-
-def _says(value: Any) -> str:
-    """What a docstring says first."""
-    parts = inspect.cleandoc(value.__doc__ or "").split("\n\n")
-    return " ".join(parts[0].split())

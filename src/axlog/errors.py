@@ -222,7 +222,22 @@ class Place:
 
 
 class AxlogError(Exception):
-    """The base class of all errors of axlog; its fields state the problem and a remedy."""
+    """The base class of all errors of axlog; its fields state the problem and a remedy.
+
+    Parameters:
+        code: Stable code from the table of error codes.
+        message: The problem.
+        place: Line and column in the text at fault.
+        expected: Input that would be accepted.
+        advice: A remedy.
+
+    >>> import axlog
+    >>> try:
+    ...     axlog.parse("<orders>")
+    ... except axlog.AxlogError as error:
+    ...     print(error.code, error.place)
+    AX101 line 1, column 9
+    """
 
     def __init__(
         self,

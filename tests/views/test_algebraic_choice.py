@@ -17,7 +17,7 @@ from axlog.query.native import parse_pattern
 from axlog.views.adaptive import MEASURED, Adaptive, Costs, Prices
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.algebraic.selection import Selections
-from axlog.views.change import Change, Row
+from axlog.views.change import Change, Op, Row
 from axlog.views.choose import LARGE, choice
 from axlog.views.maintainer import Maintainer
 from axlog.views.net_changes import net
@@ -182,7 +182,7 @@ def test_updates_that_meet_no_label_of_a_condition_do_not_ask_it(
 def test_a_row_that_moved_and_went_beside_another_that_came_says_nothing() -> None:
     """Rows are told apart by what they show, and another may show what one showed at first."""
 
-    def change(op: str, value: str, before: str | None = None) -> Change:
+    def change(op: Op, value: str, before: str | None = None) -> Change:
         old = None if before is None else Row(("x",), (before,))
         return Change(op, Row(("x",), (value,)), old)
 
@@ -209,7 +209,7 @@ class Later:
 
 
 @pytest.mark.parametrize("maintainer", ["algebraic", "counting", "adaptive", "reevaluate"])
-def test_a_deferred_view_tells_what_updates_came_to(maintainer: str) -> None:
+def test_a_deferred_view_emits_the_net_changes_of_updates(maintainer: str) -> None:
     document = parse("<r><a>1</a></r>")
     view = document.watch("match /r/a#t return t.id, t.val", maintainer=maintainer).defer()
     heard: list[Change] = []

@@ -20,6 +20,7 @@ from axlog.live.internals import maintained
 from axlog.live.options import Options
 from axlog.live.stream_engine import StreamStatus
 from axlog.live.view import View
+from axlog.query.query import checked_language
 from axlog.runtime.definition import Definition
 from axlog.runtime.plan import make_plan
 from axlog.runtime.state_placement import Asked, placed
@@ -64,7 +65,7 @@ def explain(
         source_of(document) if document is not None else "<_/>",
         options=Options(namespaces=options.namespaces_of(namespace)),
     )
-    view = doc.watch(text, language=language, maintainer=maintainer)
+    view = doc.watch(text, language=checked_language(language), maintainer=maintainer)
     if tune:
         doc.tune()
     take_updates(doc, after)

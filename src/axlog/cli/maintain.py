@@ -27,6 +27,7 @@ from axlog.document.times import checked_times
 from axlog.errors import AxlogError, MalformedError
 from axlog.live.document import Document
 from axlog.live.options import Options
+from axlog.query.query import checked_language
 from axlog.views.change import Change
 
 STDIN = "-"
@@ -86,7 +87,7 @@ def maintain(
             times=checked_times(times),
         ),
     )
-    view = doc.watch(text, "view", language=language, maintainer=maintainer)
+    view = doc.watch(text, "view", language=checked_language(language), maintainer=maintainer)
     out = writer(json)
     checking = Check(doc, view) if check else None
     refused = 0

@@ -11,6 +11,7 @@ from axlog.cli.output import source_of, writer
 from axlog.document.times import checked_times
 from axlog.live.document import parse
 from axlog.live.options import Options
+from axlog.query.query import checked_language
 
 
 def register(app: typer.Typer) -> None:
@@ -46,7 +47,7 @@ def query(
             times=checked_times(times),
         ),
     )
-    view = parsed.watch(text, language=language, maintainer=maintainer)
+    view = parsed.watch(text, language=checked_language(language), maintainer=maintainer)
     if xml:
         for row in view.rows():
             typer.echo(view.xml(row))

@@ -19,6 +19,7 @@ from axlog.errors import UndecidedError
 from axlog.live.document import Document
 from axlog.live.options import Options
 from axlog.live.view import View
+from axlog.query.query import checked_language
 
 After = Annotated[
     Path | None,
@@ -82,7 +83,7 @@ def watched(
         facts=facts or (),
         options=Options(namespaces=options.namespaces_of(namespace), times=checked_times(times)),
     )
-    view = doc.watch(text, language=language)
+    view = doc.watch(text, language=checked_language(language))
     take_updates(doc, after)
     return doc, view
 

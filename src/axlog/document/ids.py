@@ -121,7 +121,11 @@ _WRITTEN = re.compile(rf"(?:{_COMPONENT}(?:\.{_COMPONENT})*)?")
 
 @total_ordering
 class Id:
-    """A node's identifier: its key (bytes in document order) and the labels on its path.
+    """A node's identifier. It never changes, and ids compare in document order.
+
+    Parameters:
+        key: Bytes that sort in document order. `Id.parse` reads the text form instead.
+        labels: Labels on the path from the root to the node, if known.
 
     >>> a, b = Id.parse("1.2"), Id.parse("1.2.7")
     >>> a < b, a.is_ancestor_of(b), a.is_parent_of(b), str(b.parent), b.depth
@@ -136,7 +140,14 @@ class Id:
 
     @classmethod
     def parse(cls, text: str) -> Id:
-        """An id from its text form, such as `1.2^0.@1`; the inverse of `str`."""
+        """Return the id of a text such as `1.2^0.@1`; the inverse of `str`.
+
+        Parameters:
+            text: The text. Other texts raise `UpdateError` AX301.
+
+        >>> Id.parse("1.2.@1")
+        Id('1.2.@1')
+        """
         if _WRITTEN.fullmatch(text) is None:
             raise UpdateError(
                 "AX301",
@@ -152,7 +163,11 @@ class Id:
         )
 
     def components(self) -> list[tuple[Component, bool]]:
-        """The components from the root down, each with a flag for attributes."""
+        """Return the components from the root down, each with a flag for attributes.
+
+        >>> Id.parse("1.2^0.@1").components()
+        [((1,), False), ((2, 0), False), ((1,), True)]
+        """
         found = []
         start = 0
         for end in component_ends(self.key):
@@ -169,33 +184,69 @@ class Id:
 
     @property
     def depth(self) -> int:
+        """The number of components; 1 for a root.
+
+        >>> Id.parse("1.2.7").depth
+        3
+        """
         return len(component_ends(self.key))
 
     @property
     def parent(self) -> Id | None:
-        """The parent's id; None for a root."""
+        """The parent's id; None for a root.
+
+        >>> Id.parse("1.2").parent
+        Id('1')
+        """
         ends = component_ends(self.key)
         if len(ends) < 2:
             return None
         return Id(self.key[: ends[-2]], None if self.labels is None else self.labels[:-1])
 
     def ancestors(self) -> list[Id]:
-        """The proper ancestors' ids from the root down, with their labels if this id has labels."""
+        """Return the ids of the proper ancestors from the root down, with labels if this has them.
+
+        >>> Id.parse("1.2.7").ancestors()
+        [Id('1'), Id('1.2')]
+        """
         return [
             Id(self.key[:end], None if self.labels is None else self.labels[: level + 1])
             for level, end in enumerate(component_ends(self.key)[:-1])
         ]
 
     def is_ancestor_of(self, other: Id) -> bool:
+        """Return whether this is the id of a proper ancestor.
+
+        Parameters:
+            other: The id of the possible descendant.
+
+        >>> Id.parse("1").is_ancestor_of(Id.parse("1.2.7"))
+        True
+        """
         return len(self.key) < len(other.key) and (
             other.key.startswith(self.key) and other.key[len(self.key)] != _CARET
         )
 
     def is_parent_of(self, other: Id) -> bool:
+        """Return whether this is the id of the parent.
+
+        Parameters:
+            other: The id of the possible child.
+
+        >>> Id.parse("1").is_parent_of(Id.parse("1.2.7"))
+        False
+        """
         return self.is_ancestor_of(other) and other.depth == self.depth + 1
 
     def is_sibling_of(self, other: Id) -> bool:
-        """Whether both are children (or both attributes) of one parent, and differ."""
+        """Return whether both are different children, or different attributes, of one parent.
+
+        Parameters:
+            other: The id of the possible sibling.
+
+        >>> Id.parse("1.2").is_sibling_of(Id.parse("1.7"))
+        True
+        """
         if self == other or not self.key or not other.key:
             return False
         mine, theirs = self.components(), other.components()

@@ -70,14 +70,25 @@ _MARKS = (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a document and of the queries over it. Pass your own to raise them.
+    """The limits of a document and of the queries over it. Pass your own to change them.
 
-    `depth` counts elements on a path; `size`, bytes; `text`, characters of a text, comment or
-    attribute value; `name`, characters of a name; `attributes`, those of one element or declared by
-    its DTD. `expansion` bounds all names with their namespaces, as a multiple of the input's size.
-    `parts` counts the steps, connectives, comparisons, constraints and outputs of a query;
-    `branches`, those side by side below one step. `rows` bounds the result of a join where that is
-    more than twenty times its input; `work`, the rows that a view may read during one update.
+    Parameters:
+        depth: Elements on a path.
+        size: Bytes of a document or message.
+        text: Characters of a text, comment or attribute value.
+        name: Characters of a name.
+        attributes: Attributes of one element, or declared by its DTD.
+        expansion: Characters of all names with their namespaces, as a multiple of the input's size.
+        parts: Steps, connectives, comparisons, constraints and outputs of a query.
+        branches: Branches of a query side by side below one step.
+        rows: Rows of a join whose result is more than twenty times its input.
+        work: Rows that a view may read during one update.
+
+    >>> import axlog
+    >>> axlog.parse("<a><b/></a>", options=axlog.Options(limits=axlog.Limits(depth=1)))
+    Traceback (most recent call last):
+    ...
+    axlog.errors.LimitError: AX121: nested deeper than 1 levels ...
     """
 
     depth: int = 256

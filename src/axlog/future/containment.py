@@ -87,7 +87,12 @@ class Containment:
 
 
 def contains(q1: str | Pattern, q2: str | Pattern, *, limit: int = LIMIT) -> Containment:
-    """Whether every row of `q1` is a row of `q2`, on every document.
+    """Return whether every row of one query is a row of another, on every document.
+
+    Parameters:
+        q1: The query whose rows are compared.
+        q2: The query that should have all these rows.
+        limit: Models to try before the question is undecided.
 
     >>> contains("match /a/b", "match //b").verdict
     <Verdict.CONTAINED: 'contained'>

@@ -26,11 +26,11 @@ from axlog.document.parser import Element, Source
 from axlog.document.schema_sources import Types
 from axlog.document.stream_update import StreamUpdate
 from axlog.document.times import Shown, Time, start_of
-from axlog.document.tree import Tree
+from axlog.document.tree import NONE, Tree
 from axlog.errors import QueryError
-from axlog.future.keys import parse_fact
+from axlog.future.keys import check_path, parse_fact
 from axlog.live.change_feed import ChangeFeed
-from axlog.live.document_collector import Collection, Dropped
+from axlog.live.collector import Collection, Dropped
 from axlog.live.hooks import IDLE
 from axlog.live.maintained import MaintainedTree
 from axlog.live.options import DEFAULT_OPTIONS, Options
@@ -40,7 +40,7 @@ from axlog.live.streams import DeadLetter, Message, Streams
 from axlog.live.tuner import TuningReport
 from axlog.live.view import View, public
 from axlog.match.filters import Filter
-from axlog.query.query import Query
+from axlog.query.query import Language, Query
 from axlog.store.keyvalue import KeyValueStore
 from axlog.views.change import Change
 from axlog.views.counting.state_codec import size_of_tables
@@ -125,6 +125,10 @@ class Document:
             times=options.times,
         )
         tree.facts = tuple(parse_fact(fact, options.namespaces) for fact in facts)
+        if tree is not source and tree.root != NONE:  # else it is a snapshot of a checked document
+            labels = [tree.label(node) for node in tree.children(tree.root)]
+            for key in tree.facts:
+                check_path(key, tree.label(tree.root), labels)
         self._options = options
         self._dead_letters: list[DeadLetter] = []
         self._streams: Streams | None = None
@@ -152,7 +156,7 @@ class Document:
         query: str | Query,
         name: str | None = None,
         *,
-        language: str | None = None,
+        language: Language | None = None,
         maintainer: str | None = None,
         work: int | None = None,
     ) -> View:
@@ -317,6 +321,10 @@ class Document:
 
         Parameters:
             update: An update, as sources and channels deliver it.
+
+        >>> doc = Document(streams=["orders"], views={"all": "match //order/$x return $x"})
+        >>> doc.take(StreamUpdate("orders", "insert", "<order>17</order>"))
+        [Change('insert', Row(x='17'))]
         """
         if update.action == "insert":
             return self.feed(update.stream, update.content, at=update.at)
@@ -404,7 +412,10 @@ class Document:
         """Return a filter for the source of a stream; None: the source must send every message.
 
         The time of a message that is filtered out still counts: report it with `advance`. Needs
-        `Options(keep="needed")`, since the document lacks the messages that are not sent.
+        `Options(keep="needed")`, since the document lacks the messages that are not sent: once a
+        source has a filter, new views, `why` and `xml` raise AX307. Calling it again changes
+        nothing. A durable document returns None: its log must have every message, so that views can
+        be added later.
 
         Parameters:
             stream: Name of the stream.

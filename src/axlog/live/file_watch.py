@@ -27,7 +27,7 @@ from axlog.live.document import Document
 from axlog.live.internals import maintained
 from axlog.live.options import Options
 from axlog.live.view import View
-from axlog.query.query import Query
+from axlog.query.query import Language, Query
 from axlog.views.change import Change
 
 
@@ -36,12 +36,31 @@ def watch_file(
     query: str | Query,
     *,
     interval: float = 1.0,
-    language: str | None = None,
+    language: Language | None = None,
     limits: Limits = DEFAULT_LIMITS,
     keep_whitespace: bool = False,
     namespaces: Mapping[str, str] | None = None,
 ) -> FileWatch:
-    """Watch the rows of a query over a file. Iterate over the result to get their changes."""
+    """Watch the rows of a query over a file. Iterate over the result to get their changes.
+
+    Parameters:
+        path: The file.
+        query: A tree pattern, XPath or XQuery.
+        interval: Seconds between two looks at the file.
+        language: `pattern`, `xpath` or `xquery`; None: by the query's first word.
+        limits: Sizes that the file and the query must not exceed.
+        keep_whitespace: Keep text nodes that are only whitespace.
+        namespaces: Prefixes that the query may use, with their namespace names.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory:
+    ...     path = Path(directory, "orders.xml")
+    ...     _ = path.write_text("<orders/>")
+    ...     with watch_file(path, "match //order/$x return $x") as watch:
+    ...         _ = path.write_text("<orders><order>17</order></orders>")
+    ...         watch.poll()
+    [Change('insert', Row(x='17'))]
+    """
     watch = FileWatch(path, interval, limits, keep_whitespace, namespaces)
     watch.view = watch.document.watch(query, language=language)
     return watch

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError
@@ -19,7 +20,8 @@ from axlog.query.xpath_compiler import parse_xpath
 from axlog.query.xquery_compiler import parse_xquery
 from axlog.query.xquery_parser import looks_like_xquery
 
-LANGUAGES = ("pattern", "xpath", "xquery")
+Language: TypeAlias = Literal["pattern", "xpath", "xquery"]
+LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 _MATCH = re.compile(r"\s*match(?![\w.\-:(])")
 
@@ -46,13 +48,7 @@ def parse_query(
     >>> parse_query("//a/b").language, parse_query("match //a#t return t.id").language
     ('xpath', 'pattern')
     """
-    language = language or language_of(text)
-    if language not in LANGUAGES:
-        raise QueryError(
-            "AX201",
-            f"there is no language {language!r}",
-            expected="one of " + ", ".join(LANGUAGES),
-        )
+    language = checked_language(language) or language_of(text)
     if language == "pattern":
         return Query(parse_pattern(text, namespaces, limits), text)
     if language == "xquery":
@@ -61,8 +57,20 @@ def parse_query(
     return Query(parse_xpath(text, namespaces, show, limits), text, language)
 
 
-def language_of(text: str) -> str:
-    """The language of a text, by its first word."""
+def checked_language(given: str | None) -> Language | None:
+    """Return the name of a language, or None if none is given; refuse other names."""
+    if not given:
+        return None
+    for language in LANGUAGES:
+        if given == language:
+            return language
+    raise QueryError(
+        "AX201", f"there is no language {given!r}", expected="one of " + ", ".join(LANGUAGES)
+    )
+
+
+def language_of(text: str) -> Language:
+    """Return the language of a text, by its first word."""
     if _MATCH.match(text):
         return "pattern"
     return "xquery" if looks_like_xquery(text) else "xpath"
@@ -71,7 +79,12 @@ def language_of(text: str) -> str:
 def xpath(
     text: str, namespaces: Mapping[str, str] | None = None, show: Sequence[str] = ("id",)
 ) -> Query:
-    """An XPath view whose rows show `id`, `val`, `cont`, `label` or `time` of the selected node.
+    """Return an XPath query whose rows show chosen properties of the selected node.
+
+    Parameters:
+        text: The XPath expression.
+        namespaces: Prefixes that the expression may use, with their namespace names.
+        show: Columns: `id`, `val` (string value), `cont` (XML), `label`, `time`.
 
     >>> xpath("//person[phone]", show=("id", "val")).pattern.columns
     ('node.id', 'node.val')

@@ -33,6 +33,7 @@ from starlette.responses import Response, StreamingResponse
 from axlog.errors import AccessError, ChannelError, QueryError, UndecidedError, UpdateError
 from axlog.live.document import Document
 from axlog.live.view import View
+from axlog.query.query import checked_language
 from axlog.server.access import Access, used_up
 from axlog.server.change_events import followed
 from axlog.server.channel_routes import leaving
@@ -159,13 +160,14 @@ class Views:
             raise wrong("a view needs a query", '{"query": "match ..."}')
         if not isinstance(language, str | None):
             raise wrong("the language is not a text")
+        written_in = checked_language(language)
         if view in doc.views or (name, view) in self._owners:
             raise AccessError("AX817", f"there is a view {view!r} already")
         used_up(caller, "views", list(self._owners.values()).count(caller.name))
         self._owners[name, view] = caller.name
         try:
             work = caller.limits.work
-            await asyncio.to_thread(doc.watch, query, view, language=language, work=work)
+            await asyncio.to_thread(doc.watch, query, view, language=written_in, work=work)
         except BaseException:
             del self._owners[name, view]
             raise

@@ -18,16 +18,32 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from axlog.document.ids import Id
 from axlog.document.times import Shown, Times, plain, shown
 
 Values = tuple[Any, ...]
+Op: TypeAlias = Literal["insert", "delete", "update", "never"]
 
 
 class Row(Mapping[str, Any]):
-    """One row: output names to values. Ids are `Id`s, times seconds or dates, the rest strings."""
+    """One row: output names to values. Ids are `Id`s, times seconds or dates, the rest strings.
+
+    Views make rows; `count` is the number of derivations.
+
+    Parameters:
+        columns: Names of the outputs.
+        values: Their values, times in microseconds.
+        count: Number of derivations.
+        key: Values that identify the row; None: all values.
+
+    >>> import axlog
+    >>> doc = axlog.parse("<orders><order>17</order></orders>")
+    >>> (row,) = doc.watch("match //order/$x return $x")
+    >>> row["x"], dict(row), row.count
+    ('17', {'x': '17'}, 1)
+    """
 
     __slots__ = ("columns", "count", "key_", "values_")
     times: ClassVar[Times] = "seconds"
@@ -46,17 +62,29 @@ class Row(Mapping[str, Any]):
 
     @property
     def key(self) -> Values:
-        """The values that identify the row in its view, in the order of `View.key`."""
+        """The values that identify the row in its view, in the order of `View.key`.
+
+        >>> Row(("x",), ("17",)).key
+        ('17',)
+        """
         key = self.values_ if self.key_ is None else self.key_
         return tuple([_shown(value, self.times) for value in key])
 
     @property
     def key_text(self) -> str:
-        """The key as text, for links and tables: a compact JSON array."""
+        """The key as text, for links and tables: a compact JSON array.
+
+        >>> Row(("x",), ("17",)).key_text
+        '["17"]'
+        """
         return json.dumps(self.plain_key(), ensure_ascii=False, separators=(",", ":"))
 
     def plain_key(self) -> list[Any]:
-        """The key for JSON: ids as strings, times as seconds or ISO strings."""
+        """Return the key for JSON: ids as strings, times as seconds or ISO strings.
+
+        >>> Row(("x",), ("17",)).plain_key()
+        ['17']
+        """
         key = self.values_ if self.key_ is None else self.key_
         return [_plain(value, self.times) for value in key]
 
@@ -84,7 +112,11 @@ class Row(Mapping[str, Any]):
         return f"Row({inside})" if self.count == 1 else f"Row({inside}; count={self.count})"
 
     def to_dict(self) -> dict[str, Any]:
-        """The row for JSON: ids as strings, times as seconds or ISO strings."""
+        """Return the row for JSON: ids as strings, times as seconds or ISO strings.
+
+        >>> Row(("x",), ("17",)).to_dict()
+        {'x': '17'}
+        """
         values = zip(self.columns, self.values_, strict=True)
         return {column: _plain(value, self.times) for column, value in values}
 
@@ -167,9 +199,25 @@ class Change:
 
     Do not modify a change: all subscribers receive the same object. Changes are equal if view,
     position, time, operation and rows are.
+
+    Parameters:
+        op: `insert`, `delete`, `update` or `never`.
+        row: The row. Of `never`, unknown values are None.
+        before: The row before an `update`.
+        view: Name of the view.
+        microseconds: The document's clock when it changed; `time` is the same in seconds or dates.
+        position: The change's place among the view's changes.
+        origin: The update that caused it; `cause` names its parts.
+        final: Whether this row can never return.
+
+    >>> import axlog
+    >>> doc = axlog.Document(streams=["orders"], views={"all": "match //order/$x return $x"})
+    >>> (change,) = doc.feed("orders", "<order>17</order>", at=12.5)
+    >>> change.op, change.row, change.time, change.position
+    ('insert', Row(x='17'), 12.5, 1)
     """
 
-    op: str  # insert, delete, update, never
+    op: Op
     row: Row
     before: Row | None = None
     view: str | None = None
@@ -180,22 +228,38 @@ class Change:
 
     @property
     def time(self) -> Shown:
-        """The document's clock when it changed: seconds, or a date if the row has dates."""
+        """The document's clock when it changed: seconds, or a date if the row has dates.
+
+        >>> Change("insert", Row(("x",), ("17",)), microseconds=2_500_000).time
+        2.5
+        """
         return shown(self.microseconds, self.row.times)
 
     @property
     def key(self) -> Values:
-        """The values that identify the row in its view, in the order of `View.key`."""
+        """The values that identify the row in its view, in the order of `View.key`.
+
+        >>> Change("insert", Row(("x",), ("17",))).key
+        ('17',)
+        """
         return self.row.key
 
     @property
     def key_text(self) -> str:
-        """The key as text, for links and tables: a compact JSON array."""
+        """The key as text, for links and tables: a compact JSON array.
+
+        >>> Change("insert", Row(("x",), ("17",))).key_text
+        '["17"]'
+        """
         return self.row.key_text
 
     @property
     def cause(self) -> Cause | None:
-        """The update that caused it; None for a row of the initial document or a deferred view."""
+        """The update that caused it; None for a row of the initial document or a deferred view.
+
+        >>> Change("insert", Row(("x",), ("17",)), origin=("orders", 1)).cause
+        Cause(kind='message', stream='orders', number=1)
+        """
         origin = self.origin
         if origin is None:
             return None
@@ -204,10 +268,14 @@ class Change:
         return Cause("clock") if origin == CLOCK else Cause("statement", None, int(origin))
 
     def to_dict(self) -> dict[str, Any]:
-        """The envelope for JSON.
+        """Return the envelope for JSON.
 
         Every format that axlog writes by itself has these names: `view`, `op`, `key`, `row`,
         `before` (of an update), `time`, `cause`, `final` and `position`.
+
+        >>> found = Change("insert", Row(("x",), ("17",)), view="all", position=1).to_dict()
+        >>> found["op"], found["row"], found["position"]
+        ('insert', {'x': '17'}, 1)
         """
         cause = self.cause
         said: dict[str, Any] = {

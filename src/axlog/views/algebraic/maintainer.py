@@ -42,7 +42,7 @@ from axlog.views.algebraic.selection import Codes, Selections
 from axlog.views.algebraic.shape import refusal, shape_of
 from axlog.views.algebraic.snowcaps import Snowcaps
 from axlog.views.algebraic.tables import Column, Integers, Table, node_column
-from axlog.views.change import Change, Row, Values
+from axlog.views.change import Change, Op, Row, Values
 from axlog.views.maintainer import Maintainer
 from axlog.views.outputs import shown_of
 
@@ -186,7 +186,8 @@ class Algebraic(Maintainer):
             self.relation.release(gone)
         come = slots[(old == 0) & ~is_gone]
         if len(come):
-            changes += map(Change, repeat("insert"), self._shown(come, self._read_anew))
+            op: Op = "insert"
+            changes += map(Change, repeat(op), self._shown(come, self._read_anew))
         if not self._before:
             return changes
         return changes + self._modified(dict(zip(slots.tolist(), old.tolist(), strict=True)))
@@ -266,7 +267,8 @@ class Algebraic(Maintainer):
                 self._kept.pop(slot, None)
         shown = (earlier[slot] for slot in places)
         gone = map(Row, repeat(self.pattern.columns), shown, counts.tolist())
-        return list(map(Change, repeat("delete"), gone))
+        op: Op = "delete"
+        return list(map(Change, repeat(op), gone))
 
     def _modified(self, earlier: dict[int, int]) -> list[Change]:
         """Rows that stay and show a new value or content."""
