@@ -86,16 +86,16 @@ def _changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     for name, old in then["widgets"].items():
         new = now["widgets"].get(name)
         if new is None:
-            yield f"the widget {name} is gone"
+            yield f"the document {name} is gone"
             continue
         for part in ("document", "documents", "facts", "types"):
             if old[part] != new[part]:
-                yield f"{part} of the widget {name} changed"
+                yield f"{part} of the document {name} changed"
         for view, written in old["views"].items():
             if new["views"].get(view, written) != written:
                 yield f"the query of the view {name}.{view} changed"
     yield from (
-        f"the widget {name} is new" for name in now["widgets"] if name not in then["widgets"]
+        f"the document {name} is new" for name in now["widgets"] if name not in then["widgets"]
     )
 
 
