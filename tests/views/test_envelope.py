@@ -11,7 +11,7 @@ from axlog.errors import ChannelError, QueryError
 from axlog.live.document import Document, parse
 from axlog.live.options import Options
 from axlog.query.query import parse_query
-from axlog.views.change import CLOCK, Cause, Change, Row
+from axlog.views.change import CLOCK, Cause, Change, Op, Row
 from axlog.views.net_changes import net
 from axlog.views.row_key import row_key
 
@@ -156,7 +156,7 @@ def test_a_deadline_comes_before_the_changes_of_the_message_that_passes_it() -> 
 
 
 def test_netting_keeps_changes_of_the_clock() -> None:
-    def change(op: str, position: int, is_clock: bool = False) -> Change:
+    def change(op: Op, position: int, is_clock: bool = False) -> Change:
         origin = CLOCK if is_clock else ("s", position)
         return Change(op, Row(("x",), ("1",)), None, "v", position, position, origin)
 
@@ -170,7 +170,7 @@ def test_netting_keeps_changes_of_the_clock() -> None:
 
 
 def test_netting_distinguishes_rows_by_their_keys() -> None:
-    def change(op: str, key: str, position: int) -> Change:
+    def change(op: Op, key: str, position: int) -> Change:
         return Change(op, Row(("t.val",), ("1",), key=(key,)), position=position)
 
     both = [change("insert", "1.1", 1), change("delete", "1.2", 2)]
