@@ -72,7 +72,7 @@ def test_a_pipeline_by_fakes(tmp_path: Path) -> None:
 
 
 @given(some.integers(0, 3), some.integers(0, 3))
-def test_differential_a_run_that_is_cut_tells_the_same(
+def test_differential_a_run_that_is_cut_emits_the_same(
     tmp_path_factory: pytest.TempPathFactory, first: int, second: int
 ) -> None:
     orders = FakeStream(*ORDERS[:first], ABORT, *ORDERS[first:])

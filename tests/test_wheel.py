@@ -57,10 +57,18 @@ class Clean:
 
     def run(self, *command: str | Path) -> str:
         program, *arguments = command
+        return self._run(self.place / "env" / "bin" / program, *arguments)
+
+    def pip(self, *arguments: str | Path) -> str:
+        """Run the pip of the tests on this environment, which needs none of its own."""
+        here = self.place / "env" / "bin" / "python"
+        return self._run(sys.executable, "-m", "pip", "--python", here, *arguments)
+
+    def _run(self, *command: str | Path) -> str:
         # Nothing of the repository or of the tests' own environment may leak in.
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
         done = subprocess.run(
-            [self.place / "env" / "bin" / program, *arguments],
+            command,
             cwd=self.place,
             env=kept,
             capture_output=True,
@@ -89,13 +97,14 @@ def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def clean(wheel: Path, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Clean:
     place = tmp_path_factory.mktemp("clean")
-    subprocess.run([sys.executable, "-m", "venv", place / "env"], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place / "env"], check=True)
     pinned = (repository / "requirements.lock").read_text(encoding="utf-8")
     # pip would ask a hash of the wheel too, were there hashes among the constraints.
     bare = re.sub(r" *\\\n +--hash=\S+", "", pinned)
     (place / "pinned.txt").write_text(bare, encoding="utf-8")
     environment = Clean(place)
-    environment.run("pip", "install", "--quiet", "--constraint", place / "pinned.txt", wheel)
+    pinned_to = ("--constraint", place / "pinned.txt")
+    environment.pip("install", "--quiet", "--no-compile", *pinned_to, wheel)
     return environment
 
 
@@ -110,7 +119,7 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
 
 
 def test_install_is_light(clean: Clean) -> None:
-    listed = json.loads(clean.run("pip", "list", "--format", "json"))
+    listed = json.loads(clean.pip("list", "--format", "json"))
     installed = {entry["name"].lower().replace("_", "-") for entry in listed}
     assert "axlog" in installed
     assert installed <= LIGHT

@@ -96,4 +96,4 @@ class _Run:
 
     @property
     def entries(self) -> int:
-        return sum(sum(w.sizes().values()) for w in streams_of(self.doc).collector.waitings)
+        return sum(sum(w.sizes().values()) for w in streams_of(self.doc).collector.joins)

@@ -163,6 +163,11 @@ def documents(spark: Session, task: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def perform(spark: Session, task: dict[str, Any]) -> dict[str, Any]:
+    """Run a task in a session, and return its measurements."""
+    return {"streams": streams, "documents": documents}[task["kind"]](spark, task)
+
+
 def main(written: str) -> None:
     """Run the task in the argument."""
     from axlog.spark import session
@@ -172,7 +177,7 @@ def main(written: str) -> None:
     cores = task["cores"]
     spark = session(f"local[{cores}]", "python -m lab bench", quick=task["quick"], settings=counts)
     try:
-        found = {"streams": streams, "documents": documents}[task["kind"]](spark, task)
+        found = perform(spark, task)
     finally:
         spark.stop()
     print(json.dumps(found))

@@ -127,7 +127,7 @@ def _kept(result: Result, stream: _Stream, rounds: int) -> None:
                 if asks:
                     _ = view.truth
             if asks:
-                walks.append(maintained_view(view).standing.searches)
+                walks.append(maintained_view(view).truth_cache.searches)
 
         side(stream.messages[:WARM])
         return side
@@ -162,7 +162,7 @@ def _ended(result: Result, count: int, rounds: int) -> None:
                 doc.end(stream)
                 if asks:
                     _ = view.truth
-            walks.append(maintained_view(view).standing.searches)
+            walks.append(maintained_view(view).truth_cache.searches)
 
         return side
 

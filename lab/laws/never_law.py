@@ -183,7 +183,7 @@ def check_never(case: NeverCase, make: Callable[..., Document] = Document) -> Co
     ]  # fmt: skip
     views = {"v": case.query}
     documents = [make(case.document, views=views, facts=case.facts, options=o) for o in options]
-    prospects = streams_of(documents[0]).collector.prospects(maintained(documents[0]).views["v"])
+    prospects = streams_of(documents[0]).prospects(maintained(documents[0]).views["v"])
     is_certain = prospects is not None
     for step in case.steps:
         take(defining, step)
@@ -192,10 +192,7 @@ def check_never(case: NeverCase, make: Callable[..., Document] = Document) -> Co
         *each, exact = each
         others = each[:1] * (len(each) - 1)
         _same(f"the changes with and without collection, on disk, at {step}", each[1:], others)
-        if (
-            streams_of(documents[-1]).collector.prospects(maintained(documents[-1]).views["v"])
-            is not None
-        ):
+        if streams_of(documents[-1]).prospects(maintained(documents[-1]).views["v"]) is not None:
             told = sorted((c.row.values_ for c in exact if c.op == "never"), key=str)
             _same(f'what never="all" tells after {step}', told, wanted)
             seen["exact"] += 1
@@ -217,7 +214,7 @@ def check_never(case: NeverCase, make: Callable[..., Document] = Document) -> Co
         seen["steps"] += 1
         seen["never"] += len(never)
         seen["rows"] += sum(c.op == "insert" for c in each[0])
-    dropped = streams_of(documents[0]).collector.waitings
+    dropped = streams_of(documents[0]).collector.joins
     seen["dropped"] += sum(waiting.dropped for waiting in dropped)
     seen["certain" if is_certain else "late"] += 1
     return seen

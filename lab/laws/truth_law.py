@@ -43,7 +43,7 @@ def check_truth(random: Random) -> Counter[str]:
         if step is None or run.is_broken:
             break
         run.compare(step)
-    run.seen["searches"] += maintained_view(run.view).standing.searches
+    run.seen["searches"] += maintained_view(run.view).truth_cache.searches
     return run.seen
 
 

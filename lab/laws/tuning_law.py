@@ -252,7 +252,7 @@ def check_tuning(case: Case, tell: Callable[[TuningReport], object] | None = Non
             others = [change for change in too if change.view == name]
             _same(f"what never comes to {name}", _changes(mine), _changes(others))
             _same(f"the rows of {name}", _rows(tested, name), _rows(plain, name))
-    if maintained(tested).forgotten == 0:
+    if not maintained(tested).lacks_messages:
         _same("the document", tested.xml(), plain.xml())
 
 

@@ -115,7 +115,7 @@ def test_tables_for_people() -> None:
         (("<a/>", "/a", "--language", "sql"), "AX201"),
     ],
 )
-def test_bad_input_is_told_in_words(arguments: tuple[str, ...], code: str) -> None:
+def test_bad_input_is_reported_in_words(arguments: tuple[str, ...], code: str) -> None:
     assert run("query", *arguments).stdout == ""
     refused(run("query", *arguments), code)
 
@@ -308,7 +308,7 @@ def test_updates_that_are_not_utf_8_are_refused() -> None:
     refused(result, "AX113")
 
 
-def test_missing_updates_are_told_in_words() -> None:
+def test_missing_updates_are_reported_in_words() -> None:
     assert "nothing.jsonl" in refused(
         run("maintain", CALL, VALUES, "nothing.jsonl"), "No such file"
     )

@@ -44,7 +44,7 @@ def test_diff_writes_a_list(form: str) -> None:
     assert serialise(tree) == serialise(load(NEW))
 
 
-def test_diff_is_json_where_nobody_looks() -> None:
+def test_diff_is_json_without_a_terminal() -> None:
     result = run("diff", OLD, NEW)
     assert [one["op"] for one in json.loads(result.stdout)["updates"]] == [
         "insert-after",

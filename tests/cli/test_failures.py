@@ -20,7 +20,7 @@ from axlog.errors import CODES, PipelineError
 from axlog.pipeline import kinds
 from axlog.pipeline.loader import load
 from axlog.retry import Backoff
-from axlog.runtime import embedded, source_reader
+from axlog.runtime import unreachable
 from axlog.runtime.embedded import Runner
 from axlog.runtime.health import RunnerReport
 
@@ -94,7 +94,7 @@ SINKS: dict[str, list[tuple[dict[str, Any], str]]] = {
 
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_reader, "BACKOFF", Backoff(0.0, 0.001))
+    monkeypatch.setattr(unreachable, "BACKOFF", Backoff(0.0, 0.001))
 
 
 @pytest.fixture
@@ -314,7 +314,7 @@ def test_names_that_the_runner_uses_itself(
 
 def test_the_tries_are_few() -> None:
     """What `once` waits for adds up to seconds, not to a deadline of somebody's."""
-    assert embedded._TRIES <= 5
+    assert unreachable.TRIES <= 5
 
 
 # Spark --------------------------------------------------------------------------------------------

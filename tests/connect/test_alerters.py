@@ -265,7 +265,7 @@ def mangled(text: str) -> str:
     return text.encode().decode("cp1252", "replace")
 
 
-def test_mangled_and_doubled_items_of_real_feeds_are_told(
+def test_mangled_and_doubled_items_of_real_feeds_are_reported(
     conformance: Callable[[str], Path], tmp_path: Path
 ) -> None:
     """Texts whose encoding is mangled, then mended, change their items; no shared guid hides one.
@@ -318,7 +318,7 @@ def test_mangled_and_doubled_items_of_real_feeds_are_told(
     assert changed >= 5
 
 
-def test_items_that_share_a_guid_are_all_told_and_logged(
+def test_items_that_share_a_guid_are_all_emitted_and_logged(
     server: FeedServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = feed(server, tmp_path)
@@ -360,7 +360,7 @@ def test_differential_items_are_those_of_feedparser() -> None:
             )
 
 
-def test_records_and_rows_that_share_an_id_are_all_told(tmp_path: Path) -> None:
+def test_records_and_rows_that_share_an_id_are_all_emitted(tmp_path: Path) -> None:
     xml = "<all><r><k>a</k></r><r><k>a</k>2</r><r><k>a#2</k></r></all>"
     (tmp_path / "all.xml").write_text(xml)
     source = DOCUMENT.make(DocumentOptions(url="all.xml", by="k", interval=0), origin(tmp_path))
@@ -454,7 +454,7 @@ def test_a_log_is_followed_across_rotation(tmp_path: Path) -> None:
     assert reading.refused[0].origin == "access.log:3"
 
 
-def test_a_log_that_vanished_unread_is_told(tmp_path: Path) -> None:
+def test_a_log_that_vanished_unread_is_reported(tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     log.write_text("".join(LINE.format(n=n) for n in (1, 2)), encoding="utf-8")
     source = AccessLog(AccessLogOptions(path="access.log"), origin(tmp_path))

@@ -174,7 +174,7 @@ def test_a_peer_that_is_not_there_and_one_that_refuses(server: str) -> None:
     made.close()
 
 
-def test_gaps_in_a_broker_are_told(redis_server: Any) -> None:
+def test_gaps_in_a_broker_are_reported(redis_server: Any) -> None:
     channel = RedisChannel(redis_server, "trimmed")
     for number in range(5):
         channel.publish(order(number))

@@ -98,7 +98,7 @@ def test_a_directory_of_records(tmp_path: Path, limit: int) -> None:
     assert fresh.read(middle, 9).updates == one.read(middle, 9).updates
 
 
-def test_files_that_come_later_are_taken_whatever_their_names(tmp_path: Path) -> None:
+def test_later_files_are_read_whatever_their_names(tmp_path: Path) -> None:
     (tmp_path / "m5.xml").write_text("<m/>")
     one = source("directory", tmp_path, path=".", clock="file")
     first = one.read(None, 10)
@@ -407,7 +407,7 @@ def test_changes_are_posted_with_a_key_that_stays_the_same(tmp_path: Path) -> No
     dead.close()
 
 
-def test_a_database_that_refuses_is_told_without_its_address(tmp_path: Path) -> None:
+def test_a_database_error_is_reported_without_its_address(tmp_path: Path) -> None:
     with pytest.raises(ConnectorError) as raised:
         sink("sql", tmp_path, url="sqlite:////proc/none/hush.db")
     assert "hush" not in str(raised.value)

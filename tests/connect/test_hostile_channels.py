@@ -150,7 +150,7 @@ def _same(made: Callable[[Any], Any], request: pytest.FixtureRequest) -> Any:
     return {"source": {**source, "wait": 5}}, {}
 
 
-def test_a_filter_that_runs_here_tells_what_it_cannot_read(redis_server: Any) -> None:
+def test_a_local_filter_reports_messages_that_it_cannot_read(redis_server: Any) -> None:
     channel = RedisChannel(redis_server, "filtered")
     for number, insert in enumerate(("<b><c/></b>", "<b>", "<b/>", "<b><c/></b>"), 1):
         body = json.dumps({"stream": "s", "insert": insert})

@@ -1,17 +1,19 @@
 """The guarded client: where it goes, what it refuses, how much it takes; on loopback."""
 
 import gzip
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
 from axlog.connect.http import LOOPBACK, Allowance, Client, Guard
 from axlog.errors import ConnectorError
+
+RELEASED = Event()
+"""Set when the server goes: until then `/slow` does not answer."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -31,7 +33,7 @@ class Handler(BaseHTTPRequestHandler):
             self.path, self.headers["Host"].encode()
         )
         if self.path == "/slow":
-            time.sleep(1.5)
+            RELEASED.wait(60)  # longer than any client waits
         self.send_response(200)
         if self.path == "/bomb":
             self.send_header("Content-Encoding", "gzip")
@@ -49,6 +51,7 @@ def port() -> Iterator[int]:
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield server.server_port
+    RELEASED.set()
     server.shutdown()
     server.server_close()
     thread.join()
@@ -107,7 +110,7 @@ def test_private_addresses_are_refused(port: int, url: str) -> None:
     assert told.value.code == "AX821" or "has no address" in told.value.message
 
 
-def test_nobody_there(client: Client) -> None:
+def test_a_peer_that_does_not_answer(client: Client) -> None:
     with pytest.raises(ConnectorError, match="AX822"):
         client.send("GET", "http://127.0.0.1:1/")
 

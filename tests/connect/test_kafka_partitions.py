@@ -166,7 +166,7 @@ def test_a_reading_takes_from_all_partitions_alike(brokers: str) -> None:
     one.close()
 
 
-def test_offsets_that_the_topic_does_not_have_are_told(brokers: str) -> None:
+def test_offsets_that_the_topic_does_not_have_are_reported(brokers: str) -> None:
     send(brokers, "short", [(0, message(1, 1))])
     one = source(brokers, "short")
     with pytest.raises(ConnectorError, match="partition 0 ends at 1, and 5 were read before"):

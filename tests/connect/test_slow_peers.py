@@ -19,7 +19,7 @@ from axlog.connect.channels.registry import Channels
 from axlog.live.internals import streams_of
 from axlog.pipeline.loader import load
 from axlog.retry import Backoff
-from axlog.runtime import source_reader
+from axlog.runtime import unreachable
 from axlog.runtime.embedded import Runner
 from axlog.server.application import Settings, make_application
 from axlog.server.server import listening, running
@@ -55,7 +55,7 @@ FAILURES = 'match /monitor/b/row[status/"500"]/path/$path return $path'
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """A connector that could not be reached is tried again in the next round."""
-    monkeypatch.setattr(source_reader, "BACKOFF", Backoff(0.0, 0.0))
+    monkeypatch.setattr(unreachable, "BACKOFF", Backoff(0.0, 0.0))
 
 
 class Peer:

@@ -96,7 +96,7 @@ def test_nothing_grows_before_it_is_refused():
         '<?xml version="1.0" standalone="no"?><!DOCTYPE a SYSTEM "none.dtd"><a k="&x;"/>',
     ],
 )
-def test_entities_that_nobody_declared(xml):
+def test_undeclared_entities(xml):
     error = refused(xml)
     assert (error.code, type(error)) == ("AX112", HostileError)
     assert error.place is not None

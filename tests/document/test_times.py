@@ -153,7 +153,7 @@ def test_every_returned_time_has_the_documents_unit(name: str, times: Times, sta
 
 
 @pytest.mark.parametrize("times", BOTH)
-def test_every_time_that_is_taken_may_be_a_returned_one(times: Times) -> None:
+def test_every_accepted_time_may_be_a_returned_one(times: Times) -> None:
     made = _fed(times, -7_000_000)
     until = _under_way(made).deadline
     row = {"x": "2", "asked.time": _under_way(made).row["asked.time"]}

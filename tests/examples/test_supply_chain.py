@@ -172,7 +172,7 @@ def test_run_serves_the_page(place: Path, tmp_path: Path) -> None:
                 state = json.load(answer)
             if state["shown"]["counts"]["true"]:
                 break
-            time.sleep(0.2)
+            time.sleep(0.05)
         assert state["shown"]["lines"][0]["truth"] == "true"
         assert state["engine"] == "embedded"
     finally:

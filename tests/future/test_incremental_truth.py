@@ -70,17 +70,17 @@ def test_many_messages_need_one_walk() -> None:
     for number in range(50):
         assert truth(doc) is Truth.POSSIBLE
         doc.feed("fgh"[number % 3], "<a/>", at=number)
-    assert maintained_view(view).standing.searches == 1
+    assert maintained_view(view).truth_cache.searches == 1
     doc.end("h")
     assert truth(doc) is Truth.POSSIBLE
-    assert maintained_view(view).standing.searches <= 2
+    assert maintained_view(view).truth_cache.searches <= 2
     doc.end("f")
     doc.end("g")
     assert truth(doc) is Truth.NEVER
-    walks = maintained_view(view).standing.searches
+    walks = maintained_view(view).truth_cache.searches
     doc.advance(1000)
     assert truth(doc) is Truth.NEVER
-    assert maintained_view(view).standing.searches == walks
+    assert maintained_view(view).truth_cache.searches == walks
 
 
 def test_a_witness_falls_at_its_deadline_and_with_its_trees() -> None:
@@ -126,7 +126,7 @@ def test_many_ends_need_no_walk_each() -> None:
         assert truth(doc) is Truth.POSSIBLE
         doc.end(f"s{number}")
     assert truth(doc) is Truth.NEVER
-    assert maintained_view(view).standing.searches <= 2
+    assert maintained_view(view).truth_cache.searches <= 2
     doc = axlog.parse(
         f"<r>{trees}</r>", views={"v": "match /r/m/p/d"}, options=axlog.Options(never="off")
     )
@@ -168,13 +168,13 @@ def test_a_key_uses_up_what_a_row_does_not_show() -> None:
 
 
 @pytest.mark.parametrize("seed", [2006520, 2007893])
-def test_law_7_holds_for_the_truth_of_joins_whose_streams_ended(seed: int) -> None:
+def test_truth_of_joins_after_a_restart_when_their_streams_ended(seed: int) -> None:
     law = LAWS["7"]
     law.check(law.make(Random(f"7:{seed}")))
 
 
 @pytest.mark.parametrize("streams", ["fg", "gf"])
-def test_a_value_that_a_stream_changes_is_not_taken_for_settled(streams: str) -> None:
+def test_a_value_that_a_stream_changes_is_not_settled(streams: str) -> None:
     """The stream brings no row of the part that compares the value, yet makes it hold."""
     document = f"<r><p>{CALL.format('f', '')}</p><q>{CALL.format('g', '')}</q></r>"
     doc = axlog.parse(document, views={"v": 'match /r[p = "1"]/q/b'})

@@ -8,7 +8,7 @@ import pytest
 
 import axlog
 from axlog.document.tree import Tree
-from axlog.errors import StreamError
+from axlog.errors import QueryError, StreamError
 from axlog.future.keys import is_broken, parse_fact
 from axlog.future.relevance import relevance
 from axlog.future.truth import Outlook
@@ -69,6 +69,15 @@ def test_a_stream_that_a_key_makes_useless_is_not_relevant() -> None:
 def test_both_readings_of_a_value_are_values() -> None:
     assert is_broken(document('r[a[b["1"]], a[b[c["2"], "1"]]]'), parse_fact(KEY))
     assert not is_broken(document('r[a[b["1"], b["1"]], a[b["2"]]]'), parse_fact(KEY))
+
+
+@pytest.mark.parametrize("how", ["enforced", "trusted"])
+def test_a_path_that_names_the_root_is_refused(how: str) -> None:
+    with pytest.raises(QueryError, match="AX201") as raised:
+        axlog.parse(xml("r[?f]"), facts=[f"key r/a by k {how}"])
+    assert f"declare `key a by k {how}`" in str(raised.value)
+    axlog.parse(xml("r[r[?f]]"), facts=[f"key r/a by k {how}"])  # a child has the name
+    axlog.parse(xml("r[?f]"), facts=[f"key r by k {how}"])  # messages <r>
 
 
 def test_an_enforced_key_refuses_a_value_below_a_node_that_is_there() -> None:

@@ -36,7 +36,7 @@ def never(changes: list[Change]) -> list[tuple[object, ...]]:
 
 def kept(doc: axlog.Document) -> dict[str, int]:
     sizes: Counter[str] = Counter()
-    for waiting in streams_of(doc).collector.waitings:
+    for waiting in streams_of(doc).collector.joins:
         sizes.update(waiting.sizes())
     return +sizes
 
@@ -156,7 +156,9 @@ def test_nothing_is_dropped_where_a_stream_may_delete() -> None:
 
 @pytest.mark.parametrize("facts", [(), orders.KEYS])
 @pytest.mark.parametrize("query", [orders.LATE, orders.ON_TIME, orders.WITHIN])
-def test_differential_law_5_on_the_order_monitor(query: str, facts: tuple[str, ...]) -> None:
+def test_differential_tuning_the_order_monitor_changes_nothing(
+    query: str, facts: tuple[str, ...]
+) -> None:
     options: tuple[dict[str, Any], ...] = (
         {},
         {"keep": "needed"},

@@ -201,7 +201,7 @@ def test_variables_and_values_that_one_alternative_has_to_itself(query: str) -> 
 
 
 @pytest.mark.parametrize("seed", [921, 2000921])
-def test_law_4_holds_where_alternatives_have_variables_of_their_own(seed: int) -> None:
+def test_truth_of_alternatives_with_variables_of_their_own(seed: int) -> None:
     law = LAWS["4"]
     law.check(law.make(Random(f"4:{seed}")))
 

@@ -286,7 +286,7 @@ def test_negation_beyond_the_limit_is_undecided(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("start", range(0, CASES, CHUNK))
-def test_differential_law_4_holds_for_seeds(start: int) -> None:
+def test_differential_truth_and_relevance_equal_brute_force(start: int) -> None:
     failures = [f for seed in range(start, start + CHUNK) if (f := run_case(seed, "4")) is not None]
     said = [f"{f}\n{f.case.document}\n{f.case.patterns[0]}\n{f.case.steps}" for f in failures]
     assert not failures, "\n".join(said)
@@ -294,12 +294,12 @@ def test_differential_law_4_holds_for_seeds(start: int) -> None:
 
 @settings(max_examples=50)
 @given(data=st.data())
-def test_differential_law_4_holds_for_hypothesis(data: st.DataObject) -> None:
+def test_differential_truth_and_relevance_of_drawn_cases(data: st.DataObject) -> None:
     random: Random = data.draw(st.randoms(use_true_random=False))
     check_outlook(make_small_case(random))
 
 
-def test_law_4_compares_most_of_its_cases() -> None:
+def test_most_random_cases_of_truth_are_compared() -> None:
     seen: Counter[str] = Counter()
     for seed in range(150):
         seen.update(check_outlook(make_small_case(Random(f"4:{seed}"))))

@@ -124,7 +124,7 @@ def test_calls_let_the_times_of_a_message_differ(calls: str, deadline: int | Non
 
 
 @pytest.mark.parametrize("keep", ["all", "needed"])
-def test_never_is_told_from_disk_as_from_memory(keep: Keep) -> None:
+def test_never_is_emitted_from_disk_as_from_memory(keep: Keep) -> None:
     told = []
     for cache in ("memory", "disk"):
         query = "match /r[p/a/$x#t1][q/b/$x#t2] where t2 - t1 <= 5us return $x, t1.time"

@@ -26,6 +26,7 @@ from lab.datalog.evaluate import Evaluation, evaluate
 from lab.datalog.magic import folded, magic
 from lab.laws import small_cases
 from lab.reference import rows
+from tests.accepted_errors import accept
 from tests.papers import document, feed
 
 MONITOR = (
@@ -329,7 +330,8 @@ def grown(random: Random, streams: int = 0) -> Tree:
         for operation in small_cases.operations(random, tree, 1):
             try:
                 apply(tree, [operation], time)
-            except AxlogError:
+            except AxlogError as error:
+                accept(error)
                 continue
     return tree
 
@@ -342,7 +344,7 @@ def rewritten(rules: Rules, random: Random) -> dict[str, Rules]:
     return {"magic": plain, "folded": folded(plain), "ordered": ordered, "both": folded(ordered)}
 
 
-@pytest.mark.parametrize("start", range(4))
+@pytest.mark.parametrize("start", range(2))
 def test_oracle_counts(start: int) -> None:
     found = 0
     for seed in range(start * 700, (start + 1) * 700):

@@ -77,7 +77,7 @@ def test_the_targets_of_statements_are_plain_handles() -> None:
 
 
 @pytest.mark.parametrize("maintainer", ["counting", "algebraic", "adaptive", "reevaluate"])
-def test_a_deferred_view_of_a_stream_tells_when_it_is_read(maintainer: str) -> None:
+def test_a_deferred_view_of_a_stream_emits_when_it_is_read(maintainer: str) -> None:
     doc = Document(
         '<a><ax:call xmlns:ax="urn:axlog" stream="s"/></a>', options=Options(never="off")
     )

@@ -64,5 +64,5 @@ def test_orders_write_both_queries(tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [["auction", "no"], ["document", "0"], ["workload"]])
-def test_bad_usage_is_told_apart(arguments):
+def test_bad_usage_has_its_own_exit_code(arguments):
     assert CliRunner().invoke(generators, arguments).exit_code == 2

@@ -118,7 +118,7 @@ def test_nothing_goes_where_it_can_be_seen() -> None:
     forgetting.feed("f", "<c>1</c>")
     kept["forgotten"] = forgetting.collect().kept
     enforced = Document(
-        source, views={"v": "match /r/c/$x return $x"}, facts=["key r/c by k enforced"]
+        source, views={"v": "match /r/c/$x return $x"}, facts=["key c by k enforced"]
     )
     kept["enforced"] = enforced.collect().kept
     assert all(kept.values()), kept

@@ -160,7 +160,7 @@ def test_a_stream_deletes_only_if_it_says_so():
 
 
 @pytest.mark.parametrize("declared", ["yes", "only"])
-def test_a_delete_takes_matching_siblings_whoever_brought_them(declared):
+def test_a_delete_removes_matching_siblings_of_any_origin(declared):
     tree = with_call(f'deletes="{declared}"', before="<b><c/></b><c/>t", after="<b/><d/>")
     delete(tree, "b")
     assert labels(tree) == ["c", "t", CALL, "d"]

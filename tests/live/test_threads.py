@@ -83,6 +83,7 @@ READS: dict[type, dict[str, Read]] = {
         "nodes": lambda document: document.nodes(),
         "nodes_left": lambda document: document.nodes_left(),
         "clock": lambda document: document.clock,
+        "lacks_messages": lambda document: document.lacks_messages,
         "engines": lambda document: document.engines,
         "parse": lambda document: document.parse("//a"),
         "new_name": lambda document: document.new_name(),

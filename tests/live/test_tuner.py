@@ -1,12 +1,14 @@
 """The tuner: examples 14 to 17 of P3, what is installed, dropped, restored and refused.
 
-Law 5 (`test_law_5.py`) compares with untuned documents on random cases.
+Law 5 (`test_tuning.py`) compares with untuned documents on random cases.
 """
 
+from pathlib import Path
 from threading import Event
 
 import pytest
 
+import axlog
 from axlog.connect.channels.subscription_filters import passes
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import AxlogError
@@ -282,6 +284,31 @@ def test_a_filter_for_the_source_asks_for_values() -> None:
     assert passing(made, "ships", ship(3), ship(4)) == [True, False]
 
 
+def test_a_filter_counts_no_message_and_is_given_again() -> None:
+    made = doc(*FIGURE_4, keep="needed")
+    first, again = made.filter("g"), made.filter("g")
+    assert first is not None
+    assert again is not None
+    assert first.to_json() == again.to_json()
+    assert maintained(made).forgotten == 0
+    with pytest.raises(AxlogError, match=r"AX307.*the source of 'g' has a filter"):
+        made.watch("match /a/b/z")  # the source may have dropped messages
+
+
+def test_a_filter_stays_with_its_source_when_a_batch_is_rolled_back() -> None:
+    made = doc(*FIGURE_4, keep="needed")
+    with pytest.raises(AxlogError, match="AX101"), made.batch():
+        made.feed("g", f"<{made.filter('g')}")
+    with pytest.raises(AxlogError, match="AX307"):
+        made.watch("match /a/b/z")
+
+
+def test_the_source_of_a_durable_document_sends_everything(tmp_path: Path) -> None:
+    with axlog.open(tmp_path, xml(FIGURE_4[0]), options=Options(keep="needed")) as store:
+        store.watch(FIGURE_4[1], "v")
+        assert store.filter("g") is None  # a view that is added later reads the whole log
+
+
 def test_a_source_sends_everything_where_it_must() -> None:
     assert doc(*FIGURE_4).filter("f") is None  # all is kept
     assert doc(*FIGURE_8, keep="needed").filter("f") is None
@@ -348,6 +375,42 @@ def test_a_message_during_a_slow_tuning_is_tuned_for_too(monkeypatch: pytest.Mon
     may_end.set()
     streams_of(made).tuner.wait()
     assert made.streams()["f"].is_unsubscribed
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_tuning_requested_while_another_fails_is_not_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from axlog.live import tuner
+
+    made = doc(*FIGURE_4, keep="needed", tune={"messages": 1})  # type: ignore[arg-type]
+    work_out = tuner._work_out
+    has_begun, may_fail = Event(), Event()
+
+    def failing(snapshot: tuner._Snapshot) -> tuner._Found:
+        if has_begun.is_set():
+            return work_out(snapshot)
+        has_begun.set()
+        may_fail.wait()
+        raise MemoryError
+
+    monkeypatch.setattr(tuner, "_work_out", failing)
+    made.feed("g", "<c>1</c>")
+    has_begun.wait()
+    made.feed("f", "<y/>")
+    may_fail.set()
+    streams_of(made).tuner.wait()
+    assert made.streams()["f"].is_unsubscribed
+
+
+def test_a_tuning_sees_the_message_that_requests_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = doc(*FIGURE_4, keep="needed", tune={"messages": 1})  # type: ignore[arg-type]
+    seen: list[int] = []
+    monkeypatch.setattr(
+        streams_of(made).tuner, "begin", lambda: seen.append(made.streams()["f"].messages)
+    )
+    made.feed("f", "<y/>")
+    assert seen == [1]
 
 
 def test_a_message_soon_after_a_slow_tuning_is_tuned_for_too() -> None:

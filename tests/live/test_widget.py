@@ -121,7 +121,7 @@ def test_one_shot_and_most() -> None:
     }
 
 
-def test_streams_tell_what_has_come() -> None:
+def test_streams_count_their_messages() -> None:
     doc = pairs()
     doc.feed("o", "<a>1</a>", at=3)
     with pytest.raises(MalformedError):
@@ -206,7 +206,7 @@ def test_async_iteration_sees_what_came_before() -> None:
 
 
 @BOTH
-def test_a_batch_tells_what_it_comes_to(make: Callable[..., Document]) -> None:
+def test_a_batch_emits_its_net_changes(make: Callable[..., Document]) -> None:
     doc = make()
     doc.feed("o", "<a>1</a><a>2</a>")
     doc.feed("s", "<b>1</b>")
@@ -244,7 +244,7 @@ def test_a_batch_joins_updates_of_a_row() -> None:
     assert list(feed) == []
 
 
-def test_a_batch_that_fails_does_and_tells_nothing() -> None:
+def test_a_batch_that_fails_changes_and_emits_nothing() -> None:
     doc = pairs()
     feed = doc.changes("pairs")
     doc.feed("o", "<a>1</a>")

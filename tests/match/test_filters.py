@@ -113,7 +113,7 @@ def test_differential_checks_and_interpreter(seeds: range) -> None:
                 continue  # for a tree
             holds = bool(answers(load(text), one))
             where = f"seed {seed}: {one} on {text}"
-            found, repeated = automaton.look(root)
+            found, repeated = automaton.run(root)
             met = len(found) == len(needs.each)
             says_all = needs.are_whole and not repeated
             assert met or not holds, where
@@ -186,7 +186,7 @@ def test_differential_meetings_and_interpreter(seeds: range) -> None:
             root, holds = element(text), bool(answers(load(text), one))
             where = f"seed {seed}: {one} on {text}"
             assert made.matches(root) == ({"k"} if holds else set()), where
-            found, repeated = automaton.look(root)
+            found, repeated = automaton.run(root)
             met = len(found) == len(needs.each)
             assert met or not holds, where
             if not needs.meetings or not met:
@@ -413,9 +413,9 @@ def test_oracle_strings_are_tested_as_one_by_one(drawn, text: str, split: int) -
     strings, more = StringIndex(), StringIndex()
     for need, (operator, operand) in enumerate(drawn):
         (strings if need < split else more).add((Comparison(operator, operand),), need)
-    strings.take(more)
+    strings.update(more)
     found: set[int] = set()
-    strings.look(text, found)
+    strings.find(text, found)
     assert found == {n for n, (op, value) in enumerate(drawn) if comparison(op, value)(text)}
 
 

@@ -244,7 +244,7 @@ def test_differential_short_way_and_long_way(seeds: range, validate: Validate) -
     assert short_ones > 2 * len(seeds)  # of twelve messages
 
 
-def test_short_way_is_taken_by_the_order_monitor() -> None:
+def test_the_order_monitor_uses_the_short_way() -> None:
     """The comparison above is of two ways: the short one makes no nodes until somebody asks."""
     text = '<a><ax:call xmlns:ax="urn:axlog" stream="s"/></a>'
     doc = Document(text, views={"v": "match /a/b/$x return $x"})

@@ -82,7 +82,7 @@ def test_the_long_form_is_the_same_pipeline_with_longer_names() -> None:
         ('stream="orders"', 'stream="orders" late="refuse"', (7, 3, "AX852", "late: clock")),
     ],
 )
-def test_an_error_is_told_at_its_place(
+def test_an_error_is_reported_at_its_place(
     old: str, new: str, expected: tuple[int, int, str, str]
 ) -> None:
     assert old in GOOD
@@ -93,7 +93,7 @@ def test_an_error_is_told_at_its_place(
         assert (line, column) in [one[:2] for one in found], found
 
 
-def test_all_errors_are_told_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     text = (
         GOOD.replace("engine: embedded", "engine: flink")
         .replace("$x\n      return", "$$\n      return")
@@ -212,6 +212,7 @@ def test_an_inline_secret_is_in_no_message(monkeypatch: pytest.MonkeyPatch) -> N
     ("line", "code", "part"),
     [
         ("facts: [keys a by b]", "AX201", "declared fact"),
+        ("facts: [key orders/order by oid trusted]", "AX201", "starts with the root element"),
         ("document_key: a//b", "AX852", "not a valid step"),
         ("document_key: 'p:a'", "AX852", "not declared"),
         ("types: 'orders -> |order| >='", "AX701", ""),
@@ -290,7 +291,7 @@ def test_the_schema_knows_every_kind() -> None:
     json.dumps(schema)
 
 
-def test_the_command_tells_problems_as_json_lines(tmp_path: Path) -> None:
+def test_the_command_reports_problems_as_json_lines(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     path.write_text(GOOD)
     runner = CliRunner()

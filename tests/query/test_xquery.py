@@ -292,7 +292,7 @@ PHRASES = [
 
 
 @given(st.lists(st.sampled_from([*WORDS, *PHRASES]), max_size=12).map(" ".join))
-def test_law_a_text_is_taken_or_refused_with_its_place(text: str) -> None:
+def test_a_text_is_accepted_or_refused_with_its_place(text: str) -> None:
     for parse in (parse_xquery, parse_xpath):
         refusal = refusal_of(parse, text)
         assert refusal is None or refusal.place is not None

@@ -30,6 +30,7 @@ from axlog.runtime.embedded import Runner, run
 from axlog.runtime.order import BODY, EVERY, Order, lane_of
 from axlog.samples import orders
 from axlog.views.change import Change
+from tests.waiting import eventually
 
 AXLOG = [sys.executable, "-c", "from axlog.cli import main; main()"]
 
@@ -156,7 +157,7 @@ def test_several_documents_with_tables_by_view(tmp_path: Path) -> None:
 def test_the_command_refuses_what_cannot_run(tmp_path: Path) -> None:
     path = written_to(tmp_path / "p", 20)
     runner = CliRunner()
-    assert runner.invoke(application(), ["run", "--once", str(path)]).exit_code == 0
+    run_once(path)
     path.write_text(path.read_text().replace("return $x", "return $x, t1.time"))
     done = runner.invoke(application(), ["run", "--once", str(path)])
     assert done.exit_code == 2
@@ -444,9 +445,9 @@ def test_a_source_that_vanishes_lags_and_comes_back(tmp_path: Path) -> None:
     runner = Runner(model, on_progress=lambda now: seen.extend(one.name for one in now.lagging))
     thread = threading.Thread(target=runner.run)
     thread.start()
-    _until(lambda: bool(seen))
+    eventually(lambda: bool(seen))
     path.write_bytes(content)
-    _until(lambda: runner.progress.messages == 200)
+    eventually(lambda: runner.progress.messages == 200)
     runner.stop()
     thread.join()
     runner.close()
@@ -471,7 +472,7 @@ def test_deadlines_pass_while_nothing_comes(tmp_path: Path) -> None:
     runner = Runner(model)
     thread = threading.Thread(target=runner.run)
     thread.start()
-    _until(lambda: runner.progress.never == 1)
+    eventually(lambda: runner.progress.never == 1)
     runner.stop()
     thread.join()
     runner.close()
@@ -479,13 +480,6 @@ def test_deadlines_pass_while_nothing_comes(tmp_path: Path) -> None:
     again = ran(model)
     assert (again.progress.never, again.progress.messages) == (1, 1)
     assert sink_of(again).changes == []
-
-
-def _until(holds: Any, seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.01)
 
 
 BAG = """<r xmlns:ax="urn:axlog"><a><ax:call stream="a" deletes="yes" late="clock"/></a>
@@ -574,8 +568,10 @@ def test_random_streams_cut_anywhere_come_to_the_rows_of_a_document(
     )
     assert +told == expected
     assert not -told
-    letters = read_log(directory / "dead.jsonl")
-    assert len(letters) == len(doc.dead_letters)
+    letters = [line["row"] for line in read_log(directory / "dead.jsonl")]
+    assert Counter((each["stream"], each["error"][:5]) for each in letters) == Counter(
+        (each.stream, each.error.code) for each in doc.dead_letters
+    )
 
 
 FILE = """\
@@ -617,29 +613,34 @@ def state_of(directory: Path) -> tuple[Any, ...]:
     return read_log(directory / "late.jsonl"), table, rows
 
 
+def run_once(path: Path) -> None:
+    done = CliRunner().invoke(application(), ["run", "--once", str(path)])
+    assert done.exit_code == 0, done.output
+
+
 def test_killed_at_any_moment_and_restarted_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
     """Law 7 for this runner: SIGKILL at seeded moments, then the sinks of an undisturbed run."""
     whole, cut = written_to(tmp_path / "whole", 500), written_to(tmp_path / "cut", 500)
     command = [*AXLOG, "run", "--once", "--progress", "json"]
-    subprocess.run([*command, str(whole)], check=True, capture_output=True)
+    run_once(whole)
     chance = Random(7)
     kills = 0
-    for _ in range(5):
+    for _ in range(3):
         process = subprocess.Popen([*command, str(cut)], stderr=subprocess.PIPE)
         assert process.stderr is not None
         # Wait for some batches, then a little: a kill can fall anywhere in one.
         for _ in range(chance.randint(1, 6)):
             if not process.stderr.readline():
                 break
-        time.sleep(chance.random() * 0.01)
+        time.sleep(chance.random() * 0.01)  # the moment itself is what is random
         process.send_signal(signal.SIGKILL)
         process.communicate()
         if process.returncode == 0:
             break
         kills += 1
     else:
-        subprocess.run([*command, str(cut)], check=True, capture_output=True)
-    assert kills >= 3
+        run_once(cut)
+    assert kills == 3
     assert state_of(whole.parent) == state_of(cut.parent)
     assert len(state_of(cut.parent)[1]) > 20
 

@@ -279,7 +279,7 @@ def test_law_7_buckets_say_what_the_document_says(seed: int, batches: int, bucke
 
 @settings(max_examples=25)
 @given(st.integers(0, 10_000), st.integers(1, 5))
-def test_law_7_held_back_the_batching_does_not_matter(seed: int, batches: int) -> None:
+def test_batching_does_not_matter_when_messages_are_held_back(seed: int, batches: int) -> None:
     random = Random(seed)
     definition = definition_of("join", "time", "not")
     messages = updates(random, 30)
@@ -311,7 +311,7 @@ def test_law_7_held_back_the_batching_does_not_matter(seed: int, batches: int) -
 
 @settings(max_examples=20)
 @given(st.integers(0, 10_000))
-def test_law_7_every_document_is_its_own(seed: int) -> None:
+def test_documents_are_independent(seed: int) -> None:
     random = Random(seed)
     definition = definition_of("join", "content")
     messages = updates(random, 40, documents=6)
@@ -434,7 +434,7 @@ def test_on_time_orders_turn_never_and_their_state_goes(
 
 
 @pytest.mark.parametrize("query", [orders.WITHIN, orders.ON_TIME])
-def test_a_bucket_forgets_rows_that_it_told_for_good(query: str) -> None:
+def test_a_bucket_drops_final_rows_that_it_emitted(query: str) -> None:
     definition = Definition(orders.DOCUMENT, {"v": (query, None)}, orders.KEYS)
     plan = make_plan(definition, buckets=1)
     instance = Instance(definition, plan.units[0], 0)

@@ -194,7 +194,7 @@ class Sent:
         return self._rows
 
 
-def test_a_batch_whose_sink_fails_is_told_with_the_next_start(tmp_path: Path) -> None:
+def test_a_batch_whose_sink_fails_is_emitted_at_the_next_start(tmp_path: Path) -> None:
     """Spark has noted it by then, and goes on no further."""
     definition = definition_of("join")
     plan = make_plan(definition, buckets=1)

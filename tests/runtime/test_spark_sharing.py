@@ -108,7 +108,7 @@ def test_a_sink_that_cannot_be_reached_is_tried_again(monkeypatch: pytest.Monkey
         Patience(stopping=stopping).write("table", never)
 
 
-def test_sources_tell_that_they_lag_by_files(tmp_path: Path) -> None:
+def test_sources_report_that_they_lag_by_files(tmp_path: Path) -> None:
     place = str(tmp_path)
     assert lagging(place, ["one", "two"]) == []
     tell(place, 1, "it is away", time.time() - 5, 3)
@@ -152,7 +152,7 @@ def test_a_reader_waits_for_its_source_and_says_so(tmp_path: Path) -> None:
     until = time.monotonic() + 60
     while (end := reader.latestOffset(start, ReadMaxRows(10))) == start:
         assert time.monotonic() < until
-        time.sleep(0.05)
+        time.sleep(0.01)
     assert end["number"] == 1
     assert lagging(str(tmp_path), ["in"]) == []
     there.unlink()

@@ -51,7 +51,7 @@ def test_who_is_due_is_who_was_put_before(puts: list[tuple[str, int]]) -> None:
 
 @settings(max_examples=15)
 @given(st.integers(0, 10_000))
-def test_law_7_time_passes_for_all_documents_alike(seed: int) -> None:
+def test_time_passes_for_all_documents(seed: int) -> None:
     """A message for one document makes a row of another impossible, as with the runner."""
     random = Random(seed)
     definition = definition_of("time", facts=KEYS)

@@ -19,7 +19,7 @@ QUIET = [HealthCheck.function_scoped_fixture]
 
 @settings(max_examples=12, suppress_health_check=QUIET)
 @given(st.integers(0, 10_000))
-def test_law_5_tuned_buckets_say_the_same(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def test_tuned_buckets_emit_the_same_changes(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Changes and dead letters are those without tuning; nothing more is kept."""
     random = Random(seed)
     views = random.sample(["join", "some", "boolean", "cross", "time", "not", "static"], 3)

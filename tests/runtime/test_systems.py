@@ -301,7 +301,7 @@ def written(tmp_path: Path, **content: Any) -> Path:
     return path
 
 
-def test_a_system_in_a_file_is_run_and_taken_up_again(tmp_path: Path) -> None:
+def test_a_system_in_a_file_is_run_and_resumed(tmp_path: Path) -> None:
     """A view feeds a call, another a channel of a third document; killed between batches."""
     source = {"kind": "jsonl", "path": "in.jsonl"}
     content: dict[str, Any] = {
@@ -343,7 +343,7 @@ def test_a_system_in_a_file_is_run_and_taken_up_again(tmp_path: Path) -> None:
     assert all(one["op"] == "insert" for one in got)
 
 
-def test_what_is_wrong_with_a_system_is_told_at_its_place(tmp_path: Path) -> None:
+def test_errors_of_a_system_are_reported_at_their_place(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         documents=cyclic("match /w/row/x/$x return $x"),

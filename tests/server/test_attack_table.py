@@ -462,7 +462,7 @@ def test_a_token_comes_in_one_way(world: World, address: str) -> None:
             assert client.get("/channels", headers=each).status_code == 401, each
 
 
-def test_a_server_without_principals_answers_nobody() -> None:
+def test_a_server_without_principals_answers_no_request() -> None:
     channels = Channels()
     channels.make("orders")
     settings = Settings(port=0)

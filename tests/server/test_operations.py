@@ -13,17 +13,19 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from time import monotonic, sleep
+from time import sleep
 from typing import Any
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
 import axlog
+from axlog.cli.application import application
 from axlog.connect.sinks.jsonl import read_log
 from axlog.errors import ConnectorError, StoreError
 from axlog.live.metrics import document_health, document_samples
@@ -46,6 +48,7 @@ from axlog.samples import orders
 from axlog.server.monitoring import DocumentsReport, serving_report
 from axlog.views.change import Change
 from tests.server_access import TOKEN, client_of, secured
+from tests.waiting import eventually
 
 AXLOG = [sys.executable, "-c", "from axlog.cli import main; main()"]
 DOCUMENT = '<r><ax:call xmlns:ax="urn:axlog" stream="f"/></r>'
@@ -66,14 +69,6 @@ def events() -> Iterator[io.StringIO]:
 
 def said(out: io.StringIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.getvalue().splitlines()]
-
-
-def eventually(holds: Callable[[], Any], seconds: float = 60) -> Any:
-    until = monotonic() + seconds
-    while not (found := holds()):
-        assert monotonic() < until, "it did not come to hold"
-        sleep(0.01)
-    return found
 
 
 # Events -------------------------------------------------------------------------------------------
@@ -406,12 +401,17 @@ def started(path: Path, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 
+def run_once(path: Path) -> None:
+    done = CliRunner().invoke(application(), ["run", "--once", str(path)])
+    assert done.exit_code == 0, done.output
+
+
 def test_runs_that_are_stopped_lose_and_double_nothing(tmp_path: Path) -> None:
     """SIGTERM and SIGINT in the middle of the work; then an undisturbed run's rows."""
     messages = list(orders.messages(300, seed=3, rate=0.001, late_share=0.6))
     whole, cut = written_to(tmp_path / "whole"), written_to(tmp_path / "cut")
     append(whole.parent / "in.jsonl", messages)
-    subprocess.run([*AXLOG, "run", "--once", str(whole)], check=True, capture_output=True)
+    run_once(whole)
     for part in range(3):
         process = started(cut, "--log-level", "debug")
         assert process.stderr is not None
@@ -464,7 +464,7 @@ def test_a_stop_while_a_sink_cannot_be_reached_leaves_the_batch_for_the_next_run
 
     with HTTPServer(("127.0.0.1", port), Receiver) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        subprocess.run([*AXLOG, "run", "--once", str(path)], check=True, capture_output=True)
+        run_once(path)
         server.shutdown()
     assert b"".join(bodies).count(b'"row":{"x":"1"}') == 1
 
@@ -617,7 +617,7 @@ def test_feeding_from_several_threads_waits_too(tmp_path: Path) -> None:
     assert len(sink.rows) == len(set(sink.rows)) == 400
 
 
-def test_what_nobody_takes_is_refused_when_the_outbox_is_full(tmp_path: Path) -> None:
+def test_updates_are_refused_when_the_outbox_is_full(tmp_path: Path) -> None:
     with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as doc:
         box = doc.outbox("v", "out")
         box.most = 2

@@ -8,10 +8,8 @@ import signal
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -44,16 +42,9 @@ from axlog.server.server import running
 from axlog.server.webhook_secrets import HookFile
 from tests.server_access import TOKEN, client_of, principal, secured, token_of
 from tests.server_world import receiver
+from tests.waiting import eventually
 
 AXLOG = [sys.executable, "-c", "from axlog.cli import main; main()"]
-
-
-def eventually(holds: Callable[[], Any]) -> Any:
-    until = monotonic() + 60
-    while not (found := holds()):
-        assert monotonic() < until, "it did not come to hold"
-        sleep(0.02)
-    return found
 
 
 def entry(name: str, grants: str) -> str:
@@ -127,7 +118,7 @@ WRONG: dict[str, tuple[str, int, int, str]] = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_is_told_with_its_place(what: str, tmp_path: Path) -> None:
+def test_errors_are_reported_with_their_place(what: str, tmp_path: Path) -> None:
     """By `axlog check`, with line and column; never with the line, in which a secret may stand."""
     text, line, column, said = WRONG[what]
     (tmp_path / "roles.yaml").write_text(text)
@@ -201,7 +192,7 @@ def test_the_file_is_reloaded(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
         access.check(ann, "publish", channel("a"))  # who is gone may nothing
 
 
-def test_what_is_taken_away_ends(tmp_path: Path) -> None:
+def test_revoked_rights_end(tmp_path: Path) -> None:
     """A stream, a wait, a session and a webhook that a grant had begun."""
     path = write(tmp_path / "roles.yaml", ann="[subscribe]", bob="[read]")
     access = Access(path=path)
@@ -439,8 +430,7 @@ def test_the_command_generates_a_token_and_reloads_on_sighup(tmp_path: Path) -> 
                         assert client.put("/channels/new", json={}).status_code == 403
                         write(path, ann="[administer]")
                         process.send_signal(signal.SIGHUP)
-                        while client.put("/channels/new", json={}).status_code != 201:
-                            sleep(0.02)
+                        eventually(lambda: client.put("/channels/new", json={}).status_code == 201)
                 process.send_signal(signal.SIGTERM)
                 assert process.wait(60) == 0
             finally:

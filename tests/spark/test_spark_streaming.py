@@ -84,7 +84,7 @@ WAYS = pytest.mark.parametrize("state", ["executors", "driver"])
 
 
 @WAYS
-def test_law_7_views_of_every_kind_batch_by_batch(spark: Any, state: str) -> None:
+def test_views_of_every_kind_batch_by_batch(spark: Any, state: str) -> None:
     definition = definition_of(*VIEWS)
     messages = [m._replace(source=0) for m in updates(Random(7), 90)]
     sink = Collecting()
@@ -101,9 +101,7 @@ def test_law_7_views_of_every_kind_batch_by_batch(spark: Any, state: str) -> Non
 
 
 @WAYS
-def test_law_8_what_the_tuner_finds_reaches_the_tasks(
-    spark: Any, tmp_path: Path, state: str
-) -> None:
+def test_tuned_filters_reach_the_tasks(spark: Any, tmp_path: Path, state: str) -> None:
     """Once some b has a v no other matters: tasks of later batches do not look at them."""
     texts = [f"<item><{'kv'[n % 2]}>{n}</{'kv'[n % 2]}></item>" for n in range(6 * TUNE_EVERY)]
     said = [
@@ -121,7 +119,7 @@ def test_law_8_what_the_tuner_finds_reaches_the_tasks(
 
 
 @WAYS
-def test_two_sources_are_put_in_order_and_a_checkpoint_is_taken_up(
+def test_two_sources_are_ordered_and_a_checkpoint_is_resumed(
     spark: Any, tmp_path: Path, state: str
 ) -> None:
     definition = definition_of("join", "time", "content")

@@ -65,7 +65,7 @@ def test_segments_follow_each_other_and_old_ones_go(tmp_path: Path) -> None:
     assert records(files, after=3) == [b"d"]
 
 
-def test_a_refused_record_is_taken_back(tmp_path: Path) -> None:
+def test_a_refused_record_is_rolled_back(tmp_path: Path) -> None:
     files = DiskFiles(tmp_path)
     log = Log(files)
     log.append([b"kept"])

@@ -209,7 +209,7 @@ class Later:
 
 
 @pytest.mark.parametrize("maintainer", ["algebraic", "counting", "adaptive", "reevaluate"])
-def test_a_deferred_view_tells_what_updates_came_to(maintainer: str) -> None:
+def test_a_deferred_view_emits_the_net_changes_of_updates(maintainer: str) -> None:
     document = parse("<r><a>1</a></r>")
     view = document.watch("match /r/a#t return t.id, t.val", maintainer=maintainer).defer()
     heard: list[Change] = []

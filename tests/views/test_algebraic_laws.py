@@ -28,6 +28,7 @@ from axlog.views.reevaluate import Reevaluate
 from lab.laws import small_cases
 from lab.laws.algebra_law import Watcher, accepted, check_algebra, make_algebra_case
 from lab.laws.fuzzing import run_case
+from tests.accepted_errors import accept
 
 CHUNK = 250
 
@@ -37,13 +38,13 @@ def _alike_from_two_operations_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk_operations, "FEWEST", 2)
 
 
-@pytest.mark.parametrize("start", range(0, 3000, CHUNK))
+@pytest.mark.parametrize("start", range(0, 1500, CHUNK))
 def test_differential_rows_and_changes_are_those_of_re_evaluation(start: int) -> None:
     failures = [f for s in range(start, start + CHUNK) if (f := run_case(s, "algebra")) is not None]
     assert not failures, "\n".join([*map(str, failures), failures[0].text()])
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(random=st.randoms(use_true_random=False))
 def test_differential_rows_and_changes_for_hypothesis(random: Random) -> None:
     check_algebra(make_algebra_case(random))
@@ -54,15 +55,18 @@ def test_a_forgotten_condition_at_the_document_node_is_seen(
 ) -> None:
     """As it was once: `or` and `not` at the document node taken to hold."""
     monkeypatch.setattr(Selections, "holds", lambda self, columns: True)
-    wrong = set()
+    every = {"algebraic", "ivma", "adaptive"}
+    wrong: set[str | None] = set()
     for seed in range(600):
+        if wrong == every:
+            break
         made = make_algebra_case(Random(f"algebra:{seed}"))
         if made.case.maintainer not in wrong:
             try:
                 check_algebra(made)
             except AssertionError:
                 wrong.add(made.case.maintainer)
-    assert wrong == {"algebraic", "ivma", "adaptive"}
+    assert wrong == every
 
 
 def test_differential_reduced_lists_give_the_same_view() -> None:
@@ -77,14 +81,14 @@ def test_differential_reduced_lists_give_the_same_view() -> None:
         views = [Watcher(Algebraic(tree, pattern)) for tree in (given, reduced)]
         try:
             pending.apply(given, operations, watchers=[views[0]])
-        except AxlogError:
+        except AxlogError as error:
+            accept(error)
             continue
         fewer = resolved(reduced, reduce(addressed(reduced, operations)))
         pending.apply(reduced, fewer, watchers=[views[1]])
         assert serialise(given) == serialise(reduced), seed
-        counts = [sorted(count for _, count in view.rows()) for view in views]
-        assert counts[0] == counts[1], (seed, str(pattern))
-        assert views[1].rows() == Watcher(Reevaluate(reduced, pattern)).rows(), seed
+        for view, tree in zip(views, (given, reduced), strict=True):
+            assert view.rows() == Watcher(Reevaluate(tree, pattern)).rows(), (seed, str(pattern))
         compared += 1
     assert compared > 100
 
@@ -120,7 +124,7 @@ def bag(made: Table) -> Counter[tuple[int, ...]]:
     return found
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(left=PAIRS, right=PAIRS)
 def test_a_join_is_every_pair_that_agrees(left: list[Any], right: list[Any]) -> None:
     other = Table(
@@ -132,7 +136,7 @@ def test_a_join_is_every_pair_that_agrees(left: list[Any], right: list[Any]) -> 
     assert bag(together([table(left), table(left).times(-1)], (A, B))) == Counter()
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(steps=st.lists(st.tuples(PAIRS, st.integers(min_value=-1, max_value=2)), max_size=12))
 def test_a_relation_is_a_bag(steps: list[Any]) -> None:
     relation = Relation((A, B), (A, B))

@@ -314,7 +314,7 @@ def test_explain_lists_terms_and_why_others_are_pruned() -> None:
     assert "terms" in str(explained)
 
 
-def test_explain_tells_the_last_update() -> None:
+def test_explain_shows_the_last_update() -> None:
     doc = parse(xml("r[a[x], b[c]]"))
     view = doc.watch(str(ABC), maintainer="algebraic")
     maintained(doc).insert("match /r/a#t return t.id", "<b><c/></b>")

@@ -255,7 +255,7 @@ def test_a_new_subtree_is_one_bulk_step() -> None:
     assert kept.steps - before < 2 * 3001 + 30 * 20  # its nodes and their tree, then one climb
 
 
-def test_changes_cost_what_they_tell() -> None:
+def test_changes_cost_in_proportion_to_their_rows() -> None:
     """A row that nothing changes for is not looked at, however many there are."""
     many = "".join("<g><a><c/></a><b/><b/></g>" for _ in range(500))
     document = parse(f"<r>{many}</r>")

@@ -168,7 +168,7 @@ def test_a_listener_may_change_the_document() -> None:
     ("where", "wanted"),
     [("first", "nbb"), ("last", "bbn"), ("into", "bbn"), ("before", "nbnb"), ("after", "bnbn")],
 )
-def test_insertions_go_where_they_are_told(where: str, wanted: str) -> None:
+def test_insertions_go_to_their_position(where: str, wanted: str) -> None:
     document = parse("<a><b/><b/></a>")
     beside = where in ("before", "after")
     target = "match /a/b#t return t.id" if beside else "match /a#t return t.id"
@@ -214,7 +214,7 @@ CALLS = (
 )
 
 
-def test_a_target_that_is_gone_is_told_by_its_id() -> None:
+def test_a_target_that_is_gone_is_reported_by_its_id() -> None:
     document = parse(SHOP)
     (row, _) = document.watch("match /shop/item#t return t.id").rows()
     assert maintained(document).tree.find(row["t.id"])
@@ -225,7 +225,7 @@ def test_a_target_that_is_gone_is_told_by_its_id() -> None:
     assert "1.1" in str(caught.value)
 
 
-def test_one_update_with_many_operations_tells_one_difference() -> None:
+def test_one_update_with_many_operations_emits_one_difference() -> None:
     document = parse("<a><b>1</b><b>2</b></a>")
     view = document.watch("match /a/b/$x return $x")
     first, second = list(maintained(document).tree.children(maintained(document).tree.root))

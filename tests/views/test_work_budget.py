@@ -161,7 +161,7 @@ def test_a_large_document_sets_a_product_aside() -> None:
     assert good.rows() == [change.row]
 
 
-def test_a_message_that_multiplies_loops_is_taken() -> None:
+def test_a_message_that_multiplies_loops_is_accepted() -> None:
     """Descendants below descendants: the generated code gives up, the engine counts."""
     steps = "//b" * 12
     doc = axlog.parse(DOCUMENT, views={"deep": f"match /a{steps}/$x return $x"})
@@ -172,7 +172,7 @@ def test_a_message_that_multiplies_loops_is_taken() -> None:
     assert counts.count > 10**11  # ways that loops inside loops would have tried
 
 
-def test_a_batch_that_is_taken_back_keeps_the_budget() -> None:
+def test_a_batch_that_is_rolled_back_keeps_the_budget() -> None:
     doc = axlog.parse(DOCUMENT)
     view = doc.watch("match /a[b/$x][c/$y] return $x", "view", work=5)
     for number in range(100):
@@ -213,7 +213,7 @@ def test_never_is_given_up_with_its_reason_and_rows_go_on() -> None:
         doc.view("bomb").possible()
 
 
-def test_a_filter_that_exceeds_its_budget_is_taken_out() -> None:
+def test_a_filter_that_exceeds_its_budget_is_removed() -> None:
     """Publishing goes on; the subscription gets everything, other filters hold."""
     branches = "".join(f"[c/$x{i}]" for i in range(9))
     tests = " and ".join(f"$x{i} < $x{i + 1}" for i in range(8))

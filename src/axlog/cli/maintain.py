@@ -73,7 +73,7 @@ def maintain(
     times: options.TimesShown = "seconds",
     json: options.Json = None,
 ) -> None:
-    """Write the changes of a view while updates arrive: {"op": ..., "row": {...}}, one per line."""
+    """Write the changes of a view while updates arrive: {"op": ..., "key": ...}, one per line."""
     if document == updates == STDIN:
         raise typer.BadParameter("DOC and UPDATES cannot both be standard input")
     if on_error not in ("raise", "dead-letter"):

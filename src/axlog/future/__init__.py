@@ -41,7 +41,6 @@ Arrivals: what messages can deliver.
 Scenarios: the possible rows.
 
     scenarios           all scenarios of a pattern over a document
-    scenario_index      indexed scenarios, for incremental joins
     scenario_tracker    scenarios maintained as data arrives
 
 Truth:
@@ -84,6 +83,5 @@ Containment of queries.
 
 Collection: state that can be dropped.
 
-    garbage             when a row of a two-way join can no longer find a partner
-    finished            streams and subtrees that no future row can use
+    garbage             rows of joins, streams and subtrees that no future row can use, with proofs
 """

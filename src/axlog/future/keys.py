@@ -103,6 +103,21 @@ def parse_fact(text: str, namespaces: Mapping[str, str] | None = None) -> Key:
     )
 
 
+def check_path(key: Key, root: str, children: Iterable[str]) -> None:
+    """Raise for a key whose path starts with the root element: it would never apply.
+
+    `root` and `children` are the names of the root element and of the elements in it. A path of
+    several steps that starts with the root's name leads to the root, unless a child has the name.
+    """
+    if len(key.path) > 1 and key.path[0] == root and root not in children:
+        raise QueryError(
+            "AX201",
+            f"the path of `{key}` starts with the root element",
+            expected="a path that starts below the root",
+            advice=f"declare `{replace(key, path=key.path[1:])}`",
+        )
+
+
 def _expanded(step: str, namespaces: Mapping[str, str]) -> str:
     """A step with its prefix, if any, replaced by the namespace."""
     mark = "@" if step.startswith("@") else ""

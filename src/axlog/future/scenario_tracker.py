@@ -11,14 +11,17 @@ Data from streams only adds scenarios, or makes existing ones impossible:
 A scenario lasts at least as long as any that it dominates, because those have the same needs and
 more. Dropping dominated scenarios therefore loses nothing. A scenario without needs is a row.
 
+The rows of each input of a join are indexed (`ScenarioIndex`) by some of their values, and by the
+streams that they depend on.
+
 Cost: the nodes that arrive, and for each step up the new rows and their join partners. The end of a
 stream costs the scenarios that depend on it. If calls deliver at most m trees, or two nodes of a
 key may have to be one, every scenario is checked again after every update.
 
-Not maintained incrementally (build a new `Living`): deletions, statements, texts that merge when a
-call ends, calls that arrive with limits of their own, and the moment when a stream has used up the
-calls that its messages may hold. Not supported: types, `not`. (Paper 1, section 3, theorem 2; paper
-2, section 3.)
+Not maintained incrementally (build a new `ScenarioTracker`): deletions, statements, texts that
+merge when a call ends, calls that arrive with limits of their own, and the moment when a stream has
+used up the calls that its messages may hold. Not supported: types, `not`. (Paper 1, section 3,
+theorem 2; paper 2, section 3.)
 """
 
 from __future__ import annotations
@@ -32,10 +35,18 @@ from axlog.document.tree import CALL, DOCUMENT_NODE, Tree
 from axlog.errors import UndecidedError
 from axlog.evaluate.gathered import Bags
 from axlog.future.capacity import fits
-from axlog.future.generalized_rows import NOTHING, Need, Rows, Values, add_need, meet, project
+from axlog.future.generalized_rows import (
+    NOTHING,
+    Need,
+    Rows,
+    Values,
+    add_need,
+    meet,
+    project,
+    unify,
+)
 from axlog.future.keys import Key, keyed_values, values_below
 from axlog.future.profiles import has_not
-from axlog.future.scenario_index import Part
 from axlog.future.scenarios import (
     CollectedRows,
     Scenarios,
@@ -50,6 +61,118 @@ from axlog.query.compile import Relation
 from axlog.query.pattern import Axis, Pattern, TimeConstraint
 
 Scenario = tuple[Values, Need]
+Found = dict[Values, None]
+"""A set of rows in insertion order."""
+
+
+class ScenarioIndex:
+    """The rows of one input of a join, with indexes.
+
+    Rows are only added, until a stream that they depend on ends: then they are removed. Dominated
+    needs of a row are dropped, as in `generalized_rows.py`. That is safe: when a need becomes
+    unsatisfiable, so do the needs that it dominates.
+    """
+
+    def __init__(self, columns: tuple[str, ...]) -> None:
+        self.columns = columns
+        self.rows: Rows = {}
+        self._indexes: dict[tuple[int, ...], tuple[dict[Values, Found], Found]] = {}
+        self._by_stream: dict[str, Found] = {}
+
+    def take(self, rows: Rows) -> Rows:
+        """Add rows, and return those that are new."""
+        new: Rows = {}
+        for values, needs in rows.items():
+            kept = [need for need in needs if self.add(values, need)]
+            if kept:
+                new[values] = kept
+        return new
+
+    def add(self, values: Values, need: Need) -> bool:
+        """Add an alternative need to a row; False if another dominates it."""
+        known = self.rows.get(values)
+        if known is not None and any(one is need for one in known):
+            return False
+        add_need(self.rows, values, need)
+        if self.rows[values][-1] is not need:
+            return False
+        if known is None:
+            for at, index in self._indexes.items():
+                _index_row(index, at, values)
+        for _, stream in need.brought:
+            self._by_stream.setdefault(stream, {})[values] = None
+        return True
+
+    def depending_on(self, stream: str) -> list[Scenario]:
+        """The needs that depend on a stream, with their rows."""
+        return [
+            (values, need)
+            for values in self._by_stream.get(stream, ())
+            for need in self.rows.get(values, ())
+            if any(asked == stream for _, asked in need.brought)
+        ]
+
+    def remove(self, values: Values, need: Need) -> bool:
+        """Remove a need of a row; whether it was present."""
+        known = self.rows.get(values, [])
+        left = [one for one in known if one is not need]
+        if len(left) == len(known):
+            return False
+        if left:
+            self.rows[values] = left
+            return True
+        del self.rows[values]
+        for at, (exact, vague) in self._indexes.items():
+            key = tuple(values[i] for i in at)
+            group = vague if None in key else exact[key]
+            del group[values]
+            if not group and None not in key:
+                del exact[key]
+        return True
+
+    def close(self, stream: str) -> None:
+        """Remove the needs that depend on a stream, because the stream has ended."""
+        for values, need in self.depending_on(stream):
+            self.remove(values, need)
+        self._by_stream.pop(stream, None)
+
+    def agreeing(self, at: tuple[int, ...], key: Values) -> Iterator[Values]:
+        """The rows whose values at these positions equal the key, or are unknown."""
+        if not at:
+            yield from self.rows
+            return
+        if at not in self._indexes:
+            index: tuple[dict[Values, Found], Found] = ({}, {})
+            for values in self.rows:
+                _index_row(index, at, values)
+            self._indexes[at] = index
+        known, vague = self._indexes[at]
+        yield from known.get(key, ())
+        for values in vague:
+            if all(values[i] is None or values[i] == k for i, k in zip(at, key, strict=True)):
+                yield values
+
+    def meet(self, rows: Rows, layout: list[str]) -> tuple[Rows, list[str]]:
+        """A natural join with few rows, in which an unknown agrees with any value."""
+        columns = self.columns
+        shared = [(layout.index(c), i) for i, c in enumerate(columns) if c in layout]
+        added = [i for i, c in enumerate(columns) if c not in layout]
+        nodes = frozenset(i for i, _ in shared if layout[i].endswith(".node"))
+        met: Rows = {}
+        for left, needs in rows.items():
+            known = [(i, j) for i, j in shared if left[i] is not None]
+            at, key = tuple(j for _, j in known), tuple(left[i] for i, _ in known)
+            for right in self.agreeing(at, key):
+                unified = unify(left, right, shared, nodes)
+                if unified is None:
+                    continue
+                values = unified + tuple(right[j] for j in added)
+                more = self.rows[right]
+                spend(len(needs) * len(more) * (1 + (len(values) + len(more[0].times)) // 8))
+                for need in needs:
+                    for other in more:
+                        add_need(met, values, need.joined(other))
+        return met, layout + [columns[i] for i in added]
 
 
 @dataclass(slots=True)
@@ -58,12 +181,12 @@ class _Join:
 
     relation: Relation
     own: Values
-    edges: list[Part]
+    edges: list[ScenarioIndex]
     passes: bool  # whether the rows of its one input pass unchanged
-    choices: list[list[tuple[_Join, Part]]] = field(default_factory=list)
+    choices: list[list[tuple[_Join, ScenarioIndex]]] = field(default_factory=list)
     is_dead: bool = False  # whether it can never have a row
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[ScenarioIndex]:
         yield from self.edges
         for choice in self.choices:
             for below, part in choice:
@@ -71,7 +194,7 @@ class _Join:
                 yield part
 
 
-class Living(Scenarios):
+class ScenarioTracker(Scenarios):
     """The scenarios of a pattern that are still possible, over a document that streams change."""
 
     def __init__(self, tree: Tree, pattern: Pattern, root: Relation | None = None) -> None:
@@ -86,7 +209,7 @@ class Living(Scenarios):
         self._joins: dict[int, dict[Relation, _Join]] = {}
         self._places = {stream: tree.parent(node) for stream, node in tree.calls().items()}
         super().__init__(tree, _with_key_variables(tree, pattern), root=root)
-        self.found = Part(self.columns)
+        self.found = ScenarioIndex(self.columns)
         self._heap: list[tuple[int, int, Values, Need]] = []
         self._number = count()
         self._by_key: dict[tuple[Key, str], list[Scenario]] = {}
@@ -188,16 +311,16 @@ class Living(Scenarios):
     def _join_of_parts(
         self, relation: Relation, own: Values, below: CollectedRows, here: Sums
     ) -> _Join:
-        parts = [Part(self._shown(edge.relation)) for edge in relation.edges]
+        parts = [ScenarioIndex(self._shown(edge.relation)) for edge in relation.edges]
         made = _Join(relation, own, parts, self._passes(relation))
         if _is_single(relation):
             return made  # nothing to join: rows pass through
         for edge, part in zip(relation.edges, made.edges, strict=True):
             part.take(self._part(edge, below, here))
         for choice in relation.choices:
-            ways: list[tuple[_Join, Part]] = []
+            ways: list[tuple[_Join, ScenarioIndex]] = []
             for way in choice.alternatives:
-                part = Part(self._shown(way))
+                part = ScenarioIndex(self._shown(way))
                 rows = self._join(way, {(): [NOTHING]}, [], below, here)
                 part.take(rows)
                 ways.append((self._join_of(way, (), below, here, rows), part))
@@ -392,7 +515,7 @@ def _as_sums(bags: Bags) -> Sums:
     return {relation: {row: [NOTHING] for row in bag} for relation, bag in bags.items() if bag}
 
 
-def _choose(rows: Rows, layout: list[str], ways: list[Part]) -> tuple[Rows, list[str]]:
+def _choose(rows: Rows, layout: list[str], ways: list[ScenarioIndex]) -> tuple[Rows, list[str]]:
     """Few rows joined with a union of alternatives (`generalized_rows.choose`)."""
     longer = list(dict.fromkeys([*layout, *(c for part in ways for c in part.columns)]))
     merged: Rows = {}
@@ -410,10 +533,21 @@ def _with_key_variables(tree: Tree, pattern: Pattern) -> Pattern:
     return with_join_variables(pattern) if tree.facts else pattern
 
 
-def is_followed(tree: Tree, pattern: Pattern) -> bool:
+def may_fall_by_message(tree: Tree, pattern: Pattern) -> bool:
     """Whether a single message can rule scenarios out: by the clock, a key, or `most`."""
     is_timed = any(isinstance(constraint, TimeConstraint) for constraint in pattern.where)
     return is_timed or bool(tree.facts) or is_limited(tree)
+
+
+def _index_row(
+    index: tuple[dict[Values, Found], Found], at: tuple[int, ...], values: Values
+) -> None:
+    key = tuple(values[i] for i in at)
+    known, vague = index
+    if None in key:
+        vague[values] = None
+    else:
+        known.setdefault(key, {})[values] = None
 
 
 def _streams_in(tree: Tree, top: int) -> list[str]:

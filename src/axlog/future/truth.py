@@ -36,7 +36,7 @@ from axlog.query.pattern import Kind, Output, Pattern
 from axlog.query.truth import Truth
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Wanted:
     """A sub-pattern that a stream must deliver."""
 
@@ -253,25 +253,15 @@ class Outlook:
 
     def possible(self) -> list[Possible]:
         """The possible rows that no other scenario dominates, in the order of their values."""
-        found: dict[tuple[Any, ...], tuple[dict[str, Any], tuple[Wanted, ...], int | None]] = {}
+        ways: list[tuple[tuple[Any, ...], Iterable[Wanted], int | None]] = []
         for values, need in self._open:
             if not need.brought and self._negation is None:
                 continue  # an existing row
             row = row_of(self.tree, self.pattern, self._scenarios.columns, values)
-            needs = tuple(
-                sorted(
-                    (Wanted(stream, str(relation.node)) for relation, stream in need.brought),
-                    key=lambda wanted: (wanted.stream, wanted.pattern),
-                )
-            )
+            needs = [Wanted(stream, str(relation.node)) for relation, stream in need.brought]
             until = deadline(need.times, need.unknown_times)
-            key = (tuple(row.values()), needs)
-            known = found.get(key)
-            if known is not None and until is not None:
-                until = None if known[2] is None else max(known[2], until)
-            found[key] = (row, needs, until)
-        listed = [Possible(*one) for one in found.values()]
-        return sorted(listed, key=lambda one: [_sort_key(v) for v in one.row.values()])
+            ways.append((tuple(row.values()), needs, until))
+        return possible_rows(self.pattern.columns, ways)
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row. Columns left out may have any value."""
@@ -352,6 +342,27 @@ class Outlook:
             if read != row[output.column]:
                 return False
         return True
+
+
+def possible_rows(
+    columns: tuple[str, ...], ways: Iterable[tuple[tuple[Any, ...], Iterable[Wanted], int | None]]
+) -> list[Possible]:
+    """The rows that have a way to come, each by its values, needs and deadline, in their order.
+
+    Of several ways with the same needs, the latest deadline counts.
+    """
+    found: dict[tuple[tuple[Any, ...], tuple[Wanted, ...]], int | None] = {}
+    for values, needs, until in ways:
+        key = (values, tuple(sorted(set(needs))))
+        if key in found and until is not None:
+            known = found[key]
+            until = None if known is None else max(known, until)
+        found[key] = until
+    listed = [
+        Possible(dict(zip(columns, values, strict=True)), needs, until)
+        for (values, needs), until in found.items()
+    ]
+    return sorted(listed, key=lambda one: [_sort_key(v) for v in one.row.values()])
 
 
 def row_of(

@@ -31,7 +31,7 @@ from axlog.query.pattern import Pattern
 from axlog.query.truth import Truth
 
 
-class Standing:
+class TruthCache:
     """The truth of a view without rows, cached between questions."""
 
     def __init__(self, pattern: Pattern, nodes: Callable[[], Tree]) -> None:
@@ -79,7 +79,12 @@ class Standing:
         return truth
 
 
+def takes_away(delta: Delta) -> bool:
+    """Whether an update removes more than calls, or changes a node."""
+    kinds = delta.tree.kind_column
+    return bool(delta.changed) or any(kinds[node] != CALL for node in delta.removed)
+
+
 def only_adds(delta: Delta) -> bool:
     """Whether an update removes nothing but calls, changes nothing and opens no call."""
-    kinds = delta.tree.kind_column
-    return not (delta.changed or delta.opened or any(kinds[node] != CALL for node in delta.removed))
+    return not (delta.opened or takes_away(delta))

@@ -13,9 +13,9 @@ The modules in reading order:
     streams               `Streams`: applies the messages that feed a document
     stream_engine         matches and joins messages without making nodes
     key_guard             rejects messages that repeat a value of an enforced key
-    collector             drops rows of joins that can no longer find a partner
-    never_tracker         emits `never` changes for views other than two-way joins
-    document_collector    closes finished streams and drops finished subtrees
+    collector             drops rows, streams and subtrees that no future row can use
+    never_tracker         emits the `never` changes of every view
+    never_evidence        how each view's `never` changes are found, and the choice between ways
     provenance            computes which rows each stream can still contribute to
     exact_relevance       decides relevance exactly, for small documents
     tuner                 filters streams down to the messages that views can still use

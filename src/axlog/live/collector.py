@@ -1,159 +1,216 @@
-"""Collection in joins: drop rows that can no longer find a partner, and emit `never` changes.
+"""The collector: drops state that no future row can use, and says when rows can no longer come.
 
-`future/garbage.py` decides which rows these are. This module keeps its verdicts up to date as
-messages arrive, streams end and the clock advances. No row is dropped where a stream may delete,
-nor a row that an exact answer could still need. Law 5: a document makes the same changes with and
-without collection.
+Law 5: a document makes the same changes with and without collection. `future/garbage.py` decides;
+this module applies its proofs as messages arrive, streams end and the clock advances:
 
+    rows       of two-way joins, once they can find no partner. After every update the joins get the
+               proofs that it gave (`WaitingRows.prune`): the value of a key was used up, a time has
+               passed, a stream has ended. The rows that they drop are evidence for `never` changes
+               (`never_tracker.py`), whose tracker the collector owns: `after` is one call for both.
+    streams    that no future row needs are closed, on `collect`
+    subtrees   that no future row uses are dropped, on `collect`
+
+**Rows.** None is dropped where a stream may delete, nor one that an exact answer could still need.
 An update that does not come from a stream (a statement, a new view) may need dropped rows. They are
 restored from the document. If the document is not whole (`keep="needed"`), the update is rejected
 with an error code.
+
+**Streams.** A closed stream may continue to send. Its messages are checked and move the clock, and
+have no other effect. Streams of calls inside these messages are closed too. Not closed: one-shot
+calls and calls with a maximum number of trees, since their messages are counted, and streams of
+joins that emit `never` changes, since these depend on the real end of the stream.
+
+**Subtrees.** Views do not see that a subtree is dropped: its rows stay, and so do the counts in the
+joins above it. From then on the document is not whole. Operations that need all of it (a statement,
+a new view, `why`, the text) are rejected with AX307. Truth and possible rows stay the same: they
+follow from the remaining nodes and the existing rows. After nodes were dropped, key values are
+looked up only in the joins' memory. (Paper 1, section 5.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from math import inf
+from typing import Any
 
+from axlog.document.calls import Call
+from axlog.document.operations import end_call
 from axlog.document.parser import Element
+from axlog.document.times import Shown, plain
 from axlog.document.tree import DOCUMENT_NODE
-from axlog.future.garbage import Feeder, Pair, pair_of
+from axlog.errors import StreamError, UndecidedError, UnsupportedError
+from axlog.future.garbage import (
+    Feeder,
+    KeyUsed,
+    Pair,
+    StreamEnded,
+    TimePassed,
+    finished_subtrees,
+    pair_of,
+    refusal,
+    size,
+    streams_asked,
+)
 from axlog.future.keys import Key, keyed_relations, values_in, values_seen
 from axlog.future.scenarios import may_bring
-from axlog.future.truth import column_of
 from axlog.live.maintained import MaintainedTree, Told
 from axlog.live.never_tracker import NeverTracker
 from axlog.match.matcher_generator import Answers, Sink
 from axlog.query.compile import Column, Relation, compile_pattern, depends_on_value
+from axlog.query.pattern import Pattern
 from axlog.views.counting.maintainer import Counting
-from axlog.views.counting.prospects import Prospects, can_be_told
 from axlog.views.counting.sites import SiteRelation
-from axlog.views.counting.stream_inputs import Feeding, feeding, joins_of_two, roots_above
-from axlog.views.counting.waiting_rows import Waiting
+from axlog.views.counting.stream_inputs import StreamInputs, joins_of_two, stream_inputs
+from axlog.views.counting.waiting_rows import WaitingRows
 from axlog.views.view import MaintainedView as View
 
-Seen = tuple[Waiting, int, str]
-"""A key value that arrived: the join, the part (0 or 1) and the value."""
+REMEMBERED = 1000
+"""Number of latest drops that `collected` remembers."""
+
+EVERY = 256
+"""Minimum number of messages between two collections.
+
+For a large document it is a quarter of its nodes.
+"""
+
+_NOT_ASKED = "no message of this stream can add a row to a view"
+_NOT_USED = "no row to come can use it; the rows that came of it are there and stay"
+_NO_PARTNER = "they waited for a partner: the stream ended, the key's value came, or time ran out"
+
+SavedKeys = tuple[tuple[tuple[str, ...], ...], ...]
+"""For each join and each of its parts, the key values that it remembers."""
 
 
-@dataclass(slots=True)
-class _Watched:
-    """The watched joins of a document, for one set of sites, views and calls."""
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A stream, subtree or set of rows that collection dropped, with the reason."""
 
-    waitings: list[Waiting] = field(default_factory=list)
-    prospects: dict[View, Prospects] = field(default_factory=dict)
+    kind: str  # stream, nodes or rows
+    what: str  # the stream, the path of the subtree, or the pattern of the join
+    count: int  # nodes or rows; 1 for a stream
+    why: str
+    clock: Shown
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as values for JSON."""
+        return {"kind": self.kind, "what": self.what, "count": self.count, "why": self.why,
+                "clock": plain(self.clock)}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """The result of one collection. `kept` is the reason if the document was not collected."""
+
+    clock: Shown
+    dropped: tuple[Dropped, ...] = ()
+    kept: str | None = None
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams that were closed."""
+        return tuple(each.what for each in self.dropped if each.kind == "stream")
+
+    @property
+    def nodes(self) -> int:
+        """The number of nodes dropped from the document."""
+        return sum(each.count for each in self.dropped if each.kind == "nodes")
+
+    @property
+    def rows(self) -> int:
+        """The number of rows dropped from the engine's state since the last collection."""
+        return sum(each.count for each in self.dropped if each.kind == "rows")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as values for JSON."""
+        return {"clock": plain(self.clock), "streams": list(self.streams), "nodes": self.nodes,
+                "rows": self.rows, "kept": self.kept,
+                "dropped": [each.to_dict() for each in self.dropped]}  # fmt: skip
 
 
 class Collector:
-    """Drops rows from the joins of one document once they can no longer find a partner."""
+    """Drops rows, streams and subtrees of one document that no future row can use."""
 
     def __init__(self, document: MaintainedTree, drops: bool, never: str, keeps: bool) -> None:
         self._document = document
         self._drops, self._keeps = drops, keeps
         self._found_for: tuple[int, list[View], list[str]] | None = None
-        self._watched = _Watched()
-        self._came: list[Seen] = []  # key values of the message being applied
+        self._joins: dict[WaitingRows, int] = {}  # the watched joins, each with its site
+        self._inputs = StreamInputs()
+        self._came: list[tuple[WaitingRows, int, str]] = []  # keys that the current message uses up
+        self.tracker = NeverTracker(document, never, keeps)
         self.version = 0  # increases when generated joins are out of date
         self.next: float = inf  # a clock beyond this time may drop rows or emit `never`
         self.is_busy = False  # whether a single message can drop rows
-        self.tracker = NeverTracker(document, never, keeps)
+        self.collected: deque[Dropped] = deque(maxlen=REMEMBERED)
+        self.closed: dict[str, Call] = {}  # streams that may continue to send
+        self._reported: dict[str, int] = {}  # dropped rows in `collected`, by join
+        self._messages = 0  # since the last scheduled collection
 
     @property
-    def waitings(self) -> list[Waiting]:
-        return self._watched.waitings
+    def joins(self) -> list[WaitingRows]:
+        """The joins whose rows are watched."""
+        return list(self._joins)
 
-    def prospects(self, view: View) -> Prospects | None:
-        """Return the facts about a view's future rows that need no document. None: none are known.
-
-        Uncertain facts are returned only if messages were not kept, so the document cannot be
-        consulted.
-        """
-        with self._document.lock:
-            self.refresh()
-            found = self._watched.prospects.get(view)
-            if found is None or found.is_certain or self._document.forgotten:
-                return found
-            return None
-
-    def let_go_of_rows(self) -> None:
-        """Drop rows that are final and already emitted.
-
-        Unsafe if the caller still reads these views.
-        """
-        with self._document.lock:
-            self.refresh()
-            for prospects in self._watched.prospects.values():
-                if prospects.settles:
-                    prospects.maintainer.let_go()
-
-    # Setup ----------------------------------------------------------------------------------------
-
-    def how_never(self, view: View) -> str:
-        """Return how the view reports rows that can never come, or why it does not."""
-        with self._document.lock:
-            self.refresh()
-            found = self._watched.prospects.get(view)
-            if found is None or self.tracker.how == "off":
-                return self.tracker.way(view)
-            late = "" if found.is_certain else "; what a key rules out, at its deadline"
-            return f"reported by the join's tables as messages arrive{late}"
+    # The watched joins ----------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Find the joins to watch again if sites, views or calls have changed."""
-        self._refresh()
-        self.tracker.refresh(self._watched.prospects)
+        """Find the joins to watch again if sites, views or calls have changed.
+
+        Called before every update, and before a question about the future.
+        """
+        is_new = self._find_joins()
+        self.tracker.refresh(self._joins, self._inputs, is_new)
+        if is_new:
+            sides = [side for join in self._joins for side in join.pair.sides]
+            self.is_busy = any(
+                side.key or (side.is_bounded and not side.is_born_dead) for side in sides
+            ) or any(each.is_partial for each in self.tracker.every_prospects)
         self._look_ahead()
 
-    def _refresh(self) -> None:
+    def _find_joins(self) -> bool:
+        """Find the joins to watch. Return whether anything they depend on has changed."""
         document = self._document
         views = list(document.views.values())
         document.engine.build()
         found_for = (document.engine.version, views, sorted(document.tree.calls_by_stream))
         if self._found_for == found_for:
-            return
+            return False
         self._found_for = found_for
-        old = {waiting.state: waiting for waiting in self.waitings}
-        self._watched = _Watched()
+        old = {join.state: join for join in self._joins}
+        self._joins, self._inputs = {}, StreamInputs()
         if document.engine.sites() and not self._may_delete():  # without views there are no sites
             self._watch(old)
-        for state, waiting in old.items():
-            if waiting not in self.waitings and state.join.waiting is waiting:
+        for state, join in old.items():
+            if join not in self._joins and state.join.waiting is join:
                 state.join.waiting = None
         self.version += 1
-        sides = [side for waiting in self.waitings for side in waiting.pair.sides]
-        self.is_busy = any(
-            side.key or (side.is_bounded and not side.is_born_dead) for side in sides
-        )
-        self.is_busy |= any(each.is_partial for each in self._watched.prospects.values())
+        return True
 
     def _may_delete(self) -> bool:
         tree = self._document.tree
         return any(tree.call(node).deletes != "no" for node in tree.calls().values())
 
-    def _watch(self, old: dict[SiteRelation, Waiting]) -> None:
+    def _watch(self, old: dict[SiteRelation, WaitingRows]) -> None:
         document = self._document
         engine = document.engine
         places = self._places()
-        fed = feeding(engine, places)
+        inputs = self._inputs = stream_inputs(engine, places)
         keyed = self._keyed()
         # Once messages are dropped, only its tables describe a join whose streams have ended.
         may_forget = bool(places) and not self._keeps
         is_changing = any(map(engine.is_value_sensitive, places.values()))
-        found: dict[SiteRelation, int] = {}
         for node, state in joins_of_two(engine):
-            feeders = (fed.of(state, 0), fed.of(state, 1))
+            feeders = (inputs.of(state, 0), inputs.of(state, 1))
             streams = {feeder.stream for each in feeders for feeder in each}
-            if state in fed.entangled or not (streams or may_forget or state in old):
+            if state in inputs.entangled or not (streams or may_forget or state in old):
                 continue
             if any(engine.is_value_sensitive(places[stream]) for stream in streams):
                 continue
             if is_changing and any(map(depends_on_value, state.relation.walk())):
                 continue  # a part may gain or lose rows although no stream feeds it
-            self.waitings.append(self._waiting(state, feeders, keyed, old))
-            found[state] = node
-        for view in document.views.values():
-            self._prospect(view, fed, found)
+            self._joins[self._waiting(state, feeders, keyed, old)] = node
 
     def _places(self) -> dict[str, int]:
         """Return the streams that may still bring data, each with the parent node of its call."""
@@ -176,20 +233,20 @@ class Collector:
         state: SiteRelation,
         feeders: tuple[tuple[Feeder, ...], tuple[Feeder, ...]],
         keyed: dict[Relation, list[tuple[Column, Key]]],
-        old: dict[SiteRelation, Waiting],
-    ) -> Waiting:
+        old: dict[SiteRelation, WaitingRows],
+    ) -> WaitingRows:
         known = old.get(state)
         if known is not None and known.is_fed_by(feeders):
             return known
         pair = pair_of(state.relation, feeders, keyed)
         seen, exact = self._seen(pair, old), self.tracker.how == "all"
-        made = Waiting(state, pair, self._document.tree, seen, drops=self._drops, exact=exact)
+        made = WaitingRows(state, pair, self._document.tree, seen, drops=self._drops, exact=exact)
         if known is not None:
             made.dropped += known.dropped
             made.passes_by |= known.passes_by
         return made
 
-    def _seen(self, pair: Pair, old: dict[SiteRelation, Waiting]) -> tuple[set[str], set[str]]:
+    def _seen(self, pair: Pair, old: dict[SiteRelation, WaitingRows]) -> tuple[set[str], set[str]]:
         """Return the key values that each part has already seen."""
         document = self._document
         # The document is not whole: only remembered values are known.
@@ -204,40 +261,6 @@ class Collector:
         one, other = (set(values_seen(document.tree, key[1]) if key else ()) for key in keys)
         return one, other
 
-    def _prospect(self, view: View, fed: Feeding, found: dict[SiteRelation, int]) -> None:
-        """Add the prospects of a view that one two-way join with an exact verdict makes."""
-        maintainer = view.maintainer
-        if not isinstance(maintainer, Counting) or not can_be_told(maintainer.pattern):
-            return
-        engine, tree = self._document.engine, self._document.tree
-        mine = set(maintainer.root.walk())
-        if any(map(_joins, mine & engine.left)):
-            return  # several joins, one of which was collected
-        joining = [
-            state
-            for node in engine.sites()
-            for state in engine.states_at(node)
-            if state.relation in mine and _joins(state.relation) and not state.is_dead
-        ]
-        # A join that is no longer watched (a value above it may change now) is released after this.
-        waiting = joining[0].join.waiting if len(joining) == 1 and joining[0] in found else None
-        if waiting is None or not waiting.pair.is_exact or compile_pattern(view.pattern).gathers:
-            return
-        if not waiting.pair.says_times(map(column_of, maintainer.pattern.outputs)):
-            return
-        roots = roots_above(engine, found[waiting.state], waiting.state)
-        streams = {stream for each in waiting.open for stream in each}
-        calls = [tree.call(tree.calls()[stream]) for stream in streams]
-        if (
-            roots is not None
-            and maintainer.root in roots
-            and tree.types is None
-            and waiting.state.relation not in fed.brought
-            and waiting.state not in fed.narrowed
-            and all(call.mode == "stream" and call.most is None for call in calls)
-        ):
-            self._watched.prospects[view] = Prospects(maintainer, waiting)
-
     # Key values of messages -----------------------------------------------------------------------
 
     def key_sinks(self, stream: str) -> list[tuple[Relation, Sink]]:
@@ -246,7 +269,7 @@ class Collector:
         place = tree.parent(tree.calls()[stream])
         path = [n for n in (place, *tree.ancestors(place)) if n != DOCUMENT_NODE]
         found: list[tuple[Relation, Sink]] = []
-        for waiting, part, key in self._keys_of(stream):
+        for waiting, part, key in self.keys_of(stream):
             # Use the name of the column that the key rules out: both then share one bucket in
             # Spark.
             side = waiting.pair.sides[part]
@@ -259,71 +282,73 @@ class Collector:
                 found.append((relation.edges[0].relation, self._noting(waiting, part)))
         return found
 
-    def _noting(self, waiting: Waiting, part: int) -> Sink:
+    def _noting(self, waiting: WaitingRows, part: int) -> Sink:
         came = self._came
 
         def sink(row: tuple[str | int, ...], count: int, answers: Answers) -> None:
-            seen = (waiting, part, str(row[0]))
-            if not came or came[-1] != seen:  # the patterns of a key mostly find the same value
-                came.append(seen)
+            used = (waiting, part, str(row[0]))
+            if not came or came[-1] != used:  # the patterns of a key mostly find the same value
+                came.append(used)
 
         return sink
 
-    def _keys_of(self, stream: str) -> Iterator[tuple[Waiting, int, Key]]:
-        for waiting in self.waitings:
+    def keys_of(self, stream: str) -> Iterator[tuple[WaitingRows, int, Key]]:
+        """Return the keys whose values rows of joins wait for in a stream: join, part and key."""
+        for waiting in self._joins:
             for part, side in enumerate(waiting.pair.sides):
                 if side.key is not None and stream in waiting.open[part]:
                     yield waiting, part, side.key[1]
 
-    def note_forest(self, stream: str, forest: list[Element]) -> None:
+    def note_message(self, stream: str, forest: list[Element]) -> None:
         """Record the key values of a message that becomes nodes."""
         tree = self._document.tree
         place = tree.parent(tree.calls()[stream])
-        for waiting, part, key in self._keys_of(stream):
+        for waiting, part, key in self.keys_of(stream):
             for root in forest:
                 if isinstance(root.tag, str):
                     for _, value in values_in(key, tree, place, root):
                         self._came.append((waiting, part, value))
 
-    def forget_message(self) -> None:
-        """Discard the key values of a rejected message."""
+    # Updates --------------------------------------------------------------------------------------
+
+    def before(self, stream: str, is_insertion: bool) -> None:
+        """Prepare for an update of a stream that becomes nodes, after `refresh`."""
+        self.tracker.before(stream, is_insertion)
+
+    def abandon(self) -> None:
+        """Discard the preparations and the key values of a message that was rejected."""
         self._came.clear()
         self.tracker.abandon()
 
-    # After an update ------------------------------------------------------------------------------
-
     def after(self, told: Told, time: int) -> Told:
         """Drop rows after an update, and append the `never` changes that it causes."""
-        told = self._after(told, time)
-        return self.tracker.after(told, time) if self.tracker.is_busy else told
-
-    def _after(self, told: Told, time: int) -> Told:
-        came, waitings = self._came, self._watched.waitings
-        for waiting, part, value in dict.fromkeys(came) if len(came) > 1 else came:
-            waiting.see(part, value)
+        came, clock = self._came, self._document.tree.clock
+        for join, part, value in dict.fromkeys(came) if len(came) > 1 else came:
+            join.prune(KeyUsed(part, value))
         came.clear()
-        if self.next < self._document.tree.clock:
-            for waiting in waitings:
-                waiting.expire()
-        elif not told:
-            for waiting in waitings:
-                if waiting.ended:
-                    break
-            else:
-                self._look_ahead()  # rows with deadlines may have arrived
-                return told
-        return self._report(told, time)
+        if self.next < clock:
+            passed = TimePassed(clock)
+            for join in self._joins:
+                join.prune(passed)
+        elif not (told or self.tracker.is_busy or any(join.ended for join in self._joins)):
+            self._look_ahead()  # rows with deadlines may have arrived
+            return told
+        ended = {join: join.take_ended() for join in self._joins}
+        told = self.tracker.after(told, time, ended)
+        self._look_ahead()
+        return told
 
     def after_nodes(self, told: Told, time: int) -> Told:
         """Do the same as `after` for an update that may have ended streams or opened new ones."""
         tree = self._document.tree
         self._admit_new_streams()
-        for waiting in self.waitings:
-            for stream in {s for streams in waiting.open for s in streams}:
-                node = tree.calls_by_stream.get(stream)
-                if node is None or not may_bring(tree, tree.call(node)):
-                    waiting.close(stream)
-                    self.version += 1
+        for join in self._joins:
+            for part, streams in enumerate(join.open):
+                for stream in sorted(streams):
+                    node = tree.calls_by_stream.get(stream)
+                    if node is None or not may_bring(tree, tree.call(node)):
+                        join.prune(StreamEnded(part, stream))
+                        self.version += 1
         self.next = -inf  # examine every join
         told = self.after(told, time)
         self.refresh()
@@ -332,95 +357,177 @@ class Collector:
     def _admit_new_streams(self) -> None:
         """Add the streams that the last message of another stream opened to the joins they feed."""
         known = set() if self._found_for is None else set(self._found_for[2])
-        places = self._places() if self.waitings else {}
+        places = self._places() if self._joins else {}
         if not places.keys() - known:
             return
-        fed = feeding(self._document.engine, places)
-        for waiting in self.waitings:
+        inputs = stream_inputs(self._document.engine, places)
+        for join in self._joins:
             for part in range(2):
-                streams = {feeder.stream for feeder in fed.of(waiting.state, part)}
-                waiting.admit(part, streams - known)
-
-    def _report(self, told: Told, time: int) -> Told:
-        ended = {waiting: waiting.take_ended() for waiting in self.waitings}
-        for view, prospects in self._watched.prospects.items():
-            changes = next((each for known, each in told if known is view), None) if told else None
-            if changes is not None:
-                prospects.take(changes)
-            never = prospects.never(ended[prospects.waiting])
-            if never and self.tracker.how != "off":
-                if changes is None:
-                    changes = []
-                    told.append((view, changes))
-                view.add_never(changes, never, time)
-        self._look_ahead()
-        return told
+                streams = {feeder.stream for feeder in inputs.of(join.state, part)}
+                join.admit(part, streams - known)
 
     def _look_ahead(self) -> None:
-        # Runs once per message: plain loops are faster than generators.
-        soonest = -inf if self.tracker.is_eager else inf
-        for waiting in self._watched.waitings:
-            limit = waiting.next_deadline
-            if limit is not None and limit < soonest:
-                soonest = limit
-        for prospects in self._watched.prospects.values():
-            limit = prospects.until
+        soonest = self.tracker.deadline()
+        for join in self._joins:
+            limit = join.next_deadline()
             if limit is not None and limit < soonest:
                 soonest = limit
         self.next = soonest
 
     # Saved state ----------------------------------------------------------------------------------
 
-    def seen(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
+    def saved_keys(self) -> SavedKeys:
         """Return the key values remembered at each join, as plain tuples."""
         self.refresh()
         return tuple(
-            tuple(() if each is None else tuple(sorted(each)) for each in waiting.seen)
-            for waiting in self.waitings
+            tuple(() if each is None else tuple(sorted(each)) for each in join.seen)
+            for join in self._joins
         )
 
-    def restart(self, seen: tuple[tuple[tuple[str, ...], ...], ...]) -> None:
+    def restore(self, keys: SavedKeys) -> None:
         """Continue with tables filled from outside, and the key values saved with them."""
         self.detach()
         self.refresh()
-        for waiting, values in zip(self.waitings, seen, strict=True):
-            waiting.restart(values)
+        for join, values in zip(self._joins, keys, strict=True):
+            join.restore(values)
         self._look_ahead()
 
     # Dropped rows -----------------------------------------------------------------------------
 
-    def let_go(self) -> dict[str, int]:
-        """Return the number of rows that each join has dropped so far, by its pattern."""
-        found: dict[str, int] = {}
-        for waiting in self.waitings if self._drops else ():
-            if waiting.dropped:
-                join = str(waiting.pair.relation.node)
-                found[join] = found.get(join, 0) + waiting.dropped
-        return found
-
-    def telling_streams(self) -> set[str]:
-        """Return the streams of joins whose views emit `never` changes."""
-        waitings = [prospects.waiting for prospects in self._watched.prospects.values()]
-        return {stream for waiting in waitings for each in waiting.open for stream in each}
-
     @property
     def has_dropped(self) -> bool:
-        return self._drops and any(w.dropped or w.passes_by for w in self.waitings)
+        """Whether rows were dropped that an update which is not a stream's may need."""
+        return self._drops and any(join.dropped or join.passes_by for join in self._joins)
 
     def detach(self) -> None:
         """Stop watching the joins, before an update that does not come from a stream.
 
         The caller restores dropped rows from the document.
         """
-        for waiting in self.waitings:
-            waiting.state.join.waiting = None
-        self._watched = _Watched()
-        self._found_for = None
+        for join in self._joins:
+            join.state.join.waiting = None
+        self._joins, self._inputs, self._found_for = {}, StreamInputs(), None
+        self.tracker.detach()
         self.version += 1
         self.next = inf
         self.is_busy = False
 
+    def drop_final_rows(self) -> None:
+        """Drop rows of views that are final and already emitted.
 
-def _joins(relation: Relation) -> bool:
-    """Return whether a relation combines several parts at its node."""
-    return len(relation.edges) > 1 or bool(relation.choices) or bool(relation.absences)
+        Unsafe if the caller still reads these views.
+        """
+        with self._document.lock:
+            self.refresh()
+            for prospects in self.tracker.every_prospects:
+                if prospects.settles:
+                    prospects.maintainer.let_go()
+
+    def _dropped_rows(self) -> list[Dropped]:
+        """Return the rows that joins have dropped since the last report."""
+        total: dict[str, int] = {}
+        for join in self._joins if self._drops else ():
+            name = str(join.pair.relation.node)
+            total[name] = total.get(name, 0) + join.dropped
+        found: list[Dropped] = []
+        for name, count in total.items():
+            new = count - self._reported.get(name, 0)
+            self._reported[name] = count
+            if new > 0:
+                found.append(Dropped("rows", name, new, _NO_PARTNER, self._document.clock))
+        return found
+
+    # Streams and subtrees -------------------------------------------------------------------------
+
+    def is_due(self) -> bool:
+        """Count a message and return whether a collection is due.
+
+        This spreads its cost over messages.
+        """
+        self._messages += 1
+        if self._messages < EVERY or self._messages < len(self._document.tree) // 4:
+            return False
+        self._messages = 0
+        return True
+
+    def collect(self) -> Collection:
+        """Close finished streams and drop finished subtrees. No view sees a change."""
+        document = self._document
+        document.settle()
+        self.refresh()
+        self.tracker.catch_up()
+        dropped = self._dropped_rows()
+        kept = self._kept_whole()
+        if kept is None:
+            try:
+                dropped += self._close()
+                dropped += self._drop()
+            except (UndecidedError, UnsupportedError) as error:
+                kept = error.message
+        self.collected.extend(dropped)
+        return Collection(document.clock, tuple(dropped), kept)
+
+    def _kept_whole(self) -> str | None:
+        """Return why the document must not be collected. None: it can be."""
+        document = self._document
+        if document.lacks_messages:
+            return "messages were not kept: what is there cannot be judged"
+        if not document.views:
+            return "there are no views"
+        for name, view in document.views.items():
+            if not isinstance(view.maintainer, Counting):
+                return f"{view.maintainer.name} maintains {name!r} from the whole document"
+            if view.is_deferred:
+                return f"the view {name!r} is deferred: it has yet to look"
+        return refusal(document.tree, self._patterns())
+
+    def _patterns(self) -> list[Pattern]:
+        return [view.query.pattern for view in self._document.views.values()]
+
+    def _close(self) -> list[Dropped]:
+        document, tree = self._document, self._document.tree
+        prospects = self.tracker.every_prospects  # their `never` depends on the streams' real ends
+        asked = {s for each in prospects for streams in each.waiting.open for s in streams}
+        for pattern in self._patterns():
+            asked |= streams_asked(tree, pattern)
+        found: list[Dropped] = []
+        for stream, node in sorted(tree.calls().items()):
+            call = tree.call(node)
+            if stream in asked or call.mode != "stream" or call.most is not None:
+                continue
+            told = document.carry_out(end_call(tree, stream), None, (stream, 0))
+            told = self.after_nodes(told, tree.clock)
+            if any(changes for _, changes in told):
+                raise AssertionError(f"closing {stream!r} has changed rows")  # law 5
+            self.closed[stream] = call
+            document.collected += 1
+            found.append(Dropped("stream", stream, 1, _NOT_ASKED, self._document.clock))
+        return found
+
+    def _drop(self) -> list[Dropped]:
+        document, tree = self._document, self._document.tree
+        tops = [
+            node
+            for node in finished_subtrees(tree, self._patterns())
+            if not document.engine.is_value_sensitive(tree.parent(node))
+        ]
+        found = [
+            Dropped("nodes", tree.path(top), size(tree, top), _NOT_USED, document.clock)
+            for top in tops
+        ]
+        if tops:
+            document.drop(tops)
+        return found
+
+    def check(self, calls: Iterable[Call], by: str) -> None:
+        """Reject a message that opens a stream twice.
+
+        Restore dropped rows before a call that may delete.
+        """
+        for call in calls:
+            if call.stream in self.closed or (
+                by in self.closed and call.stream in self._document.tree.calls()
+            ):
+                raise StreamError("AX403", f"the stream {call.stream!r} already has a call")
+            if call.deletes != "no" and by not in self.closed:
+                self._document.untune()  # raises if rows or nodes are lost for good

@@ -26,11 +26,11 @@ from axlog.document.parser import Element, Source
 from axlog.document.schema_sources import Types
 from axlog.document.stream_update import StreamUpdate
 from axlog.document.times import Shown, Time, start_of
-from axlog.document.tree import Tree
+from axlog.document.tree import NONE, Tree
 from axlog.errors import QueryError
-from axlog.future.keys import parse_fact
+from axlog.future.keys import check_path, parse_fact
 from axlog.live.change_feed import ChangeFeed
-from axlog.live.document_collector import Collection, Dropped
+from axlog.live.collector import Collection, Dropped
 from axlog.live.hooks import IDLE
 from axlog.live.maintained import MaintainedTree
 from axlog.live.options import DEFAULT_OPTIONS, Options
@@ -125,6 +125,10 @@ class Document:
             times=options.times,
         )
         tree.facts = tuple(parse_fact(fact, options.namespaces) for fact in facts)
+        if tree is not source and tree.root != NONE:  # else it is a snapshot of a checked document
+            labels = [tree.label(node) for node in tree.children(tree.root)]
+            for key in tree.facts:
+                check_path(key, tree.label(tree.root), labels)
         self._options = options
         self._dead_letters: list[DeadLetter] = []
         self._streams: Streams | None = None
@@ -408,7 +412,10 @@ class Document:
         """Return a filter for the source of a stream; None: the source must send every message.
 
         The time of a message that is filtered out still counts: report it with `advance`. Needs
-        `Options(keep="needed")`, since the document lacks the messages that are not sent.
+        `Options(keep="needed")`, since the document lacks the messages that are not sent: once a
+        source has a filter, new views, `why` and `xml` raise AX307. Calling it again changes
+        nothing. A durable document returns None: its log must have every message, so that views can
+        be added later.
 
         Parameters:
             stream: Name of the stream.

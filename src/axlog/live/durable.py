@@ -32,8 +32,8 @@ from typing import IO
 from axlog.document.times import Time, microseconds
 from axlog.errors import AxlogError, StoreError, UpdateError
 from axlog.live import log_records
+from axlog.live.collector import Collection
 from axlog.live.document import Document
-from axlog.live.document_collector import Collection
 from axlog.live.log_records import Record, encode, stream_record
 from axlog.live.maintained import Told, tell
 from axlog.live.outbox import MOST, Outbox, Taking
@@ -42,6 +42,7 @@ from axlog.live.savepoint import Savepoint
 from axlog.live.streams import Message
 from axlog.live.tuner import TuningReport
 from axlog.live.view import View
+from axlog.match.filters import Filter
 from axlog.query.query import Language, Query
 from axlog.reporting import Durations, report
 from axlog.store.files import Files
@@ -145,6 +146,10 @@ class DurableDocument(Document):
         tuned = (self._streams or self._start_streams()).tuner.last
         assert tuned is not None
         return tuned
+
+    def filter(self, stream: str) -> Filter | None:
+        """Return None: the log must have every message, so that views can be added later."""
+        return None
 
     def collect(self) -> Collection:
         raise UpdateError(

@@ -89,6 +89,7 @@ class MaintainedTree:
         self.current = Current()
         self.statements = 0  # number of updates that no stream brought
         self.forgotten = 0  # messages that no view needed and that were not kept
+        self.filtered: set[str] = set()  # streams whose sources were given a filter
         self.collected = 0  # nodes and streams that collection dropped because no view needs them
         self.hooks: StreamHooks = IDLE
         """The streams that feed the document; `IDLE` without streams."""
@@ -144,7 +145,7 @@ class MaintainedTree:
             )
             view.work = work
             view.prospects = lambda: self.hooks.prospects(view)
-            view.standing.may_come = lambda: self.hooks.may_come(view)
+            view.truth_cache.may_come = lambda: self.hooks.may_come(view)
             view.how_never = lambda: self.hooks.how_never(view)
             view.nodes_left, view.is_whole = self.nodes_left, lambda: not self.collected
             view.current = self.current
@@ -285,7 +286,7 @@ class MaintainedTree:
         self.hooks.brought(plan.delta, None if origin is None else origin[0], False)
         if origin is None or not only_adds(plan.delta):
             for view in views:
-                view.standing.is_stale = True
+                view.truth_cache.is_stale = True
         if guard is not None:
             guard.after(plan.delta)
         told: Told = []
@@ -366,14 +367,22 @@ class MaintainedTree:
         """Return the tree with all messages that have arrived. Raises if some were not kept."""
         with self.lock:
             self.settle()
-            if self.forgotten:
+            if self.lacks_messages:
+                why = f"{self.forgotten} messages were not kept"
+                if not self.forgotten:
+                    why = f"the source of {min(self.filtered)!r} has a filter"
                 raise UpdateError(
                     "AX307",
-                    f"{self.forgotten} messages were not kept, so the document is not whole",
+                    f"{why}, so the document is not whole",
                     advice='use Options(keep="all")',
                 )
             self._refuse_if_collected()
         return self.tree
+
+    @property
+    def lacks_messages(self) -> bool:
+        """Whether messages were not kept, or sources may have filtered them out."""
+        return bool(self.forgotten or self.filtered)
 
     def _refuse_if_collected(self) -> None:
         if self.collected:
@@ -389,7 +398,7 @@ class MaintainedTree:
         Future rows depend only on the nodes that remain.
         """
         with self.lock:
-            if not self.collected or self.forgotten or self.tree.facts:
+            if not self.collected or self.lacks_messages or self.tree.facts:
                 return self.nodes()  # the values of a key may be gone: raises
             self.settle()
         return self.tree
@@ -401,7 +410,7 @@ class MaintainedTree:
         self.engine.leave(tops)
         pending.commit(plan, self._values)
         for view in self.views.values():
-            view.standing.is_stale = True
+            view.truth_cache.is_stale = True
 
     @property
     def clock(self) -> Shown:

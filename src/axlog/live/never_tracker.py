@@ -1,245 +1,220 @@
-"""`never` changes for views other than two-way joins, found by comparing possible rows.
+"""`never` changes: the rows that can no longer come, for every view of a document.
 
     never after an update  =  the rows that were possible before it, of which afterwards no instance
                               holds or is possible
 
-For two-way joins that streams feed, the join's tables give the `never` changes (`collector.py`).
-For the other views the scenarios are kept as data arrives (`future/scenario_tracker.py`), and those
-that become impossible are examined. Where only the end of a stream can make a scenario impossible,
-messages cost nothing until a stream ends, and the messages that arrived before are then read once.
-Where the clock, a key or the number of trees can, each message is read as it arrives, as nodes.
+One tracker emits them all. It keeps the evidence of each view (`never_evidence.py`), brings it what
+updates did, and asks it after each update. It gives evidence up, with the reason, where the
+analyses do not decide. Deferred views emit no `never` changes. None are emitted for rows that a
+statement makes impossible: the tracker starts anew after it.
 
-With `never="all"` views with `not`, and views under types, emit `never` changes too. Their possible
-rows are computed anew after every update, which costs a walk over the document each time.
-
-No `never` changes are emitted where messages were not kept (`keep="needed"`), for deferred views,
-and where the analyses do not decide; `view.explain()` says so. None are emitted for rows that a
-statement makes impossible: the tracker starts anew after it. Rows also differ by the nodes that
-they show.
+The collector (`collector.py`) owns the tracker and calls it after it has dropped rows of joins,
+which are evidence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
 
 from axlog.document.delta import Delta
-from axlog.document.tree import CALL
-from axlog.errors import UndecidedError, UnsupportedError, UpdateError
+from axlog.errors import AxlogError, UndecidedError, UnsupportedError, UpdateError
 from axlog.evaluate.joins import Bag
-from axlog.future.generalized_rows import Values
-from axlog.future.profiles import has_not
-from axlog.future.scenario_tracker import Living, Scenario, is_followed
-from axlog.future.scenarios import is_limited, may_bring
-from axlog.future.truth import Outlook, column_of, row_of
+from axlog.future.scenarios import may_bring
+from axlog.future.verdict_cache import takes_away
 from axlog.live.maintained import MaintainedTree, Told
+from axlog.live.never_evidence import (
+    Choice,
+    Evidence,
+    JoinEvidence,
+    ScenarioEvidence,
+    Update,
+    changes_of,
+)
 from axlog.query.compile import Relation
-from axlog.query.pattern import Kind
-from axlog.query.truth import Truth
-from axlog.views.change import Change, Row
-from axlog.views.counting.maintainer import Counting
+from axlog.views.change import Change
+from axlog.views.counting.prospects import Prospects
+from axlog.views.counting.stream_inputs import StreamInputs
+from axlog.views.counting.waiting_rows import Ended, WaitingRows
 from axlog.views.view import MaintainedView as View
 
-Shown = tuple[Any, ...]
-
-_NODES = (Kind.ID, Kind.VAL, Kind.CONT)
 _NOT_DECIDED = (UndecidedError, UnsupportedError, UpdateError)
 
 
-@dataclass(slots=True)
-class _Followed:
-    """One view, and the facts known about its future rows."""
-
-    view: View
-    is_eager: bool  # whether each message is read
-    # Root of the program whose rows are used, where nodes are not needed.
-    root: Relation | None = None
-    living: Living | None = None
-    walked: dict[Values, Shown] | None = None  # the possible rows, where they are computed anew
-    # Rows with nodes, as shown before the update.
-    before: dict[Values, Shown] = field(default_factory=dict)
-    reason: str | None = None  # why no `never` changes are emitted
-    is_old: bool = False  # whether an update invalidated the scenarios
-
-
 class NeverTracker:
-    """Finds the `never` changes of one document's views."""
+    """Finds the `never` changes of one document's views. The collector calls it."""
 
     def __init__(self, document: MaintainedTree, how: str, keeps: bool = True) -> None:
         """`keeps`: whether all messages become nodes of the document, sooner or later."""
-        self._document = document
         self.how = how
-        self._keeps = keeps
-        self._followed: dict[View, _Followed] = {}
+        self._document = document
+        self._choice = Choice(document, how, keeps)
         self._views: list[View] = []
-        self._added: list[int] = []  # added subtrees that were not read yet
-        self._aside: list[int] = []  # the same, for subtrees whose rows some views have processed
-        self._closed: list[str] = []
-        self.is_eager = False  # whether some view must read every message
+        self._evidence: dict[View, Evidence] = {}
+        self._joined: list[JoinEvidence] = []  # examines every update
+        self._update = Update()
+        self._is_eager = False  # whether some view must examine every message
         self.is_busy = False  # whether some view must examine the current update
 
     def _look(self) -> None:
         """Compute whether messages and the current update must be examined."""
-        every = self._followed.values()
-        self.is_eager = any(each.is_eager and each.reason is None for each in every)
-        is_final = bool(self._closed) or any(each.is_old for each in every)
-        self.is_busy = self.is_eager or is_final
+        self._is_eager = any(evidence.is_eager for evidence in self._evidence.values())
+        self.is_busy = self._is_eager or bool(self._update.closed) or self._update.is_stale
 
-    def way(self, view: View) -> str:
+    def _give_up(self, evidence: Evidence, error: AxlogError) -> None:
+        """Emit no more `never` changes of a view: an analysis does not decide."""
+        self._evidence[evidence.view] = Evidence(evidence.view, reason=error.message)
+        self._look()
+
+    # The choice of evidence -----------------------------------------------------------------------
+
+    def refresh(self, joins: Mapping[WaitingRows, int], inputs: StreamInputs, is_new: bool) -> None:
+        """Choose the evidence of every view, before an update.
+
+        `joins` maps the watched joins to their sites; `is_new` says that they were found anew.
+        """
+        views = [view for view in self._document.views.values() if view.broken is None]
+        if is_new or views != self._views:
+            known, self._views = self._evidence, views
+            self._evidence = {
+                view: known[view]
+                if view in known and not is_new
+                else self._choice.of(view, joins, inputs, known.get(view))
+                for view in views
+            }
+            self._joined = [e for e in self._evidence.values() if isinstance(e, JoinEvidence)]
+        for view, evidence in self._evidence.items():
+            if view.is_deferred and evidence.is_kept and not isinstance(evidence, JoinEvidence):
+                self._evidence[view] = self._choice.without_join(view)
+        has_calls = bool(self._document.tree.calls_by_stream)
+        for evidence in self._evidence.values():
+            if evidence.is_eager and has_calls:
+                self._prepare(evidence)
+        self._look()
+
+    def explain(self, view: View) -> str:
         """Return how `never` changes of a view are found, or why none are emitted."""
-        if self.how in ("off", "joins"):
-            return f'not reported: the document has the option never="{self.how}"'
-        followed = self._followed.get(view)
-        if followed is None or not self._document.tree.calls_by_stream:
-            return "not reported: no stream is open"
-        if view.is_deferred:
-            return "not reported: the view is deferred"
-        if followed.reason is not None:
-            return f"not reported: {followed.reason}"
-        reason = self._refusal(followed)
-        if reason is not None:
-            return f"not reported: {reason}"
-        if has_not(view.pattern) or self._document.tree.types is not None:
-            return "reported by possible rows, worked out anew after every update"
-        if followed.root is not None:
-            return "reported by possible rows, kept as messages arrive"
-        if followed.is_eager:
-            return "reported by possible rows, kept as messages arrive, each read as nodes"
-        return "reported by possible rows; messages are read when a stream ends"
+        evidence = self._evidence.get(view)
+        if isinstance(evidence, JoinEvidence) and self.how != "off":
+            return evidence.way
+        reason: str | None = f'the document has the option never="{self.how}"'
+        if self.how not in ("off", "joins"):
+            if evidence is None or not self._document.tree.calls_by_stream:
+                reason = "no stream is open"
+            else:
+                reason = "the view is deferred" if view.is_deferred else self._refusal(evidence)
+        return f"not reported: {reason}" if reason or evidence is None else evidence.way
 
-    def _refusal(self, followed: _Followed) -> str | None:
+    def _refusal(self, evidence: Evidence) -> str | None:
         """Return why the possible rows of a view are not decided, before a stream ends.
 
         Costs a walk over the document where the rows are not kept yet.
         """
-        if followed.living is not None or followed.walked is not None:
-            return None
-        view = followed.view
+        if evidence.is_kept or evidence.reason is not None:
+            return evidence.reason
+        trial = self._choice.without_join(evidence.view)
         try:
-            tree = view.nodes_left()
-            if has_not(view.pattern) or tree.types is not None:
-                Outlook(tree, view.pattern).bindings()
-            else:
-                Living(tree, view.pattern, followed.root)
+            trial.build()
         except _NOT_DECIDED as error:
             return error.message
         return None
 
+    # Questions ------------------------------------------------------------------------------------
+
+    def prospects(self, view: View) -> Prospects | None:
+        """Return the facts about a view's future rows that need no document. None: none are known.
+
+        Uncertain facts are returned only if messages were not kept, so the document cannot be
+        consulted.
+        """
+        evidence = self._evidence.get(view)
+        if not isinstance(evidence, JoinEvidence):
+            return None
+        found = evidence.prospects
+        return found if found.is_certain or self._document.lacks_messages else None
+
     def may_come(self, view: View) -> bool | None:
         """Return whether the view may still gain a row. None: its scenarios are not kept."""
-        followed = self._followed.get(view)
-        if followed is None or followed.living is None:
+        evidence = self._evidence.get(view)
+        if not isinstance(evidence, ScenarioEvidence) or not evidence.is_kept:
             return None
-        if followed.root is None:
+        if evidence.reads_nodes:
             self._document.settle()
         self.catch_up()
-        living = self._followed[view].living  # it may have been given up
-        return None if living is None else living.is_possible
+        if self._evidence[view] is not evidence:
+            return None  # it was given up
+        return evidence.scenarios.is_possible
 
-    # Setup ----------------------------------------------------------------------------------------
+    @property
+    def every_prospects(self) -> list[Prospects]:
+        """The prospects of all views that joins give evidence for."""
+        return [each.prospects for each in self._joined]
 
-    def refresh(self, told_by_joins: Iterable[View]) -> None:
-        """Follow the views that joins do not cover. Called before every update."""
-        if self.how not in ("kept", "all"):
-            return
-        joins = set(told_by_joins)
-        tree = self._document.tree
-        views = [view for view in self._document.views.values() if view.broken is None]
-        wanted = [view for view in views if view not in joins]
-        if wanted != self._views:
-            self._views = wanted
-            known = self._followed
-            self._followed = {view: known.get(view) or self._follow(view) for view in wanted}
-        for followed in self._followed.values():
-            if followed.view.is_deferred:
-                followed.living, followed.walked = None, None
-            elif followed.is_eager and tree.calls_by_stream:
-                self._build(followed)
-        self._look()
+    def deadline(self) -> float:
+        """Return the clock after which rows may become impossible without a message."""
+        soonest = -inf if self._is_eager else inf
+        for each in self._joined:
+            limit = each.prospects.until
+            if limit is not None and limit < soonest:
+                soonest = limit
+        return soonest
 
-    def _follow(self, view: View) -> _Followed:
-        tree, pattern = self._document.tree, view.query.pattern
-        if not self._keeps:
-            return _Followed(view, is_eager=False, reason="messages are not kept")
-        if has_not(pattern) or tree.types is not None:
-            made = _Followed(view, is_eager=True)
-            if self.how != "all":
-                what = "`not`" if has_not(pattern) else "types"
-                made.reason = f'{what}: possible rows are worked out anew; never="all" does'
-            return made
-        made = _Followed(view, is_eager=is_followed(tree, pattern))
-        by_rows = made.is_eager and not (tree.facts or is_limited(tree))
-        if by_rows and isinstance(view.maintainer, Counting):
-            made.root = view.maintainer.root
-        return made
+    # Updates --------------------------------------------------------------------------------------
 
-    def _build(self, followed: _Followed) -> None:
+    def _prepare(self, evidence: Evidence) -> None:
         """Compute the current possible rows, if they are not kept yet."""
-        if followed.reason is not None or followed.view.is_deferred:
+        if evidence.is_kept or evidence.reason is not None or evidence.view.is_deferred:
             return
-        view = followed.view
         try:
-            if has_not(view.pattern) or self._document.tree.types is not None:
-                if followed.walked is None:
-                    followed.walked = _possible(Outlook(view.nodes_left(), view.pattern))
-            elif followed.living is None:
-                followed.living = self._living(view)
+            evidence.view.nodes_left()  # turns messages that were set aside into nodes
+            self.catch_up()  # for the other views: this one reads all messages now
+            evidence.build()
         except _NOT_DECIDED as error:
-            self._give_up(followed, error)
-
-    def _living(self, view: View) -> Living:
-        tree = view.nodes_left()  # turns messages that were set aside into nodes
-        self.catch_up()  # for the other views: this one has read all messages
-        return Living(tree, view.pattern, self._followed[view].root)
-
-    def _give_up(self, followed: _Followed, error: Exception) -> None:
-        followed.reason = getattr(error, "message", str(error))
-        followed.living, followed.walked = None, None
-        self._look()
+            self._give_up(evidence, error)
 
     def catch_up(self) -> None:
         """Let all views read the messages since the last call.
 
         Without the end of a stream, no scenario of a view that waits for one becomes impossible.
         """
-        added, self._added = self._added, []
-        aside, self._aside = self._aside, []
-        for followed in self._followed.values():
-            if followed.living is not None:
-                try:
-                    followed.living.grow(added if followed.root is not None else aside + added)
-                except _NOT_DECIDED as error:
-                    self._give_up(followed, error)
+        read = Update(self._update.added, self._update.aside)
+        self._update.added, self._update.aside = [], []
+        for evidence in self._evidence.values():
+            try:
+                if evidence.is_kept:
+                    evidence.read(read)
+            except _NOT_DECIDED as error:
+                self._give_up(evidence, error)
 
-    # Updates --------------------------------------------------------------------------------------
+    def detach(self) -> None:
+        """Forget the joins, which the collector no longer watches."""
+        every = self._evidence.items()
+        self._evidence = {v: e for v, e in every if not isinstance(e, JoinEvidence)}
+        self._joined = []
 
     def forget(self) -> None:
         """Start anew, after an update that does not come from a stream."""
-        self._added.clear()
-        self._aside.clear()
-        self._closed.clear()
-        for view, followed in list(self._followed.items()):
-            followed.living, followed.walked, followed.is_old = None, None, False
-            self._followed[view] = self._follow(view)
+        self._update = Update()
+        for view, evidence in self._evidence.items():
+            if not isinstance(evidence, JoinEvidence):
+                self._evidence[view] = self._choice.without_join(view)
         self._look()
 
     def arrival(
         self, place: int, here: tuple[Relation, ...], everywhere: tuple[Relation, ...]
     ) -> Callable[[tuple[Bag, ...]], None] | None:
         """Return a function that processes the rows of messages set aside. None: none is needed."""
-        if not any(f.root is not None and f.reason is None for f in self._followed.values()):
+        if not any(each.is_eager and not each.reads_nodes for each in self._evidence.values()):
             return None
 
         def arrive(bags: tuple[Bag, ...]) -> None:
             children = dict(zip(here, bags, strict=False))
             descendants = dict(zip(everywhere, bags[len(here) :], strict=True))
-            for followed in self._followed.values():
-                if followed.root is not None and followed.living is not None:
-                    try:
-                        followed.living.arrive(place, children, descendants)
-                    except _NOT_DECIDED as error:
-                        self._give_up(followed, error)
+            for evidence in self._evidence.values():
+                try:
+                    evidence.arrive(place, children, descendants)
+                except _NOT_DECIDED as error:
+                    self._give_up(evidence, error)
 
         return arrive
 
@@ -249,28 +224,22 @@ class NeverTracker:
             self.forget()
             return
         if delta.opened or delta.closed or _uses_up_trees(delta, stream):
-            for followed in self._followed.values():
-                if followed.walked is None and followed.living is None:
-                    followed.reason = self._follow(followed.view).reason  # may be decided now
+            for view, evidence in self._evidence.items():
+                if not evidence.is_kept:
+                    self._evidence[view] = self._choice.without_join(view)  # may be decided now
             self._look()
-        if not any(f.living is not None for f in self._followed.values()):
+        every = self._evidence.values()
+        if not any(isinstance(e, ScenarioEvidence) and e.is_kept for e in every):
             return
+        update = self._update
         if was_aside:
-            self._aside += delta.added
+            update.aside += delta.added
             return
-        self._added += delta.added
-        self._closed += delta.closed
-        if _takes_away(delta) or self._opens_limits(delta) or _uses_up_calls(delta, stream):
-            for followed in self._followed.values():
-                followed.is_old = True
+        update.added += delta.added
+        update.closed += delta.closed
+        if takes_away(delta) or _opens_limits(delta) or _uses_up_calls(delta, stream):
+            update.is_stale = True
         self._look()
-
-    def _opens_limits(self, delta: Delta) -> bool:
-        tree = delta.tree
-        calls = [
-            tree.call(tree.calls_by_stream[s]) for s in delta.opened if s in tree.calls_by_stream
-        ]
-        return any(c.most is not None or c.mode != "stream" or c.deletes != "no" for c in calls)
 
     def before(self, stream: str, is_insertion: bool) -> None:
         """Prepare for an update of a stream. Messages that were set aside are nodes by now."""
@@ -280,131 +249,55 @@ class NeverTracker:
             call = tree.call(node)
             if call.mode == "stream" and call.most is None:
                 return
-        for followed in self._followed.values():
-            self._build(followed)
+        for evidence in self._evidence.values():
+            self._prepare(evidence)
         self.catch_up()
-        for followed in self._followed.values():
-            living, pattern = followed.living, followed.view.pattern
-            if living is not None and any(o.kind in _NODES for o in pattern.outputs):
-                followed.before = {
-                    values: self._row(followed.view, living, values)
-                    for values, needs in living.found.rows.items()
-                    if any(need.brought for need in needs)
-                }
+        self._update.shown = {v: e.shown() for v, e in self._evidence.items() if e.is_kept}
 
     def abandon(self) -> None:
         """Discard the preparations for an update that was rejected."""
-        for followed in self._followed.values():
-            followed.before = {}
+        self._update.shown = {}
 
-    def after(self, told: Told, time: int) -> Told:
-        """Append the rows that an update made impossible to the changes of their views."""
-        if any(f.is_eager and f.root is None for f in self._followed.values()):
-            self._document.settle()
-        added, self._added = self._added, []
-        aside, self._aside = self._aside, []
-        closed, self._closed = self._closed, []
-        for view, followed in self._followed.items():
-            if followed.reason is not None:
+    def after(self, told: Told, time: int, ended: Mapping[WaitingRows, list[Ended]]) -> Told:
+        """Append the rows that an update made impossible to the changes of their views.
+
+        `ended`: the rows that each watched join has dropped.
+        """
+        update = self._update
+        asked: Sequence[Evidence] = self._joined
+        if self.is_busy:
+            asked = [each for each in self._evidence.values() if each.is_kept]
+            if any(each.is_eager and each.reads_nodes for each in asked):
+                self._document.settle()
+            self._update = Update()
+        update.told, update.ended = told, ended
+        for evidence in asked:
+            try:
+                never = evidence.never(update)
+            except _NOT_DECIDED as error:
+                self._give_up(evidence, error)
                 continue
-            new = added if followed.root is not None else aside + added
-            never = self._fallen(followed, new, closed)
-            followed.before = {}
-            if not never:
-                continue
-            changes = view.number([Change("never", Row(view.columns, r)) for r in never], time)
-            mine = next((each for known, each in told if known is view), None)
-            if mine is None:
-                told.append((view, changes))
-            else:
-                mine += changes
-        self._look()
+            if never and self.how != "off":
+                _append(told, evidence.view, never, time)
+        if self.is_busy:
+            self._look()
         return told
 
-    # Impossible rows ------------------------------------------------------------------------------
 
-    def _fallen(self, followed: _Followed, added: list[int], closed: list[str]) -> list[Shown]:
-        try:
-            if followed.walked is not None:
-                return self._walk(followed)
-            if followed.living is None:
-                return []
-            before, fallen = followed.living, self._move(followed, added, closed)
-            return self._never(followed, before, fallen)
-        except _NOT_DECIDED as error:
-            self._give_up(followed, error)
-            return []
-
-    def _move(self, followed: _Followed, added: list[int], closed: list[str]) -> list[Scenario]:
-        """Return the scenarios that became impossible."""
-        living = followed.living
-        assert living is not None
-        if followed.is_old:
-            followed.is_old = False
-            view = followed.view
-            followed.living = Living(view.nodes_left(), view.pattern, followed.root)
-            return [(v, n) for v, needs in living.found.rows.items() for n in needs if n.brought]
-        fallen = living.grow(added)
-        for stream in closed:
-            fallen += living.close(stream)
-        return fallen + living.expire()
-
-    def _never(
-        self, followed: _Followed, before: Living, fallen: Iterable[Scenario]
-    ) -> list[Shown]:
-        """Return the rows of impossible scenarios of which no instance holds or can come."""
-        view, living = followed.view, followed.living
-        assert living is not None
-        shown = [column_of(output) for output in view.pattern.outputs]
-        old = [before.columns.index(column) for column in shown]
-        new = [living.columns.index(column) for column in shown]
-        found: dict[Values, Shown] = {}
-        judged: set[Values] = set()
-        for values, _ in fallen:
-            row = tuple(values[i] for i in old)
-            if row in judged:
-                continue
-            judged.add(row)
-            known = [(at, value) for at, value in zip(new, row, strict=True) if value is not None]
-            positions = dict(known)
-            at = tuple(sorted(positions))
-            if living.agrees(at, tuple(positions[i] for i in at)) or self._holds(view, row):
-                continue
-            found[row] = followed.before.get(values) or self._row(view, before, values)
-        return list(found.values())
-
-    def _holds(self, view: View, row: Values) -> bool:
-        """Return whether a row exists whose nodes were collected."""
-        if not self._document.collected:
-            return False
-        return any(
-            all(
-                value is None or value == known
-                for value, known in zip(row, each.values_, strict=True)
-            )
-            for each in view.rows()
-        )
-
-    def _row(self, view: View, living: Living, values: Values) -> Shown:
-        return tuple(row_of(living.tree, view.pattern, living.columns, values).values())
-
-    def _walk(self, followed: _Followed) -> list[Shown]:
-        """Return the impossible rows by walking the document, and compare with the walk before."""
-        view, rows = followed.view, followed.walked
-        assert rows is not None
-        outlook = Outlook(view.nodes_left(), view.pattern)
-        followed.walked = _possible(outlook)
-        return [
-            shown
-            for binding, shown in rows.items()
-            if binding not in followed.walked and outlook.truth_of(binding) is Truth.NEVER
-        ]
+def _append(told: Told, view: View, never: list[Change], time: int) -> None:
+    """Append `never` changes to those of their view."""
+    changes = changes_of(view, told)
+    if changes is None:
+        changes = []
+        told.append((view, changes))
+    view.add_never(changes, never, time)
 
 
-def _takes_away(delta: Delta) -> bool:
-    """Return whether an update removes more than calls, or changes a node."""
-    kinds = delta.tree.kind_column
-    return bool(delta.changed) or any(kinds[node] != CALL for node in delta.removed)
+def _opens_limits(delta: Delta) -> bool:
+    """Return whether an update opens calls with limits of their own."""
+    tree = delta.tree
+    calls = [tree.call(tree.calls_by_stream[s]) for s in delta.opened if s in tree.calls_by_stream]
+    return any(c.most is not None or c.mode != "stream" or c.deletes != "no" for c in calls)
 
 
 def _uses_up_calls(delta: Delta, stream: str) -> bool:
@@ -426,7 +319,3 @@ def _uses_up_trees(delta: Delta, stream: str) -> bool:
     tree = delta.tree
     node = tree.calls_by_stream.get(stream)
     return bool(delta.added) and node is not None and not may_bring(tree, tree.call(node))
-
-
-def _possible(outlook: Outlook) -> dict[Values, Shown]:
-    return {binding: tuple(row.values()) for binding, row in outlook.bindings().items()}

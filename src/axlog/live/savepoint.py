@@ -67,12 +67,12 @@ class Savepoint:
         self._streams = streams = document._streams
         if streams is None:
             return
-        engine, finished = streams.engine, streams.finished
+        engine, collector = streams.engine, streams.collector
         self._statuses = engine.copied_statuses()
         self._letters = list(document.dead_letters)
         self._keys = streams.guard.values()
         self._is_tuned = bool(engine.wants)
-        self._closed, self._dropped = dict(finished.closed), copy(finished.collected)
+        self._closed, self._dropped = dict(collector.closed), copy(collector.collected)
         is_whole = not (self._forgotten or self._collected)
         self._state = None if is_whole else engine.state()
 
@@ -119,13 +119,13 @@ class Savepoint:
             if not isinstance(view.maintainer, PutAside):
                 pattern, chosen = view.maintainer.pattern, view.chosen.name
                 view.maintainer = make(tree, pattern, chosen, maintained.engines, view.work)
-            view.standing.is_stale = True
+            view.truth_cache.is_stale = True
 
     def _restore_streams(self, streams: Streams) -> None:
         streams.engine.restore_statuses(self._statuses)
         streams.guard.restore(self._keys)
         self._document.dead_letters[:] = self._letters
-        finished = streams.finished
-        finished.closed, finished.collected = self._closed, self._dropped
+        collector = streams.collector
+        collector.closed, collector.collected = self._closed, self._dropped
         if self._is_tuned:  # filters follow from the document and the views
             streams.tuner.tune()

@@ -26,7 +26,7 @@ from axlog.document.pending import Plan
 from axlog.document.times import Shown, Time, Times, microseconds, shown
 from axlog.errors import QueryError, StreamError, UpdateError
 from axlog.evaluate.joins import Bag, Row, add_all
-from axlog.live.collector import Collector
+from axlog.live.collector import Collector, SavedKeys
 from axlog.live.maintained import MaintainedTree, Told
 from axlog.match.matcher_generator import can_match, names_needed
 from axlog.match.stream_plan import MessagePlan
@@ -45,7 +45,7 @@ SavedState: TypeAlias = tuple[
     int,
     SavedTables,
     tuple[tuple[str, int, tuple[tuple[Row, int], ...]], ...],
-    tuple[tuple[tuple[str, ...], ...], ...],
+    SavedKeys,
 ]
 """The saved state of the engine.
 
@@ -264,8 +264,8 @@ class StreamEngine:
                 for name, view in document.views.items()
                 if view.broken is None
             )
-            seen = self._collector.seen()
-            return document.tree.clock, saved_tables(document.engine), views, seen
+            keys = self._collector.saved_keys()
+            return document.tree.clock, saved_tables(document.engine), views, keys
 
     def next_deadline(self) -> int | None:
         """Return the clock after which a partial match can no longer be completed.
@@ -286,7 +286,7 @@ class StreamEngine:
         Subscribers are not called.
         """
         document = self._document
-        clock, tables, views, seen = saved
+        clock, tables, views, keys = saved
         with document.lock:
             self.epoch += 1
             self.install({})
@@ -297,10 +297,10 @@ class StreamEngine:
                 add_all(moved, _counting(view).counts(), -1)
                 _counting(view).take(moved)
                 view.resume(position)
-                view.standing.is_stale = True
+                view.truth_cache.is_stale = True
             document.tree.clock = clock
             document.forgotten += 1
-            self._collector.restart(seen)
+            self._collector.restore(keys)
 
     def _join(self, way: ShortWay, bags: tuple[Bag, ...], time: int) -> list[Change]:
         """Join a message's rows with the tables, and emit the changes."""

@@ -5,11 +5,11 @@ changes before they return. A rejected message changes nothing and raises an err
 its number and the position. With `on_error="dead-letter"` the message is kept in `dead_letters`
 instead.
 
-The parts: `StreamEngine` applies messages without making nodes where it can, `Collector` drops rows
-that can no longer find a partner, `DocumentCollector` drops finished streams and nodes, `KeyGuard`
-enforces keys, `Tuner` computes which messages can still matter. All of them are made from the
-current document. They can therefore be made at any time (`Document` makes them when they are first
-needed), and again when a batch is rolled back (`restart`).
+The parts: `StreamEngine` applies messages without making nodes where it can, `Collector` drops
+rows, streams and nodes that no future row can use and emits `never` changes, `KeyGuard` enforces
+keys, `Tuner` computes which messages can still matter. All of them are made from the current
+document. They can therefore be made at any time (`Document` makes them when they are first needed),
+and again when a batch is rolled back (`restart`).
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ from axlog.document.times import Time, microseconds
 from axlog.errors import AxlogError
 from axlog.evaluate.answers import holds
 from axlog.future.keys import Key
-from axlog.live.collector import Collector
-from axlog.live.document_collector import Collection, DocumentCollector, Dropped
+from axlog.live.collector import Collection, Collector, Dropped
 from axlog.live.hooks import StreamHooks
 from axlog.live.key_guard import KeyGuard
 from axlog.live.maintained import MaintainedTree
@@ -97,7 +96,6 @@ class Streams(StreamHooks):
         drops = options.collect != "off"
         self.collector = Collector(maintained, drops, options.never, keeps_all)
         self.engine = StreamEngine(maintained, options.keep, options.validate, self.collector)
-        self.finished = DocumentCollector(maintained, self.collector)
         self.guard = KeyGuard(maintained.tree, maintained.tree.facts)
         self.tuner = Tuner(maintained, self.engine, self._policy)
 
@@ -116,10 +114,14 @@ class Streams(StreamHooks):
         return self.collector.tracker.may_come(view)
 
     def how_never(self, view: View) -> str:
-        return self.collector.how_never(view)
+        with self.maintained.lock:
+            self.collector.refresh()
+            return self.collector.tracker.explain(view)
 
     def prospects(self, view: View) -> Prospects | None:
-        return self.collector.prospects(view)
+        with self.maintained.lock:
+            self.collector.refresh()
+            return self.collector.tracker.prospects(view)
 
     # Updates --------------------------------------------------------------------------------------
 
@@ -130,19 +132,19 @@ class Streams(StreamHooks):
         tree = self.maintained.tree
         call = tree.calls_by_node.get(
             tree.calls_by_stream.get(stream, -1)
-        ) or self.finished.closed.get(stream)
+        ) or self.collector.closed.get(stream)
         declared = None if call is None else call.ahead
         return latest_for(at, declared, self.maintained.times == "dates", self.now)
 
     def feed(
         self, stream: str, message: Message, at: Time | None, latest: int | None
     ) -> list[Change]:
-        if self._counts:
-            self.tuner.count()
         changes = self.engine.feed(stream, message, at, latest)
         if changes is None:
             changes = self._feed_nodes(stream, message, at, latest)
-        if self._collects and self.finished.is_due():
+        if self._counts:  # after the message: a tuning that it requests must see it
+            self.tuner.count()
+        if self._collects and self.collector.is_due():
             self.collect()
         return changes
 
@@ -150,16 +152,16 @@ class Streams(StreamHooks):
         self, stream: str, message: Message, at: Time | None, latest: int | None
     ) -> list[Change]:
         """The long path: the message becomes nodes."""
-        if stream in self.finished.closed:
+        if stream in self.collector.closed:
             return self._pass_by(stream, message, at, latest)
         brought: list[tuple[Key, str]] = []
 
         def operations() -> list[Operation]:
             forest = read_forest(message, self.maintained.limits)
             made = insert_at_call(self.maintained.tree, stream, forest)
-            self.finished.check(calls_in(forest), stream)
+            self.collector.check(calls_in(forest), stream)
             brought.extend(self.guard.check(stream, forest))
-            self.collector.note_forest(stream, forest)
+            self.collector.note_message(stream, forest)
             return made
 
         return self._take(
@@ -178,7 +180,7 @@ class Streams(StreamHooks):
         return self._take(stream, pattern, at, latest, operations)
 
     def end(self, stream: str, at: Time | None, latest: int | None) -> list[Change]:
-        if stream in self.finished.closed:
+        if stream in self.collector.closed:
             changes = self._pass_by(stream, None, at, latest)
         else:
             tree = self.maintained.tree
@@ -196,7 +198,7 @@ class Streams(StreamHooks):
         with document.lock:
             status = self.engine.status(stream)
             status.messages += 1
-            closed = self.finished.closed
+            closed = self.collector.closed
             try:
                 given = None if at is None else microseconds(at)
                 check_ahead(given, latest, stream)
@@ -205,7 +207,7 @@ class Streams(StreamHooks):
                 calls = calls_in(forest)
                 before = tree.called.get(stream, 0)
                 check_calls(closed[stream], calls, before, tree.any_calls)
-                self.finished.check(calls, stream)
+                self.collector.check(calls, stream)
             except AxlogError as error:
                 status.refused += 1
                 return self._refuse(stream, status.messages, message or "", error)
@@ -229,19 +231,21 @@ class Streams(StreamHooks):
         view, `why` and the text are rejected (AX307).
         """
         with self.maintained.lock:
-            return self.finished.collect()
+            return self.collector.collect()
 
     @property
     def collected(self) -> list[Dropped]:
         """Return the latest streams, nodes and rows that collection dropped, with reasons."""
         with self.maintained.lock:
-            return list(self.finished.collected)
+            return list(self.collector.collected)
 
     def filter(self, stream: str) -> Filter | None:
         """Return a filter for the source of a stream; None: the source must send every message.
 
         The time of a message that is filtered out still counts: report it with `advance`. Only with
-        `keep="needed"`, since the document lacks the messages that are not sent.
+        `keep="needed"`, since the document lacks the messages that are not sent. It is therefore
+        not whole from now on, whether or not a message was dropped. No message is counted, and the
+        next call returns an equal filter.
         """
         with self.maintained.lock:
             route = self.engine.route(stream)
@@ -251,7 +255,7 @@ class Streams(StreamHooks):
                 return None  # key values count although no view wants the nodes that hold them
             made = filter_at_source(route, self.engine.wants.get(stream))
             if made is not None:
-                self.maintained.forgotten += 1
+                self.maintained.filtered.add(stream)
             return made
 
     def advance(self, to: Time) -> list[Change]:
@@ -285,14 +289,14 @@ class Streams(StreamHooks):
             self.collector.refresh()
             try:
                 call_of(document.tree, stream)
-                self.collector.tracker.before(stream, is_insertion)
+                self.collector.before(stream, is_insertion)
                 given = None if at is None else microseconds(at)
                 check_ahead(given, latest, stream)
                 time = time_of_message(document.tree, stream, given)
                 told = document.carry_out(operations(), time, (stream, status.messages))
             except AxlogError as error:
                 status.refused += 1
-                self.collector.forget_message()
+                self.collector.abandon()
                 return self._refuse(stream, status.messages, message, error)
             status.microseconds = time
             if done is not None:
@@ -319,7 +323,7 @@ class Streams(StreamHooks):
         """Return the status of each stream that has, or had, a call."""
         with self.maintained.lock:
             tree = self.maintained.tree
-            closed = self.finished.closed
+            closed = self.collector.closed
             known = sorted({*tree.calls(), *tree.ended, *closed})
             return {
                 stream: replace(

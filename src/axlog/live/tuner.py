@@ -151,7 +151,7 @@ class Tuner:
     # Schedule -------------------------------------------------------------------------------------
 
     def count(self) -> None:
-        """Count a message, and start tuning in the background if it is due."""
+        """Count a message that was applied, and start tuning in the background if it is due."""
         self._since += 1
         policy = self._policy
         if policy is None:
@@ -177,18 +177,31 @@ class Tuner:
             self._since = 0
             self._is_due = True
             if self._running is None:
-                self._running = Thread(target=self._work, name="axlog-tuner", daemon=True)
-                self._running.start()
+                self._start()
+
+    def _start(self) -> None:
+        """Start the thread, with `_deciding` held."""
+        thread = Thread(target=self._work, name="axlog-tuner", daemon=True)
+        thread.start()  # it waits for `_deciding`
+        self._running = thread
 
     def _work(self) -> None:
-        """Tune while a tuning is due, with pauses in proportion to the last tuning."""
+        """Tune while a tuning is due, with pauses in proportion to the last tuning.
+
+        `_is_due` and `_running` change only with `_deciding` held. A request counts as met only by
+        a tuning that starts after it.
+        """
         try:
             while self._is_still_due():
                 sleep(max(0.0, self._then + self._pause - monotonic()))
-                self._is_due = False  # later data may be missed, and requests another tuning
+                with self._deciding:
+                    self._is_due = False  # later data may be missed, and requests another tuning
                 self.tune()
         except BaseException:
-            self._running = None
+            with self._deciding:
+                self._running = None
+                if self._is_due:  # requested while the tuning failed
+                    self._start()
             raise
 
     def _is_still_due(self) -> bool:
@@ -200,8 +213,7 @@ class Tuner:
 
     def wait(self) -> None:
         """Wait until every tuning that is due is computed and installed."""
-        running = self._running
-        if running is not None:
+        while (running := self._running) is not None:
             running.join()
 
     # Tuning ---------------------------------------------------------------------------------------
@@ -237,7 +249,7 @@ class Tuner:
                 whole[stream] = reason
         before = {stream: streaming.patterns(stream) for stream in open_streams}
         tree: Tree | None = None
-        is_whole = not (document.forgotten or document.collected)
+        is_whole = not (document.lacks_messages or document.collected)
         if exact and is_whole and len(document) <= MOST_NODES:
             tree = copy.deepcopy(document.nodes())
         patterns = tuple(view.query.pattern for view in document.views.values())

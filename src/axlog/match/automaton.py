@@ -9,7 +9,7 @@ dead state, and the content below it is skipped.
 The number of states is bounded: at `most_states`, the least recently used half is evicted. `nodes`,
 `states`, `hits`, `misses` and `evicted` are counted. Changes to the trie drop all states.
 
-Law: `look(message)` finds the needs for which the message has a place, and the marked routes that
+Law: `run(message)` finds the needs for which the message has a place, and the marked routes that
 lead to two or more of its elements. Not handled here: conditions of a pattern on several places
 together.
 """
@@ -91,7 +91,7 @@ class TrieNode:
 class State(dict[object, "State"]):
     """A set of trie nodes; as a mapping, the next state by label, made on first use."""
 
-    __slots__ = ("automaton", "leads_on", "marks", "needs", "nodes", "used", "watchers")
+    __slots__ = ("automaton", "leads_on", "marks", "needs", "nodes", "used", "watches")
 
     def __init__(self, automaton: Automaton, nodes: frozenset[TrieNode]) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class State(dict[object, "State"]):
         self.needs = frozenset(need for node in nodes for need in node.needs)
         self.marks = frozenset(mark for node in nodes for mark in node.marks)
         watched = [node.watched for node in nodes if node.watched]
-        self.watchers = StateWatches(watched, automaton.merger) if watched else None
+        self.watches = StateWatches(watched, automaton.merger) if watched else None
         self.used = 0
 
     def __missing__(self, label: object) -> State:
@@ -141,7 +141,7 @@ class Automaton:
     def add(self, places: Iterable[Place], need: int) -> None:
         """Register a need at these places."""
         for place in places:
-            node = self._grow(place.route)
+            node = self._add_route(place.route)
             if place.watch is None:
                 node.needs.add(need)
             else:
@@ -150,7 +150,7 @@ class Automaton:
     def remove(self, places: Iterable[Place], need: int) -> None:
         """Unregister a need."""
         for place in places:
-            node = self._way(place.route)[-1]
+            node = self._path(place.route)[-1]
             if place.watch is None:
                 node.needs.discard(need)
             else:
@@ -159,13 +159,13 @@ class Automaton:
 
     def mark(self, route: Route, mark: int) -> None:
         """Report messages in which this route leads to more than one element."""
-        self._grow(route).marks.add(mark)
+        self._add_route(route).marks.add(mark)
 
     def unmark(self, route: Route, mark: int) -> None:
-        self._way(route)[-1].marks.discard(mark)
+        self._path(route)[-1].marks.discard(mark)
         self._prune(route)
 
-    def _grow(self, route: Route) -> TrieNode:
+    def _add_route(self, route: Route) -> TrieNode:
         """The node of a route, made if there is none."""
         self._is_stale = True
         node = self._root
@@ -181,23 +181,23 @@ class Automaton:
     def _prune(self, route: Route) -> None:
         """Drop the nodes of a route that are no longer used."""
         self._is_stale = True
-        way = self._way(route)
-        for above, label in zip(reversed(way[:-1]), reversed(route), strict=True):
+        path = self._path(route)
+        for above, label in zip(reversed(path[:-1]), reversed(route), strict=True):
             below = above.get(label)
             if below is None or not below.is_empty:
                 return
             above.put(label, None)
             self.nodes -= 1
 
-    def _way(self, route: Route) -> list[TrieNode]:
+    def _path(self, route: Route) -> list[TrieNode]:
         node = self._root
-        way = [node]
+        path = [node]
         for label in route:
             following = node.get(label)
             assert following is not None, "only added routes are removed"
             node = following
-            way.append(node)
-        return way
+            path.append(node)
+        return path
 
     # States ---------------------------------------------------------------------------------------
 
@@ -245,7 +245,7 @@ class Automaton:
 
     # Messages -------------------------------------------------------------------------------------
 
-    def look(self, message: Element) -> tuple[Found, set[int]]:
+    def run(self, message: Element) -> tuple[Found, set[int]]:
         """The needs for which a message has a place, and the marks of routes that lead to several.
 
         A mark is also reported if two states have it: they are states of different elements.
@@ -259,8 +259,8 @@ class Automaton:
         steps = 1
         visited = [first]
         found: Found = set()
-        if first.watchers is not None:
-            first.watchers.look(message, found)
+        if first.watches is not None:
+            first.watches.find(message, found)
         waiting = [(message, first)] if first.leads_on else []
         while waiting:
             above, state = waiting.pop()
@@ -270,8 +270,8 @@ class Automaton:
                 if following is dead:
                     continue
                 visited.append(following)
-                if following.watchers is not None:
-                    following.watchers.look(element, found)
+                if following.watches is not None:
+                    following.watches.find(element, found)
                 if following.leads_on and len(element):
                     waiting.append((element, following))
         counters.hits += steps - (counters.misses - missed)

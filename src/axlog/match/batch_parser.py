@@ -37,14 +37,14 @@ _START, _BETWEEN, _END = (
     b"</" + _NAME + b"><" + _NAME + b">",
     b"</" + _NAME + b"></_>",
 )
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 
 
-def chunks(things: Iterable[Thing], size: int = MOST) -> Iterator[list[Thing]]:
-    """Yield the things in lists of at most `size`."""
-    chunk: list[Thing] = []
-    for thing in things:
-        chunk.append(thing)
+def chunks(items: Iterable[Item], size: int = MOST) -> Iterator[list[Item]]:
+    """Yield the items in lists of at most `size`."""
+    chunk: list[Item] = []
+    for item in items:
+        chunk.append(item)
         if len(chunk) == size:
             yield chunk
             chunk = []

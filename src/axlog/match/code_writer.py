@@ -1,4 +1,4 @@
-"""Writing Python code: lines in blocks, fresh names, and the constants of the code."""
+"""The writer of Python code: lines in blocks, fresh names, and the constants of the code."""
 
 from __future__ import annotations
 

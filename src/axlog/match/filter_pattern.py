@@ -17,7 +17,7 @@ from axlog.document.parser import DEFAULT_LIMITS
 from axlog.errors import QueryError, UnsupportedError
 from axlog.evaluate.joins import Bag
 from axlog.match.linear_paths import needs_of
-from axlog.match.matcher_generator import Test, can_test, generate_test
+from axlog.match.matcher_generator import Test, generate_test
 from axlog.match.message_forms import MessageForms
 from axlog.match.message_values import finds_markup
 from axlog.match.program_rows import ProgramRows, TreeRows
@@ -38,7 +38,7 @@ class FilterPattern:
         self._question: Program  # the program without outputs: whether there is a row
         self._program: Program | None
         if isinstance(source, Relation):
-            self._question = self._program = _whole(source, axis)
+            self._question = self._program = _as_program(source, axis)
         else:
             self._question, self._program = _compile_question(source)
         self.needs = needs_of(self._question.root)
@@ -46,7 +46,6 @@ class FilterPattern:
         self.finds_markup = finds_markup(self._question.root)
         self.known = [(self._column(name), values) for name, values in known]
         self.is_settled = self.needs.are_whole and not known  # if its meetings are at one element
-        self.can_test = not known and can_test(self._question.root)
 
     def _column(self, variable: str) -> int:
         columns = self.program.root.columns
@@ -74,7 +73,7 @@ class FilterPattern:
     @cached_property
     def test(self) -> Test | None:
         """Generated code for whether the pattern holds; None if only rows show that."""
-        return generate_test(self._question.root) if self.can_test else None
+        return None if self.known else generate_test(self._question.root)
 
     @cached_property
     def _rows(self) -> ProgramRows:
@@ -154,7 +153,7 @@ def _compile(pattern: Pattern) -> Program:
     return program
 
 
-def _whole(relation: Relation, axis: Axis) -> Program:
+def _as_program(relation: Relation, axis: Axis) -> Program:
     """A relation of the engine as a separate program, on the message as a document."""
     columns = relation.columns
     root = Relation("q", None, edges=(Edge(axis, relation),), columns=columns, bound=columns)

@@ -38,7 +38,7 @@ from axlog.match.automaton import MOST_STATES, Automaton
 from axlog.match.filter_pattern import FilterPattern, Known, PatternsOnTree, known_values
 from axlog.match.linear_paths import Need, Route, rarest
 from axlog.match.matcher_generator import Test
-from axlog.match.message_forms import MessageForms, has_own_texts
+from axlog.match.message_forms import MessageForms, needs_tree
 from axlog.match.message_values import has_markup
 from axlog.query.compile import Relation
 from axlog.query.pattern import Axis, Pattern
@@ -297,7 +297,7 @@ class Filter:
         """
         self.messages += 1
         try:
-            if self._text_readers and has_own_texts(message, content):
+            if self._text_readers and needs_tree(message, content):
                 found = self._all_on_tree(with_rows=False).rows(MessageForms(message, time))
                 return {key for pattern, _ in found for key in pattern.keys}
             few = len(self._patterns) < self.automaton_from
@@ -335,7 +335,7 @@ class Filter:
 
     def _shared(self, message: Element, time: int) -> set[str]:
         """The keys whose pattern matches a message, by the shared automaton."""
-        needs, repeated = self._automaton.look(message)
+        needs, repeated = self._automaton.run(message)
         decided = self._decided_keys
         # Sets of keys instead of patterns: most of ten thousand patterns are not in the CPU cache.
         found: set[str] = set().union(
@@ -357,7 +357,7 @@ class Filter:
         self.messages += 1
         forms = MessageForms(message, time)
         found: Iterable[tuple[FilterPattern, Bag]]
-        is_on_tree = bool(self._text_readers) and has_own_texts(message, content)
+        is_on_tree = bool(self._text_readers) and needs_tree(message, content)
         if is_on_tree:
             found = self._all_on_tree(with_rows=True).rows(forms)
         elif self.uses_automaton:
@@ -411,7 +411,7 @@ class Filter:
 
     def _rows(self, message: MessageForms) -> Iterator[tuple[FilterPattern, Bag]]:
         """The rows of the patterns whose needs are met."""
-        needs, repeated = self._automaton.look(message.root)
+        needs, repeated = self._automaton.run(message.root)
         holding, left_open = self._met(needs, repeated)
         for need in needs & self._decided.keys():
             for pattern in self._decided[need]:

@@ -3,6 +3,9 @@
 Generated code reads the parsed elements. A tree is made on first use, for the patterns and messages
 that generated code does not handle: nodes in rows, and texts that differ between the two forms
 (messages with calls or `xml:space`).
+
+Law: on messages without calls and `xml:space`, both forms have the same elements, texts, attributes
+and string values.
 """
 
 from __future__ import annotations
@@ -34,8 +37,8 @@ class MessageForms:
         return load(self.root, limits=_LIMITS, time=self.time)
 
 
-def has_own_texts(root: Element, content: bytes | None = None) -> bool:
-    """Whether a message has calls or `xml:space`: its texts are not those of its elements.
+def needs_tree(root: Element, content: bytes | None = None) -> bool:
+    """Whether a message's texts can be read on a tree only: it has calls or `xml:space`.
 
     `content`, if available, is the UTF-8 that the message was parsed from.
     """

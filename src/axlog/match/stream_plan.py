@@ -7,6 +7,8 @@ in the order `here`, `everywhere`. The document joins them (`live/stream_engine.
     bags = plan.bags(message, time)        stateless, anywhere
     changes = streaming.apply_all([(stream, bags, time)])      where the joins' state is
 
+Law: the bags are those of the interpreter on the message's tree (`bags_on`).
+
 Not handled (None): several trees, calls inside, a DOCTYPE, a declared encoding, `xml:space`,
 messages near a limit, malformed messages; comments and processing instructions, if a relation may
 find them. Such a message goes through the document.
@@ -114,7 +116,7 @@ class MessagePlan:
             or message[0] != _OPEN
             or message[1] in _ODD
             or (self.sees_markup and may_have_markup(message))
-            or (message.find(b"=") > 0 and b"xml" in message and may_have_own_texts(message))
+            or (message.find(b"=") > 0 and b"xml" in message and may_need_tree(message))
             or (len(message) > self.safe and not self._is_within_limits(message))
         )
 
@@ -198,7 +200,7 @@ def may_want(message: bytes, wanted: tuple[tuple[bytes, ...], ...]) -> bool:
     return False
 
 
-def may_have_own_texts(message: bytes) -> bool:
+def may_need_tree(message: bytes) -> bool:
     """Whether a message with attributes may hold a call or `xml:space`.
 
     A call needs a namespace declaration; a namespace can be written in many ways, a name in one.

@@ -3,6 +3,8 @@
 At one place of the automaton: the numbers of needs, by the string that an element must have there.
 Equality with a string is one lookup, whatever the number of patterns. Comparisons with numbers are
 sorted and found by bisection. Every other test is made once for all patterns that share it.
+
+Law: an index finds the needs whose tests the string passes one by one (`query/values.py`).
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class StringIndex:
             return None
         return max(map(len, self.equal), default=0)
 
-    def take(self, other: StringIndex) -> None:
+    def update(self, other: StringIndex) -> None:
         """Add all needs of another."""
         self.always |= other.always
         for text, needs in other.equal.items():
@@ -92,7 +94,7 @@ class StringIndex:
             if not kept:
                 del self.thresholds[threshold]
 
-    def look(self, text: str, found: Found) -> None:
+    def find(self, text: str, found: Found) -> None:
         """Add the needs that a string meets."""
         if self.always:
             found |= self.always
@@ -101,12 +103,12 @@ class StringIndex:
             if equal is not None:
                 found |= equal
         if self.thresholds:
-            self._cut(text, found)
+            self._find_thresholds(text, found)
         for holds, needs in self.others.values():
             if holds(text):
                 found |= needs
 
-    def _cut(self, text: str, found: Found) -> None:
+    def _find_thresholds(self, text: str, found: Found) -> None:
         exact, double = number_of(text), double_of(text)
         for (is_double, operator), pairs in self.thresholds.items():
             given: Any = double if is_double else exact
@@ -194,31 +196,31 @@ class StateWatches:
         # Looking up two names is faster than listing all attributes.
         self.by_name = tuple(self.attributes.items()) if len(attributes) < 3 else ()
 
-    def look(self, element: Element, found: Found) -> None:
+    def find(self, element: Element, found: Found) -> None:
         """Add the needs that an element meets."""
         for name, named in self.by_name:
             text = element.get(name)
             if text is not None:
                 for strings in named:
-                    strings.look(text, found)
+                    strings.find(text, found)
         if self.any_attribute or (self.attributes and not self.by_name):
-            self._look_at_attributes(element, found)
+            self._find_attributes(element, found)
         for strings, longest in self.values:
             whole = value(element) if longest is None else short_value(element, longest)
             if whole is not None:
-                strings.look(whole, found)
+                strings.find(whole, found)
         if self.texts:
             for text in texts(element):
                 for strings in self.texts:
-                    strings.look(text, found)
+                    strings.find(text, found)
 
-    def _look_at_attributes(self, element: Element, found: Found) -> None:
+    def _find_attributes(self, element: Element, found: Found) -> None:
         attributes = {} if self.by_name else self.attributes
         for name, text in cast("list[tuple[str, str]]", element.items()):
             for strings in attributes.get(name, ()):
-                strings.look(text, found)
+                strings.find(text, found)
             for strings in self.any_attribute:
-                strings.look(text, found)
+                strings.find(text, found)
 
 
 class IndexMerger:
@@ -249,5 +251,5 @@ def _merged(strings: list[StringIndex]) -> list[StringIndex]:
         return strings
     merged = StringIndex()
     for each in strings:
-        merged.take(each)
+        merged.update(each)
     return [merged]

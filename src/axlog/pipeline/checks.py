@@ -22,7 +22,7 @@ from axlog.connect.sinks.tables import check_columns, reserved
 from axlog.document.parser import Element
 from axlog.document.schema_sources import read_types
 from axlog.errors import AxlogError, PipelineError, Place
-from axlog.future.keys import parse_fact
+from axlog.future.keys import check_path, parse_fact
 from axlog.pipeline import kinds, yaml_reader
 from axlog.pipeline.documents import calls_of, declare, is_xml, read_document, types_of
 from axlog.pipeline.model import DocumentModel, StreamModel, ViewModel
@@ -233,16 +233,23 @@ class _Checks:
         is_many = "document_key" in written
         for name, view in mapping(written.get("views")).items():
             self.view(view, (*path, "views", name), is_many)
-        for at, fact in enumerate(written.get("facts") or []):
-            if isinstance(fact, str):
-                self.parsed(partial(parse_fact, fact, self.namespaces), (*path, "facts", at))
         key = written.get("document_key")
         if isinstance(key, str):
             self.parsed(lambda: MessagePath.parse(key, self.namespaces), (*path, "document_key"))
         root = self.root(written.get("document"), (*path, "document"))
+        self.facts(written, root, (*path, "facts"))
         if root is not None:
             self.calls(root, streams, bool(sources), path)
             self.types(written, root, (*path, "types"))
+
+    def facts(self, written: dict[str, Any], root: Element | None, path: yaml_reader.Path) -> None:
+        for at, fact in enumerate(written.get("facts") or []):
+            if not isinstance(fact, str):
+                continue
+            key = self.parsed(partial(parse_fact, fact, self.namespaces), (*path, at))
+            if key is not None and root is not None:
+                labels = [str(child.tag) for child in root]
+                self.parsed(partial(check_path, key, str(root.tag), labels), (*path, at))
 
     def types(self, written: dict[str, Any], root: Element, path: yaml_reader.Path) -> None:
         model = _valid(DocumentModel, written)

@@ -3,6 +3,9 @@
 Modules in reading order. Shared by both engines:
 
     connections.py       the sources and sinks of a pipeline file, opened
+    order.py             the order of updates: time, stream, number; frontiers of lanes
+    engine.py            the engine of one document: batches, net changes, snapshots
+    unreachable.py       retries of sources and sinks
     progress.py          the progress of a run
     health.py            metrics and health of a run
     packets.py           plain data as bytes
@@ -12,11 +15,10 @@ Modules in reading order. Shared by both engines:
 The embedded runner:
 
     embedded.py          the runner: read, order, decide a batch, apply it, deliver it
-    source_reader.py     a source with its position, lanes and retries
-    order.py             the order of updates: time, stream, sequence
-    instances.py         the documents of a widget, and the net changes of a batch
+    source_reader.py     a source with its position, its lanes in the order, and its failures
+    instances.py         the documents of a widget, each with its engine
     systems.py           views that feed the streams of other widgets
-    checkpoint.py        inputs, positions and snapshots in SQLite
+    checkpoint.py        inputs, positions and snapshots in a state log
     compatibility.py     whether a checkpoint fits a pipeline
     replay.py            why a row is there, by reading the input again
     satisfiability.py    which views of a system can ever have a row
@@ -29,8 +31,7 @@ Spark (without importing it; `axlog.spark` calls these):
     message_rows.py      messages as rows of Spark
     extraction.py        the stateless half: parse, match, send bindings to buckets
     past.py              what tasks know of earlier batches
-    bucket_order.py      the order of updates in a bucket
-    bucket.py            the engine of a bucket
+    bucket.py            the engine of a bucket, with its order
     bucket_state.py      the state of a bucket in a key-value store
     batch_state.py       the same on the driver, durable by batches
     timers.py            wall-clock time in buckets
@@ -38,7 +39,6 @@ Spark (without importing it; `axlog.spark` calls these):
     outlooks.py          possible rows, for the live page
     delivery.py          sinks, batch by batch
     shared_sinks.py      one numbering of batches for sinks of several queries
-    unreachable.py       retries of sources and sinks
     wires.py             files between widgets that feed each other
     hashing.py           Spark's hash of a string
     failures.py          errors of a streaming query

@@ -30,14 +30,13 @@ from typing import Any, TypeAlias
 from axlog.connect.kinds import DOCUMENT_COLUMN
 from axlog.document.ids import Id
 from axlog.document.stream_update import StreamUpdate
-from axlog.document.tree import Tree
 from axlog.errors import AxlogError, EndedStreamError, LateError, QueryError
 from axlog.evaluate.joins import Bag
 from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view, streams_of
-from axlog.live.recovery import load_parts, snapshot_parts
 from axlog.query.compile import Relation
 from axlog.runtime.definition import Definition
+from axlog.runtime.engine import DocumentEngine, load
 from axlog.runtime.extraction import bags_of, by_bucket
 from axlog.runtime.order import (
     BINDINGS,
@@ -59,8 +58,7 @@ from axlog.runtime.order import (
 )
 from axlog.runtime.plan import Unit, may_delete
 from axlog.views.change import CLOCK, Change, From, Row, headed_row, timed_change
-from axlog.views.counting.waiting_rows import Waiting
-from axlog.views.net_changes import net
+from axlog.views.counting.waiting_rows import WaitingRows
 
 Shape: TypeAlias = tuple[Any, ...]
 Claim: TypeAlias = dict[str, tuple[list[int], list[str]]]
@@ -91,7 +89,7 @@ class Instance:
         self.bucket = bucket
         self.document = document
         self._definition = definition
-        self.widget = _widget(definition, unit)
+        self._engine = DocumentEngine(_widget(definition, unit), unit.views)
         self.order = Order(*_streams(self.widget), hold, start=definition.start)
         self._first_version = maintained(self.widget).tree.version
         self._ended: list[str] = []
@@ -101,19 +99,16 @@ class Instance:
         self.rows = self._count()
         self._again = 0.0
         self._claimed: Claim | None = None
-        self._heard: list[Change] = []
-        self._listen()
 
-    def _listen(self) -> None:
-        for view in self.widget.views.values():
-            view.subscribe(self._heard.append)
+    @property
+    def widget(self) -> Document:
+        """The document of the engine."""
+        return self._engine.document
 
     def begin(self) -> None:
         """Emit the initial rows of the document, with the first batch."""
         self.rows = 0
-        for name, view in self.widget.views.items():
-            if view.broken is None:
-                self._heard += [Change("insert", row, view=name) for row in view.rows()]
+        self._engine.begin()
 
     def batch(self, packets: Sequence[Packet]) -> Outcome:
         """Apply what can be applied now; return the net changes."""
@@ -121,27 +116,28 @@ class Instance:
         released, late = self.order.take(packets)
         for item, clock in late:
             outcome.refused.append(_refused(item, _late(item, clock)))
-        for are_bindings, items in groupby(released, _are_bindings):
-            if are_bindings:
-                self._apply_bindings(items, outcome)
-                continue
-            for item in items:
-                try:
-                    self._apply(item)
-                    outcome.applied += 1
-                except AxlogError as error:
-                    outcome.refused.append(_refused(item, error))
-        tree: Tree = maintained(self.widget).tree
-        if self.order.clock > tree.clock:
-            self.widget.advance(timedelta(microseconds=self.order.clock))
-        heard, self._heard[:] = list(self._heard), []
-        outcome.changes = self._net(heard)
-        outcome.voided = [change for change in heard if self._is_void(change)]
+        with self._engine.batch():
+            for are_bindings, items in groupby(released, _are_bindings):
+                if are_bindings:
+                    self._apply_bindings(items, outcome)
+                    continue
+                for item in items:
+                    try:
+                        self._apply(item)
+                        outcome.applied += 1
+                    except AxlogError as error:
+                        outcome.refused.append(_refused(item, error))
+            self._engine.advance(self.order.clock)
+        changes = self._engine.changes()
+        outcome.changes = [change for change in changes if self._is_own(change)]
+        # Counted from the changes: counting the rows of the views would cost their size.
+        self.rows += sum({"insert": 1, "delete": -1}.get(c.op, 0) for c in outcome.changes)
+        outcome.voided = [change for change in changes if self._is_void(change)]
         self.voided |= {json.dumps(plain_change(change)[:4]): None for change in outcome.voided}
         if self.unit.kind == "bindings":
             streams_of(
                 self.widget
-            ).collector.let_go_of_rows()  # sinks have them, and nothing reads them here
+            ).collector.drop_final_rows()  # sinks have them, and nothing reads them here
         return outcome
 
     # Time -----------------------------------------------------------------------------------------
@@ -154,7 +150,7 @@ class Instance:
         time.
         """
         limits = [item[TIME] - 1 for item in self.order.pending[:1]]
-        deadline = streams_of(self.widget).engine.next_deadline()
+        deadline = self._engine.due
         return min([*limits, *(() if deadline is None else (deadline,))], default=None)
 
     @property
@@ -164,7 +160,7 @@ class Instance:
         return key is not None and any(
             waiting.pair.both_until is not None
             or any(key not in side.columns for side in waiting.pair.sides)
-            for waiting in self._waitings()
+            for waiting in self._joins()
         )
 
     # Tuning ---------------------------------------------------------------------------------------
@@ -196,17 +192,17 @@ class Instance:
 
     def _apply(self, item: Item) -> None:
         """Apply an update that was sent whole, or an end."""
-        tree = maintained(self.widget).tree
-        stream, kind, time = item[STREAM], item[KIND], self._time(item, tree.clock)
-        if kind == "end" and min(self.order.heard, time) > tree.clock:
+        engine = self._engine
+        stream, kind, time = item[STREAM], item[KIND], self._time(item, engine.clock)
+        if kind == "end":
             # Messages elsewhere have advanced the clock; the end is not the cause of that.
-            self.widget.advance(timedelta(microseconds=min(self.order.heard, time)))
-        at = timedelta(microseconds=time)
+            engine.advance(min(self.order.heard, time))
         if kind == SET_ASIDE:
             self._set_aside(QueryError(*item[BODY]))
-            self.widget.advance(at)
+            engine.advance(time)
             return
-        self.widget.take(StreamUpdate(stream, kind, item[BODY] or "", at, item[ORIGIN]))
+        at = timedelta(microseconds=time)
+        engine.take(StreamUpdate(stream, kind, item[BODY] or "", at, item[ORIGIN]))
         if kind == "end":
             self._ended.append(stream)
 
@@ -276,16 +272,6 @@ class Instance:
 
     # Telling --------------------------------------------------------------------------------------
 
-    def _net(self, changes: list[Change]) -> list[Change]:
-        by_view: dict[str | None, list[Change]] = {}
-        for change in changes:
-            if self._is_own(change):
-                by_view.setdefault(change.view, []).append(change)
-        told = [change for each in by_view.values() for change in net(each)]
-        # Counted from the changes: counting the rows of the views would cost their size.
-        self.rows += sum({"insert": 1, "delete": -1}.get(change.op, 0) for change in told)
-        return told
-
     def _count(self) -> int:
         return sum(len(view) for view in self.widget.views.values() if view.broken is None)
 
@@ -320,8 +306,7 @@ class Instance:
 
     def set_aside(self) -> dict[str, tuple[str, str]]:
         """Return the views that exceeded a limit, each with the code and message of its error."""
-        found = {name: view.broken for name, view in self.widget.views.items()}
-        return {name: (error.code, error.message) for name, error in found.items() if error}
+        return self._engine.set_aside()
 
     def _has_no_nodes(self) -> bool:
         """Whether messages have left nothing but rows."""
@@ -332,14 +317,14 @@ class Instance:
 
     def _parts(self) -> dict[str, bytes] | None:
         """Return the document and everything that is kept with it."""
-        if maintained(self.widget).forgotten and self._waitings():
+        if maintained(self.widget).forgotten and self._joins():
             return None  # snapshots do not include what joins know of messages that are not kept
-        parts = snapshot_parts(self.widget, self._definition.settings(), {})
+        parts = self._engine.parts(self._definition.settings())
         return {name: zlib.compress(data, 1) for name, data in parts.items()}
 
-    def _waitings(self) -> list[Waiting]:
+    def _joins(self) -> list[WaitingRows]:
         streams_of(self.widget).collector.refresh()
-        return streams_of(self.widget).collector.waitings
+        return streams_of(self.widget).collector.joins
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Resume from a state; this instance is fresh."""
@@ -354,18 +339,15 @@ class Instance:
             for name, broken in state.get("broken", {}).items():
                 maintained_view(self.widget.view(name)).put_aside(QueryError(*broken))
             streams_of(self.widget).engine.restore(_tuples(state["engine"]))
-        self._heard.clear()
+        self._engine.changes()  # emitted before
         # views may have been removed
         self.rows = self._count() if "parts" in state else state["rows"]
 
     def _load(self, written: Mapping[str, bytes]) -> None:
         """Replace the fresh document by that of a snapshot; views may have been removed since."""
         parts = {name: zlib.decompress(data) for name, data in written.items()}
-        self.widget = load_parts(parts, 0, types=self._definition.types or None).document
-        streams_of(self.widget).now = None  # dates ahead were checked on reading
-        for name in set(self.widget.views) - set(self.unit.views):
-            self.widget.unwatch(name)
-        self._listen()
+        document = load(parts, self._definition.types or None)
+        self._engine = DocumentEngine(document, self.unit.views)
 
 
 def _widget(definition: Definition, unit: Unit) -> Document:

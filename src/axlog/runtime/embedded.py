@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from logging import DEBUG, ERROR, INFO, WARNING, getLogger
 from typing import Any
 
@@ -25,7 +25,7 @@ from axlog.connect.channels.streams import ChannelSource
 from axlog.connect.locations import needed_path
 from axlog.connect.protocol import Refusal
 from axlog.document.stream_update import StreamUpdate
-from axlog.errors import AxlogError, ConnectorError, PipelineError
+from axlog.errors import AxlogError, PipelineError
 from axlog.pipeline.model import PipelineModel
 from axlog.reporting import Durations, report
 from axlog.runtime.checkpoint import Checkpoint, Input
@@ -40,15 +40,15 @@ from axlog.runtime.connections import (
 from axlog.runtime.instances import TIME, Instances
 from axlog.runtime.order import BODY, Item, Order
 from axlog.runtime.order import TIME as AT
-from axlog.runtime.progress import Lagging, Outlooks, Progress, kept, state
-from axlog.runtime.source_reader import Feed, Troubles, source_of
+from axlog.runtime.progress import Outlooks, Progress, kept, state
+from axlog.runtime.source_reader import Feed, source_of
 from axlog.runtime.systems import System
+from axlog.runtime.unreachable import TRIES, Interrupted, Patience, lagging_of
 from axlog.runtime.upstream_filters import tell
 from axlog.views.change import Change
 
 _events = getLogger("axlog.pipeline")
 
-_TRIES = 5
 _COMMIT_EVERY = 20
 _COUNTED = ("messages", "refused", "rows", "never", "changes")
 """The parts of the progress that survive a restart."""
@@ -56,10 +56,6 @@ _DEADLINES = 0.25
 """Seconds between two checks of deadlines, with a wall clock."""
 _BETWEEN = 0.01
 """The shortest pause between rounds that find nothing."""
-
-
-class _Interrupted(PipelineError):
-    """A stop was requested while a sink was unreachable: the batch stays in the checkpoint."""
 
 
 class Runner:
@@ -81,8 +77,7 @@ class Runner:
         self._outlooks = Outlooks()
         self._stopping = threading.Event()
         self._started = time.monotonic()
-        self.sink_troubles: dict[str, Troubles] = {}
-        self.sink_errors: Counter[str] = Counter()
+        self.patience = Patience(once, self._stopping, self._report)
         self.failure: str | None = None  # why it no longer runs
         self.saving = Durations()  # snapshots
         self.taking = Durations()  # batches, from the decision to their delivery
@@ -241,7 +236,7 @@ class Runner:
         report(_events, INFO, "running", seq=self.batch, widgets=", ".join(self.instances))
         try:
             self._run(None if seconds is None else time.monotonic() + seconds)
-        except _Interrupted as error:
+        except Interrupted as error:  # the batch stays in the checkpoint
             report(_events, WARNING, "stopped", seq=self.batch, error=error.message)
             if self.model.settings.checkpoint is None:
                 raise  # nothing would deliver it
@@ -297,7 +292,7 @@ class Runner:
                 number, refused = feed.read(self.model, most, now)
                 came += number
                 self._refused += refused
-                if self.once and feed.troubles is not None and feed.troubles.tries >= _TRIES:
+                if self.once and feed.troubles is not None and feed.troubles.tries >= TRIES:
                     raise PipelineError(
                         "AX858", f"{feed.plan.name}: {feed.troubles.error}",
                         advice="check that it is available; without --once it is retried",
@@ -416,32 +411,7 @@ class Runner:
         run.
         """
         for sink in self.sinks:
-            while not self._write(sink, batch, changes):
-                troubles = self.sink_troubles[sink.name]
-                if self.once and troubles.tries >= _TRIES:
-                    raise PipelineError(
-                        "AX859", f"{sink.name}: {troubles.error}",
-                        advice="check that it is available; without --once it is retried",
-                    )  # fmt: skip
-                self._report()
-                if self._stopping.wait(max(0.0, troubles.again - time.monotonic())):
-                    raise _Interrupted(
-                        "AX859", f"stopped while {sink.name} was lagging: {troubles.error}"
-                    )
-
-    def _write(self, sink: OpenSink, batch: int, changes: Sequence[Change]) -> bool:
-        try:
-            sink.write(batch, changes)
-        except (ConnectorError, OSError) as error:
-            now = time.monotonic()
-            self.sink_errors[sink.name] += 1
-            known = self.sink_troubles.setdefault(sink.name, Troubles("", now))
-            known.note(error, now, sink.name)
-            return False
-        troubles = self.sink_troubles.pop(sink.name, None)
-        if troubles is not None:
-            troubles.over(time.monotonic(), sink.name)
-        return True
+            self.patience.write(sink.name, partial(sink.write, batch, changes))
 
     # Progress -------------------------------------------------------------------------------------
 
@@ -464,11 +434,8 @@ class Runner:
         progress.documents = sum(len(one.widgets) for one in instances)
         progress.held = sum(len(order.pending) for order in self._orders.values())
         progress.seconds = now - self._started
-        lagging = {feed.plan.name: feed.troubles for feed in self.feeds if feed.troubles}
-        progress.lagging = [
-            Lagging(name, troubles.error, round(now - troubles.since, 1), troubles.tries)
-            for name, troubles in {**lagging, **self.sink_troubles}.items()
-        ]
+        troubles = {feed.plan.name: feed.troubles for feed in self.feeds if feed.troubles}
+        progress.lagging = lagging_of({**troubles, **self.patience.troubles})
         if self._on_progress is not None:
             progress.possible = self._outlooks.count(instances)
             self._on_progress(progress)

@@ -19,7 +19,8 @@ from axlog.reporting import Health, Sample, State, ViewHealth, counter, gauge
 from axlog.runtime.embedded import Runner
 from axlog.runtime.instances import Instances
 from axlog.runtime.progress import Progress
-from axlog.runtime.source_reader import Feed, Troubles
+from axlog.runtime.source_reader import Feed
+from axlog.runtime.unreachable import Troubles
 
 _MOST_DOCUMENTS = 20
 """Up to this many documents of a widget, each has its own samples."""
@@ -54,12 +55,12 @@ class RunnerReport:
         )
         for feed in runner.feeds:
             yield from _source(feed, now)
-        troubles = runner.sink_troubles
+        troubles = runner.patience.troubles
         for sink in runner.sinks:
             known = troubles.get(sink.name)
             yield gauge("axlog_sink_lag_seconds", _since(known, now),
                         "Seconds since it became unreachable", sink=sink.name)  # fmt: skip
-            yield counter("axlog_sink_errors_total", runner.sink_errors[sink.name],
+            yield counter("axlog_sink_errors_total", runner.patience.errors[sink.name],
                           "Failed attempts", sink=sink.name)  # fmt: skip
         for name, one in runner.instances.items():
             yield from _widgets(name, one)
@@ -100,7 +101,7 @@ class RunnerReport:
                 reasons.append(f"source {feed.plan.name} is unreachable: {feed.troubles.error}")
         undelivered = 0
         for sink in runner.sinks:
-            troubles = runner.sink_troubles.get(sink.name)
+            troubles = runner.patience.troubles.get(sink.name)
             if troubles is not None and one.full[view] in sink.views:
                 undelivered += 1
                 late.append(troubles)

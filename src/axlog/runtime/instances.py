@@ -10,12 +10,11 @@ gets the latest time of any.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import asdict, replace
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 from axlog.connect.kinds import DOCUMENT_COLUMN, ViewShape
@@ -29,11 +28,11 @@ from axlog.live.document import Document
 from axlog.live.internals import maintained, streams_of
 from axlog.live.log_records import settings_of
 from axlog.live.options import Options
-from axlog.live.recovery import load_parts, snapshot_parts
 from axlog.pipeline.documents import document_of, horizon_of, may_delete, types_of
 from axlog.pipeline.model import PipelineModel
 from axlog.query.query import parse_query
 from axlog.runtime.checkpoint import Input
+from axlog.runtime.engine import DocumentEngine, load
 from axlog.views.change import Change, headed_row
 from axlog.views.why import named_message
 
@@ -72,8 +71,7 @@ class Instances:
             self.queries.pop(view, None)
         many = self.model.documents
         self._key = None if many is None else MessagePath.parse(many.key, model.namespaces)
-        self._collected: list[Change] = []
-        self._widgets: dict[str, Document] = {}
+        self._engines: dict[str, DocumentEngine] = {}
         self._ended: dict[str, StreamUpdate] = {}
         self.clock = start_of(None, self._times)
         self.refused = 0
@@ -81,7 +79,7 @@ class Instances:
         if saved is not None:
             self._load(saved)
         elif self._key is None:
-            self._widgets[""] = self._make("")
+            self._engines[""] = self._make()
 
     # Shapes ---------------------------------------------------------------------------------------
 
@@ -95,19 +93,14 @@ class Instances:
     @property
     def widgets(self) -> Mapping[str, Document]:
         """The widgets by the keys of their documents; a single one has the key ''."""
-        return self._widgets
+        return {key: engine.document for key, engine in list(self._engines.items())}
 
     def rows(self) -> list[Change]:
         """Return the present rows of all views, as insertions."""
         return [
-            self._named(
-                Change("insert", row, view=view.name, microseconds=maintained(widget).tree.clock),
-                key,
-            )
-            for key, widget in self._widgets.items()
-            for view in widget.views.values()
-            if view.name in self.queries and view.broken is None
-            for row in view.rows()
+            self._named(change, key)
+            for key, engine in self._engines.items()
+            for change in engine.rows()
         ]
 
     @property
@@ -119,8 +112,7 @@ class Instances:
         """Whether a stream can still bring something."""
         if self._key is not None:
             return stream not in self._ended
-        tree = maintained(self._widgets[""]).tree
-        return stream not in tree.ended
+        return stream not in maintained(self._engines[""].document).tree.ended
 
     def forget(self, full: str) -> bool:
         """Drop a view and tune the streams that feed it; return whether it existed."""
@@ -128,15 +120,14 @@ class Instances:
         if view is None or view not in self.queries:
             return False
         del self.queries[view]
-        for widget in self._widgets.values():
-            widget.unwatch(view)
-            widget.tune()
+        for engine in self._engines.values():
+            engine.forget(view)
         return True
 
     @property
     def due(self) -> int | None:
         """Return the time after which some open match can no longer be completed; None: never."""
-        found = [streams_of(widget).engine.next_deadline() for widget in self._widgets.values()]
+        found = [engine.due for engine in self._engines.values()]
         return min((each for each in found if each is not None), default=None)
 
     # Feeding --------------------------------------------------------------------------------------
@@ -144,8 +135,8 @@ class Instances:
     def feed(self, inputs: Sequence[Input]) -> tuple[list[Change], list[Refusal]]:
         """Apply a batch of updates; return the net changes and the rejected updates."""
         refused: list[Refusal] = []
+        entered: dict[str, DocumentEngine] = {}
         with ExitStack() as batches:
-            entered: set[str] = set()
             for one in inputs:
                 update = _timed(one)
                 try:
@@ -153,14 +144,13 @@ class Instances:
                         self.clock = max(self.clock, self.clock if one.at is None else one.at)
                         self._pass_time(batches, entered)
                         continue
-                    for key, widget in self._meant(update):
-                        if key not in entered:
-                            entered.add(key)
-                            batches.enter_context(maintained(widget).told_at_the_end())
-                        widget.take(update)
+                    for key in self._meant(update):
+                        engine = self._entered(key, batches, entered)
+                        engine.take(update)
                         if self.origins is not None:
-                            number = streams_of(widget).engine.status(update.stream).messages
-                            self.origins[named_message(number, update.stream)] = update.origin
+                            status = streams_of(engine.document).engine.status(update.stream)
+                            name = named_message(status.messages, update.stream)
+                            self.origins[name] = update.origin
                     self._note(one)
                 except AxlogError as error:
                     refused.append(
@@ -169,8 +159,18 @@ class Instances:
             if self._key is not None:
                 self._pass_time(batches, entered)
         self.refused += len(refused)
-        collected, self._collected = self._collected, []
-        return collected, refused
+        found = [(key, change) for key, each in entered.items() for change in each.changes()]
+        return [self._named(change, key) for key, change in found], refused
+
+    def _entered(
+        self, key: str, batches: ExitStack, entered: dict[str, DocumentEngine]
+    ) -> DocumentEngine:
+        """Return the engine of a document, within its batch."""
+        engine = self._engines[key]
+        if key not in entered:
+            entered[key] = engine
+            batches.enter_context(engine.batch())
+        return engine
 
     def _note(self, one: Input) -> None:
         if one.at is not None and one.at > self.clock:
@@ -178,14 +178,12 @@ class Instances:
         if self._key is not None and one.update.action == "end":
             self._ended[one.update.stream] = _timed(one)
 
-    def _meant(self, update: StreamUpdate) -> Iterator[tuple[str, Document]]:
-        """Return the documents of an update."""
+    def _meant(self, update: StreamUpdate) -> list[str]:
+        """Return the keys of the documents of an update; a message may create its document."""
         if self._key is None:
-            yield "", self._widgets[""]
-            return
+            return [""]
         if update.action != "insert":
-            yield from list(self._widgets.items())
-            return
+            return list(self._engines)
         key = self._key.value(parse(update.content).root)
         if not key:
             raise StreamError(
@@ -193,29 +191,16 @@ class Instances:
                 "the message does not name its document",
                 expected=f"a value at {self.model.documents.key if self.model.documents else ''}",
             )
-        if key not in self._widgets:
-            self._widgets[key] = widget = self._make(key)
-            self._collected += [
-                self._named(
-                    Change(
-                        "insert", row, view=view.name, microseconds=maintained(widget).tree.clock
-                    ),
-                    key,
-                )
-                for view in widget.views.values()
-                if view.broken is None
-                for row in view.rows()
-            ]
-        yield key, self._widgets[key]
+        if key not in self._engines:
+            self._engines[key] = engine = self._make()
+            engine.begin()
+        return [key]
 
-    def _pass_time(self, batches: ExitStack, entered: set[str]) -> None:
+    def _pass_time(self, batches: ExitStack, entered: dict[str, DocumentEngine]) -> None:
         """Advance every document to the latest time, and emit the resulting `never` changes."""
-        for key, widget in self._widgets.items():
-            if maintained(widget).tree.clock < self.clock:
-                if key not in entered:
-                    entered.add(key)
-                    batches.enter_context(maintained(widget).told_at_the_end())
-                widget.advance(timedelta(microseconds=self.clock))
+        for key, engine in self._engines.items():
+            if engine.clock < self.clock:
+                self._entered(key, batches, entered).advance(self.clock)
 
     # Making ---------------------------------------------------------------------------------------
 
@@ -235,29 +220,25 @@ class Instances:
             "times": self._times,
         }
 
-    def _make(self, key: str) -> Document:
-        widget = Document(
+    def _make(self) -> DocumentEngine:
+        document = Document(
             deepcopy(self._root),
             facts=self.model.facts,
             types=self._types,
             options=Options(**self._options()),
         )
-        self._watch(widget, key)
+        engine = self._watching(document)
         for update in self._ended.values():
-            widget.take(update)
-        return widget
+            engine.take(update)
+        return engine
 
-    def _watch(self, widget: Document, key: str) -> None:
-        """Set the views to exactly those of the file."""
-        streams_of(widget).now = None  # dates ahead were checked on reading
-        for name in set(widget.views) - set(self.queries):
-            widget.unwatch(name)
+    def _watching(self, document: Document) -> DocumentEngine:
+        """Return the engine of a document with exactly the views of the file."""
         for name, query in self.queries.items():
-            view = widget.views.get(name)
-            if view is None:
+            if name not in document.views:
                 written = self.model.views[name]
-                view = widget.watch(query, name, maintainer=written.maintainer, work=written.work)
-            view.subscribe(partial(self._collect, key))
+                document.watch(query, name, maintainer=written.maintainer, work=written.work)
+        return DocumentEngine(document, self.queries)
 
     # Saving ---------------------------------------------------------------------------------------
 
@@ -268,22 +249,22 @@ class Instances:
         limits = asdict(DEFAULT_LIMITS)
         made = settings_of("", {**self._options(), "facts": list(self.model.facts)}, limits)
         if self._key is None:
-            return snapshot_parts(self._widgets[""], made, {})
+            return self._engines[""].parts(made)
         ended = [
             [stream, None if one.at is None else microseconds(one.at), one.origin]
             for stream, one in self._ended.items()
         ]
         parts = {_MANY: json.dumps({"clock": self.clock, "ended": ended}).encode()}
-        for key, widget in self._widgets.items():
-            for name, data in snapshot_parts(widget, made, {}).items():
+        for key, engine in self._engines.items():
+            for name, data in engine.parts(made).items():
                 parts[json.dumps([key, name])] = data
         return parts
 
     def _load(self, parts: Mapping[str, bytes]) -> None:
         """Resume from what `saved` wrote."""
         if self._key is None:
-            self._widgets[""] = self._loaded(parts, "")
-            self.clock = maintained(self._widgets[""]).tree.clock
+            self._engines[""] = self._watching(load(parts, self._types))
+            self.clock = self._engines[""].clock
             return
         known = json.loads(parts[_MANY])
         self.clock = known["clock"]
@@ -295,12 +276,7 @@ class Instances:
             if name != _MANY:
                 key, part = json.loads(name)
                 each.setdefault(key, {})[part] = data
-        self._widgets = {key: self._loaded(mine, key) for key, mine in each.items()}
-
-    def _loaded(self, parts: Mapping[str, bytes], key: str) -> Document:
-        widget = load_parts(parts, 0, types=self._types).document
-        self._watch(widget, key)
-        return widget
+        self._engines = {key: self._watching(load(mine, self._types)) for key, mine in each.items()}
 
     def _tuning(self) -> str | dict[str, float]:
         """Return when a widget is tuned; one of many documents only if the file asks for it."""
@@ -309,9 +285,6 @@ class Instances:
             return "off" if self._key is not None else tune
         given = {"messages": tune.messages, "seconds": tune.seconds}
         return {name: number for name, number in given.items() if number is not None} or "off"
-
-    def _collect(self, key: str, change: Change) -> None:
-        self._collected.append(self._named(change, key))
 
     def _named(self, change: Change, key: str) -> Change:
         """Return a change as it leaves the pipeline: with the view's full name, and its

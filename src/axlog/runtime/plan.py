@@ -193,7 +193,7 @@ def _noted(widget: Document, stream: str) -> list[Column]:
     Their relations are the last of those at the message's root.
     """
     found: list[Column] = []
-    for waiting, part, key in streams_of(widget).collector._keys_of(stream):
+    for waiting, part, key in streams_of(widget).collector.keys_of(stream):
         side = waiting.pair.sides[part]
         assert side.key is not None
         found += [side.columns[side.key[0]]] * len(key.patterns)

@@ -1,13 +1,9 @@
 """An open source of a pipeline: its position, its lanes, and its failures.
 
-An unreachable source is retried with growing pauses. The start of the failure and the number of
-attempts are recorded here, for progress, health and metrics.
+An unreachable source is retried with growing pauses (`unreachable.py`).
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from logging import INFO, WARNING, getLogger
 
 from axlog.connect.protocol import Position, Refusal, Source
 from axlog.document.clock_bounds import Horizon
@@ -15,44 +11,13 @@ from axlog.document.stream_update import StreamUpdate
 from axlog.document.times import microseconds
 from axlog.errors import AxlogError, ChannelError, ConnectorError
 from axlog.pipeline.model import PipelineModel
-from axlog.reporting import report
-from axlog.retry import Backoff
 from axlog.runtime.checkpoint import Input
 from axlog.runtime.connections import SourcePlan
 from axlog.runtime.order import BODY, EVERY, LANE, Order, lane_of
-
-_events = getLogger("axlog.pipeline")
+from axlog.runtime.unreachable import Troubles
 
 FATAL = frozenset({"AX803", "AX811"})
 """Errors of channels that a retry cannot fix: lost messages, a token without a grant."""
-
-BACKOFF = Backoff()
-"""The pauses between attempts to reach a connector."""
-
-
-@dataclass(slots=True)
-class Troubles:
-    """The failures of an unreachable connector, and the time of the next attempt."""
-
-    error: str
-    since: float
-    tries: int = 0
-    again: float = 0.0
-
-    def note(self, error: Exception, now: float, what: str) -> None:
-        """Record another failed attempt."""
-        self.error = error.message if isinstance(error, AxlogError) else str(error)
-        self.tries += 1
-        code = error.code if isinstance(error, AxlogError) else None
-        report(_events, WARNING, "cannot be reached", connector=what, tries=self.tries, code=code,
-               error=self.error)  # fmt: skip
-        self.again = now + BACKOFF.pause(self.tries)
-
-    def over(self, now: float, what: str) -> None:
-        """Record that it works again."""
-        report(_events, INFO, "reached again", connector=what, tries=self.tries,
-               seconds=round(now - self.since, 3))  # fmt: skip
-
 
 _PARTITION = "\x1f"
 """Between a source's name and a partition's number: a character that no document can contain."""

@@ -31,9 +31,9 @@ from axlog.pipeline.model import PipelineModel
 from axlog.query.pattern import Branch, Kind, PatternNode, Variable, branches_of
 from axlog.query.query import parse_query
 from axlog.runtime.checkpoint import Input, input_row, read_input
+from axlog.runtime.engine import net_by_view
 from axlog.runtime.instances import Instances
 from axlog.views.change import Change
-from axlog.views.net_changes import net
 
 Waiting = dict[str, list[Input]]
 _FINITE = (Kind.VARIABLE, Kind.LABEL)
@@ -190,7 +190,7 @@ class System:
                     self._route(changes, instances, waiting)
                     made += changes
                     refused += odd
-        return (list(_net(made)) if rounds > 1 else made), refused
+        return (list(net_by_view(made)) if rounds > 1 else made), refused
 
     def _route(
         self, changes: Iterable[Change], instances: Mapping[str, Instances], waiting: Waiting
@@ -298,12 +298,3 @@ def _is_unsubscribed(one: Instances, stream: str) -> bool:
         status is not None and (status.ended or (status.is_tuned and not status.wanted))
         for status in found
     )
-
-
-def _net(changes: Iterable[Change]) -> Iterator[Change]:
-    """Net the changes of several rounds: drop those that a later one reverses."""
-    by_view: dict[str | None, list[Change]] = {}
-    for change in changes:
-        by_view.setdefault(change.view, []).append(change)
-    for each in by_view.values():
-        yield from net(each)

@@ -17,7 +17,7 @@ from axlog.document.times import Times, shown
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, SetupError
 from axlog.future.truth import Outlook, Possible
-from axlog.future.verdict_cache import Standing
+from axlog.future.verdict_cache import TruthCache
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.query import Query
 from axlog.query.truth import Truth
@@ -71,7 +71,7 @@ class MaintainedView:
         self._held: list[Change] = []
         self._is_due = False  # whether there were updates since the view was last read
         self.owed = 0  # number of these updates
-        self.standing = Standing(query.pattern, lambda: self.nodes_left())
+        self.truth_cache = TruthCache(query.pattern, lambda: self.nodes_left())
         self.how_never: Callable[[], str] = lambda: "not reported: no stream feeds the document"
         """How `never` changes are found, or why they are not."""
         self.prospects: Callable[[], Prospects | None] = _no_prospects
@@ -159,7 +159,7 @@ class MaintainedView:
             prospects = self.prospects()
             if prospects is not None:
                 return prospects.truth
-            return Truth.TRUE if self.holds() else self.standing.truth
+            return Truth.TRUE if self.holds() else self.truth_cache.truth
 
     def possible(self) -> list[Possible]:
         """The rows that may still come, each with its known values, its needs and its deadline."""

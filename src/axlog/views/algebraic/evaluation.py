@@ -23,7 +23,7 @@ import numpy as np
 
 from axlog.document.tree import ATTRIBUTE, NONE
 from axlog.evaluate import node_tests
-from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, handles
+from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask
 from axlog.evaluate.node_sets import NodeSets
 from axlog.query.pattern import Axis
 from axlog.views.algebraic.deltas import Side, unchanged
@@ -47,6 +47,8 @@ Kept = Callable[[frozenset[int]], "tuple[Relation, dict[int, int]] | None"]
 """The kept snowcap of a set of pattern nodes, with its numbers for them; None if not kept."""
 
 _NEAR = (Axis.CHILD, Axis.ATTRIBUTE)
+FEWEST_CHAINS = 8
+"""From this many nodes on, their attributes are read by arrays instead of one by one."""
 
 
 class Evaluation:
@@ -304,18 +306,16 @@ class Evaluation:
 
     def _near(self, node: ShapeNode, contexts: Handles) -> tuple[Handles, Handles]:
         """Children or attributes of the contexts that pass the test."""
-        columns, tree, step = self.columns, self.columns.tree, node.step
+        columns, step = self.columns, node.step
         sets = NodeSets(columns)
-        if sets.is_short(contexts, step):
-            walks = [node_tests.reached(tree, n, step.axis) for n in contexts.tolist()]
-            walked = handles([below for walk in walks for below in walk])
-            self.scanned += len(walked)
-            nodes = self._tested(node, walked)
-        elif step.axis is Axis.ATTRIBUTE and 2 * len(contexts) < len(tree.partition(node.wanted)):
+        if step.axis is Axis.ATTRIBUTE and (
+            2 * FEWEST_CHAINS <= 2 * len(contexts) < len(columns.tree.partition(node.wanted))
+        ):
             return self._attributes(node, contexts)
-        else:
-            nodes = sets.base(step)
-            self.scanned += len(nodes)
+        if sets.is_short(contexts, step):
+            return self._walked(node, contexts)
+        nodes = sets.base(step)
+        self.scanned += len(nodes)
         parents = columns.parent[nodes]
         if len(contexts) == 1:
             nodes = nodes[parents == contexts[0]]
@@ -323,6 +323,21 @@ class Evaluation:
         at = self._places(contexts)[parents]
         hit = np.flatnonzero(at)
         return at[hit] - 1, nodes[hit]
+
+    def _walked(self, node: ShapeNode, contexts: Handles) -> tuple[Handles, Handles]:
+        """`_near` by walking from few contexts; no array of the document's size is made."""
+        tree, axis = self.columns.tree, node.step.axis
+        pairs = [
+            (place, below)
+            for place, context in enumerate(contexts.tolist())
+            for below in node_tests.reached(tree, context, axis)
+        ]
+        self.scanned += len(pairs)
+        if not pairs:
+            return NOTHING, NOTHING
+        both = np.array(pairs, dtype=np.int32)
+        places, nodes = both[:, 0], both[:, 1]
+        return _where(self.selections.is_tested(self.columns, node, nodes), places, nodes)
 
     def _far(self, node: ShapeNode, contexts: Handles) -> tuple[Handles, Handles]:
         """Descendants of the contexts, or the contexts themselves, that are in a relation."""

@@ -15,24 +15,25 @@ the same instant could have completed is not reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from typing import Any
 
 from axlog.evaluate.joins import Row as Binding
-from axlog.future.garbage import system_of
+from axlog.future.garbage import KeyUsed, system_of
 from axlog.future.time_constraints import not_before, some_new
-from axlog.future.truth import Possible, Wanted, column_of
+from axlog.future.truth import Possible, Wanted, column_of, possible_rows
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.truth import Truth
 from axlog.views.change import CLOCK, Change, Row
 from axlog.views.counting.maintainer import Counting
-from axlog.views.counting.waiting_rows import Ended, Waiting
+from axlog.views.counting.waiting_rows import Ended, WaitingRows
 
 Shown = tuple[Any, ...]
 """Values by output; None: unknown so far."""
 
 
-def can_be_told(pattern: Pattern) -> bool:
+def shows_only_strings_and_times(pattern: Pattern) -> bool:
     """Whether a view shows only strings and times, which the rows of joins contain."""
     kinds = (Kind.VARIABLE, Kind.LABEL, Kind.TIME)
     return all(output.kind in kinds for output in pattern.outputs)
@@ -41,7 +42,7 @@ def can_be_told(pattern: Pattern) -> bool:
 class Prospects:
     """The possible rows of one view."""
 
-    def __init__(self, maintainer: Counting, waiting: Waiting) -> None:
+    def __init__(self, maintainer: Counting, waiting: WaitingRows) -> None:
         self.maintainer = maintainer
         self.waiting = waiting
         self.pattern = maintainer.pattern
@@ -131,28 +132,20 @@ class Prospects:
 
     def possible(self) -> list[Possible]:
         """The possible rows, as `Outlook.possible` lists them."""
-        found: dict[tuple[Shown, tuple[Wanted, ...]], int | None] = {}
-        for part, side in enumerate(self.waiting.pair.sides):
-            deadline = side.deadline()
-            for row in self.waiting.live[part].rows():
-                shown = self._shown(part, row)
-                if self._is_answered(part, row, shown) or not self._may_be_new(part, row, shown):
+        ways: list[tuple[Shown, tuple[Wanted, ...], int | None]] = []
+        for part, table in enumerate(self.waiting.live):
+            for row in table.rows():
+                shown, pending = self._shown(part, row), self.waiting.pending(part, row)
+                is_there = not self._partial[part] and self._is_there(shown)
+                if pending is None or is_there or not self._may_be_new(part, row, shown):
                     continue
-                for wanted in self._wanted(1 - part):
-                    _put(found, (shown, (wanted,)), deadline(row))
+                ways += [(shown, (w,), pending.deadline) for w in self._wanted(pending.part)]
         if self._may_start() and not self._is_superseded() and self._may_both_be_new():
             nothing = tuple(None for _ in self._columns)
-            for one in self._wanted(0):
-                for other in self._wanted(1):
-                    needs = tuple(sorted({one, other}, key=_by_stream))
-                    _put(found, (nothing, needs), self.waiting.pair.both_until)
-        columns = self.pattern.columns
-        listed = [
-            Possible(dict(zip(columns, shown, strict=True)), needs, until)
-            for (shown, needs), until in found.items()
-            if None in shown or not _has_fewer_needs(found, shown, needs, until)
-        ]
-        return sorted(listed, key=lambda one: [_sorting(v) for v in one.row.values()])
+            both = product(self._wanted(0), self._wanted(1))
+            ways += [(nothing, needs, self.waiting.pair.both_until) for needs in both]
+        listed = possible_rows(self.pattern.columns, ways)
+        return [one for one in listed if not _has_fewer_needs(one, listed)]
 
     def _is_superseded(self) -> bool:
         """Whether the row without known values holds, or is possible with fewer needs."""
@@ -162,10 +155,6 @@ class Prospects:
             not positions and not table.is_empty
             for positions, table in zip(self._positions, self.waiting.live, strict=True)
         )
-
-    def _is_answered(self, part: int, row: Binding, shown: Shown) -> bool:
-        """Whether the row holds already."""
-        return not self._partial[part] and self._holds(part, shown)
 
     def _may_be_new(self, part: int, row: Binding, shown: Shown) -> bool:
         """Whether a partner can complete it to a row that does not exist yet; see `Outlook`."""
@@ -310,7 +299,7 @@ class Prospects:
             column = waiting.pair.sides[other].columns[key[0]]
             if column in self._columns:  # its value is shown, so it is the same
                 value = row[waiting.pair.sides[part].columns.index(column)]
-                if ended.reason == "key" or waiting.has_seen(other, str(value)):
+                if isinstance(ended.proof, KeyUsed) or waiting.has_seen(other, str(value)):
                     return False
         clock = waiting.tree.clock
         if any(i in waiting.pair.sides[part].time_positions for i in self._positions[part]):
@@ -328,36 +317,14 @@ def _never(row: Row, limits: Sequence[int | None]) -> Change:
     return Change("never", row, microseconds=max(passed) + 1, origin=CLOCK)
 
 
-def _has_fewer_needs(
-    found: Mapping[tuple[Shown, tuple[Wanted, ...]], int | None],
-    shown: Shown,
-    needs: tuple[Wanted, ...],
-    until: int | None,
-) -> bool:
+def _has_fewer_needs(one: Possible, others: Iterable[Possible]) -> bool:
     """Whether a known row is possible with fewer needs and as late a deadline (`Outlook`)."""
-    return len(needs) > 1 and any(
-        row == shown
-        and set(less) < set(needs)
-        and (late is None or (until is not None and until <= late))
-        for (row, less), late in found.items()
+    if len(one.needs) < 2 or None in one.row.values():
+        return False
+    until = one.deadline
+    return any(
+        other.row == one.row
+        and set(other.needs) < set(one.needs)
+        and (other.deadline is None or (until is not None and until <= other.deadline))
+        for other in others
     )
-
-
-def _put(
-    found: dict[tuple[Shown, tuple[Wanted, ...]], int | None],
-    key: tuple[Shown, tuple[Wanted, ...]],
-    until: int | None,
-) -> None:
-    """Record the latest deadline over all ways to a row."""
-    if key in found:
-        known = found[key]
-        until = None if known is None or until is None else max(known, until)
-    found[key] = until
-
-
-def _by_stream(wanted: Wanted) -> tuple[str, str]:
-    return wanted.stream, wanted.pattern
-
-
-def _sorting(value: Any) -> tuple[bool, Any]:
-    return (value is not None, value if value is not None else "")

@@ -32,24 +32,23 @@ class Way(NamedTuple):
 
 
 @dataclass(slots=True)
-class Feeding:
+class StreamInputs:
     """The streams that feed the parts of joins, and the joins and relations that they reach."""
 
     parts: dict[tuple[SiteRelation, int], list[Feeder]] = field(default_factory=dict)
     entangled: set[SiteRelation] = field(default_factory=set)
     narrowed: set[SiteRelation] = field(default_factory=set)
     """States whose rows pass a node that restricts them (`Way`)."""
-    brought: set[Relation] = field(
-        default_factory=set
-    )  # relations matched on messages, and all below them
+    brought: set[Relation] = field(default_factory=set)
+    """The relations matched on messages, and all below them."""
 
     def of(self, state: SiteRelation, part: int) -> tuple[Feeder, ...]:
         return tuple(self.parts.get((state, part), ()))
 
 
-def feeding(engine: CountingEngine, calls: dict[str, int]) -> Feeding:
+def stream_inputs(engine: CountingEngine, calls: dict[str, int]) -> StreamInputs:
     """The parts of joins that calls feed; `calls` maps a stream to the parent of its call."""
-    found = Feeding()
+    found = StreamInputs()
     for stream, node in sorted(calls.items()):
         here, everywhere = _wanted(engine, node)
         place = place_of(engine.tree, node)
@@ -127,7 +126,7 @@ def _edges(relation: Relation, axes: Iterable[Axis]) -> Iterator[Relation]:
 
 def _arrive(
     engine: CountingEngine,
-    found: Feeding,
+    found: StreamInputs,
     node: int,
     relation: Relation,
     axes: Iterable[Axis],
@@ -158,7 +157,7 @@ def _arrive(
 
 def _descend(
     engine: CountingEngine,
-    found: Feeding,
+    found: StreamInputs,
     node: int,
     relation: Relation,
     feeder: Feeder,

@@ -1,27 +1,29 @@
 """Rows that wait for a partner: a join of two parts that drops rows without a possible partner.
 
-Law: a row is dropped as soon as no row of the other part can arrive that agrees with it (see
-`future/garbage.py`). The join therefore yields the same rows as if the row had been kept.
+Law: a row is dropped as soon as a proof shows that no row of the other part can arrive that agrees
+with it (`future/garbage.py`). The join therefore yields the same rows as if the row had been kept.
 
-    a row arrives         kept, if a partner may still arrive; its deadline goes to a heap
-    the clock moves       rows whose deadline has passed are dropped
-    a key value arrives   rows of the other part with this value are dropped: it arrives only once
-    a stream ends         if it was the last of a part, all rows of the other part are dropped
+    a row arrives   kept if it is `pending`: a partner may still arrive; its deadline goes to a heap
+    `TimePassed`    rows whose deadline has passed are dropped
+    `KeyUsed`       rows of the other part with this value are dropped: it arrives only once
+    `StreamEnded`   if it was the last stream of a part, all rows of the other part are dropped
 
-Dropped rows are recorded in `ended` until they are read: some of them were partial matches. With
-`drops` off, the tables of the join keep all rows, and separate tables hold the rows that still
-wait.
+`pending`, `next_deadline` and `prune` are the contract of every operator that keeps rows for the
+future (docs/design.md, The operator contract). Dropped rows are recorded in `ended` until they are
+read: some of them were partial matches. With `drops` off, the tables of the join keep all rows, and
+separate tables hold the rows that still wait.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
+from math import inf
 from typing import NamedTuple
 
 from axlog.document.tree import Tree
 from axlog.evaluate.joins import Bag, Row
-from axlog.future.garbage import Feeder, Pair
+from axlog.future.garbage import Feeder, KeyUsed, Pair, Proof, StreamEnded, TimePassed
 from axlog.views.counting.sites import SiteRelation
 from axlog.views.operators.table import Table
 
@@ -29,15 +31,23 @@ Keep = Callable[[Row, int], None]
 
 
 class Ended(NamedTuple):
-    """A row that was dropped, and why."""
+    """A row that was dropped, and the proof that it has no possible partner."""
 
     part: int
     row: Row
-    reason: str  # key, deadline, end
+    proof: Proof
     limit: int | None = None  # the deadline that passed
 
 
-class Waiting:
+class Pending(NamedTuple):
+    """What a kept row still needs: a row of another part, from one of some streams, in time."""
+
+    part: int
+    streams: set[str]
+    deadline: int | None  # the latest clock at which it may arrive; None: no limit
+
+
+class WaitingRows:
     """The waiting rows of one join of two parts."""
 
     def __init__(
@@ -64,7 +74,7 @@ class Waiting:
         self.dropped = 0  # number of rows dropped or never kept
         self._is_outgrown = False  # whether a stream was added that the analysis did not consider
         self.passes_by = False  # whether generated joins skip the rows of a part, uncounted
-        self._heap: list[tuple[int, int, Row]] = []
+        self._heap: list[tuple[float, int, Row]] = []  # by deadline
         self._deadlines = [side.deadline() for side in pair.sides]
         self._keys = [self._key_positions(part) for part in range(2)]
         keyed = [side.key is not None for side in pair.sides]
@@ -93,21 +103,20 @@ class Waiting:
         for part in range(2):
             key = self._keys[1 - part]
             for row, count in self.state.join.kept[part].rows().items():
-                is_ruled_out = key is not None and row[key[1]] in seen[1 - part]
-                if is_ruled_out or not self._may_be_completed(part, row):
-                    self._drop(part, row, count)
-                else:
-                    if not self.drops:
-                        self.live[part].update({row: count})
-                    self._note_deadline(part, row)
+                is_used = key is not None and row[key[1]] in seen[1 - part]
+                latest = -inf if is_used else self._latest(part, row)
+                if latest < self.tree.clock:
+                    self.dropped += 1
+                    if self.drops:
+                        self.live[part].update({row: -count})
+                    continue
+                if not self.drops:
+                    self.live[part].update({row: count})
+                if latest != inf:
+                    heappush(self._heap, (latest, part, row))
         self.state.join.waiting = self
 
-    def _drop(self, part: int, row: Row, count: int) -> None:
-        self.dropped += 1
-        if self.drops:
-            self.live[part].update({row: -count})
-
-    def restart(self, seen: tuple[tuple[str, ...], ...]) -> None:
+    def restore(self, seen: tuple[tuple[str, ...], ...]) -> None:
         """Continue with restored tables, and the key values remembered with them."""
         self.seen = [
             None if mine is None else set(values)
@@ -116,8 +125,9 @@ class Waiting:
         self._heap = []
         for part in range(2):
             for row in self.live[part].rows():
-                self._note_deadline(part, row)
-        heapify(self._heap)
+                deadline = self._deadlines[part](row)
+                if deadline is not None:
+                    heappush(self._heap, (deadline, part, row))
 
     def is_fed_by(self, feeders: Sequence[Iterable[Feeder]]) -> bool:
         """Whether these are the same streams as before; keys and times are then the same too."""
@@ -140,10 +150,12 @@ class Waiting:
 
     def keep(self, part: int, row: Row, count: int) -> None:
         """Keep an arriving row if a partner may still arrive."""
-        if not self._may_be_completed(part, row):
+        latest = self._latest(part, row)
+        if latest < self.tree.clock:
             self.dropped += 1
             return
-        self._note_deadline(part, row)
+        if latest != inf:
+            heappush(self._heap, (latest, part, row))
         self.live[part].update({row: count})
 
     def keep_all(self, part: int, delta: Bag) -> None:
@@ -152,61 +164,98 @@ class Waiting:
         for row, count in delta.items():
             self.keep(part, row, count)
 
-    def _may_be_completed(self, part: int, row: Row) -> bool:
+    # The contract of operators -------------------------------------------------------------------
+
+    def pending(self, part: int, row: Row) -> Pending | None:
+        """What a row of a part, kept or arriving, waits for; None: no partner can arrive."""
+        latest = self._latest(part, row)
+        if latest < self.tree.clock:
+            return None
+        return Pending(1 - part, self.open[1 - part], None if latest == inf else int(latest))
+
+    def _latest(self, part: int, row: Row) -> float:
+        """The latest clock at which a partner of a row may arrive; -inf: none, inf: no limit."""
         other = 1 - part
         if not self.open[other]:
-            return False
+            return -inf
         key = self._keys[other]
         if key is not None:
             value = row[key[1]]
             remembered = self.seen[other]
             if remembered is not None and value in remembered:
-                return False
+                return -inf
             if self.live[other].has((key[0],), (value,)):
-                return False
-        limit = self._deadlines[part](row)
-        return limit is None or limit >= self.tree.clock
+                return -inf
+        deadline = self._deadlines[part](row)
+        return inf if deadline is None else deadline
 
-    def _note_deadline(self, part: int, row: Row) -> None:
-        limit = self._deadlines[part](row)
-        if limit is not None:
-            heappush(self._heap, (limit, part, row))
+    def next_deadline(self) -> int | None:
+        """The clock after which some row may have no possible partner; None: no such clock."""
+        return int(self._heap[0][0]) if self._heap else None
 
-    # Dropping rows -------------------------------------------------------------------------------
+    def prune(self, proof: Proof) -> int:
+        """Drop the rows that a proof leaves without a possible partner; return their number."""
+        before = self.dropped
+        match proof:
+            case KeyUsed():
+                self._use_up(proof)
+            case TimePassed():
+                self._expire(proof)
+            case StreamEnded():
+                self._close(proof)
+        return self.dropped - before
 
-    def see(self, part: int, value: str) -> None:
-        """A key value of a part has arrived: drop the rows of the other part with this value."""
+    def _use_up(self, proof: KeyUsed) -> None:
+        """Drop the rows of the other part with a key value that has arrived."""
+        part, value = proof
         key = self._keys[part]
         assert key is not None
         other = 1 - part
         for row, count in list(self.live[other].matching((key[1],), (value,))):
-            self._end(other, row, count, "key")
+            self._end(other, row, count, proof)
         mine, others = self.seen[part], self.seen[other]
         if others is not None and value in others:
             others.remove(value)  # both parts had it
         elif mine is not None and self.open[other]:
             mine.add(value)
 
-    def has_seen(self, part: int, value: str) -> bool:
-        """Whether this key value of a part is known to have arrived."""
-        key, remembered = self._keys[part], self.seen[part]
-        if remembered is not None and value in remembered:
-            return True
-        return key is not None and self.live[part].has((key[0],), (value,))
-
-    @property
-    def next_deadline(self) -> int | None:
-        """The clock after which some row may have no possible partner."""
-        return self._heap[0][0] if self._heap else None
-
-    def expire(self) -> None:
+    def _expire(self, proof: TimePassed) -> None:
         """Drop the rows whose deadline has passed."""
-        heap, clock = self._heap, self.tree.clock
-        while heap and heap[0][0] < clock:
+        heap = self._heap
+        while heap and heap[0][0] < proof.clock:
             passed, part, row = heappop(heap)
             count = self.live[part].count(row)
             if count:
-                self._end(part, row, count, "deadline", passed)
+                self._end(part, row, count, proof, int(passed))
+
+    def _close(self, proof: StreamEnded) -> None:
+        """Drop the rows of the other part if no stream feeds this one any more."""
+        streams = self.open[proof.input]
+        streams.discard(proof.stream)
+        if streams:
+            return
+        other = 1 - proof.input
+        for row, count in self.live[other].rows().items():
+            self._end(other, row, count, proof)
+        self.seen = [None if each is None else set() for each in self.seen]
+
+    def _end(
+        self, part: int, row: Row, count: int, proof: Proof, passed: int | None = None
+    ) -> None:
+        self.live[part].update({row: -count})
+        self.dropped += 1
+        limit = self._deadlines[part](row)
+        times = [int(row[at]) for at in self.pair.sides[part].time_positions]
+        if limit is None or not times or limit > max(times):
+            # otherwise only a row of the same instant could have completed it
+            self.ended.append(Ended(part, row, proof, passed))
+
+    def take_ended(self) -> list[Ended]:
+        """The rows dropped since the last call."""
+        ended, self.ended = self.ended, []
+        return ended
+
+    # Streams and key values ----------------------------------------------------------------------
 
     def admit(self, part: int, streams: set[str]) -> None:
         """New streams feed a part; rows wait until the join is analysed again."""
@@ -214,32 +263,12 @@ class Waiting:
             self.open[part] |= streams
             self._is_outgrown = True
 
-    def close(self, stream: str) -> None:
-        """A stream has ended."""
-        for part, streams in enumerate(self.open):
-            if stream not in streams:
-                continue
-            streams.remove(stream)
-            if streams:
-                continue
-            other = 1 - part
-            for row, count in self.live[other].rows().items():
-                self._end(other, row, count, "end")
-            self.seen = [None if each is None else set() for each in self.seen]
-
-    def _end(self, part: int, row: Row, count: int, reason: str, passed: int | None = None) -> None:
-        self.live[part].update({row: -count})
-        self.dropped += 1
-        limit = self._deadlines[part](row)
-        times = [int(row[at]) for at in self.pair.sides[part].time_positions]
-        if limit is None or not times or limit > max(times):
-            # otherwise only a row of the same instant could have completed it
-            self.ended.append(Ended(part, row, reason, passed))
-
-    def take_ended(self) -> list[Ended]:
-        """The rows dropped since the last call."""
-        ended, self.ended = self.ended, []
-        return ended
+    def has_seen(self, part: int, value: str) -> bool:
+        """Whether this key value of a part is known to have arrived."""
+        key, remembered = self._keys[part], self.seen[part]
+        if remembered is not None and value in remembered:
+            return True
+        return key is not None and self.live[part].has((key[0],), (value,))
 
     # Sizes ---------------------------------------------------------------------------------------
 

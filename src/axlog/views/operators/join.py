@@ -38,7 +38,7 @@ from axlog.views.operators.operator import Cost, Operator
 from axlog.views.operators.table import NewIndex, Positions, Table
 
 if TYPE_CHECKING:
-    from axlog.views.counting.waiting_rows import Waiting
+    from axlog.views.counting.waiting_rows import WaitingRows
 
 Noted: TypeAlias = dict[Relation, QueryError]
 """The relations whose joins exceeded a limit during the current update, with the error."""
@@ -230,7 +230,7 @@ class Join(Operator):
         self.rule = rule
         self.schema = rule.schema
         self.own = own
-        self.waiting: Waiting | None = None  # set where rows without a future partner are dropped
+        self.waiting: WaitingRows | None = None  # set where rows without a partner are dropped
         self.kept: list[Table] = []
         if not rule.is_passing:
             self.kept = [
@@ -293,7 +293,7 @@ class Join(Operator):
         return Cost(len(steps) - scans, scans)
 
     def next_deadline(self) -> int | None:
-        return None if self.waiting is None else self.waiting.next_deadline
+        return None if self.waiting is None else self.waiting.next_deadline()
 
 
 def _join_order(

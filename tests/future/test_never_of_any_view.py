@@ -44,6 +44,20 @@ def test_join_of_three_ends_with_the_stream_that_it_waits_for() -> None:
     assert never(doc.end("h")) == [("2",)]  # 1 is there
 
 
+def test_join_of_three_ends_with_the_trees_of_a_call_that_a_message_opens() -> None:
+    place = THREE.replace(F, CALL.format("f", ' calls="yes"'))
+    query = "match /r[p/a/b/$x][q/c/$x][s/d/$x] return $x"
+    widget = axlog.parse(place, views={"v": query})
+    widget.feed("g", "<c>1</c>")
+    widget.feed("h", "<d>1</d>")
+    assert widget.end("g") == []
+    one = CALL.format("x", ' most="1"')
+    widget.feed("f", f"<a>{one}</a>")
+    assert widget.end("f") == []
+    assert never(widget.feed("x", "<b>2</b>")) == [("1",)]
+    assert widget.view("v").truth is axlog.Truth.NEVER
+
+
 def test_join_of_three_ends_by_the_clock() -> None:
     query = JOIN.replace("$x]", "$x#t1]", 1).replace("s/c/k/$x", "s/c/k/$x#t3")
     doc = axlog.parse(THREE, views={"v": query.replace("return", "where t3 - t1 <= 5 return")})
@@ -110,7 +124,7 @@ def test_calls_inside_messages_are_followed() -> None:
     assert never(doc.end("g")) == [("1",)]
 
 
-def test_not_is_told_on_demand() -> None:
+def test_not_is_answered_on_demand() -> None:
     query = "match /r[p/a][not(q/b)]"
     doc = axlog.parse(THREE, views={"v": query})
     assert "`not`" in str(doc.view("v").explain().never)

@@ -22,7 +22,7 @@ CASES = 300
 
 
 @pytest.mark.parametrize("start", range(0, CASES, CHUNK))
-def test_differential_law_5_holds_for_seeds(start: int) -> None:
+def test_differential_tuning_changes_nothing(start: int) -> None:
     failures = [f for seed in range(start, start + CHUNK) if (f := run_case(seed, "5")) is not None]
     assert not failures, "\n".join(map(str, failures)) + _fixture(failures)
 
@@ -33,11 +33,11 @@ def _fixture(failures: list[Any]) -> str:
 
 @settings(max_examples=40)
 @given(data=st.data())
-def test_differential_law_5_holds_for_hypothesis(data: st.DataObject) -> None:
+def test_differential_tuning_changes_nothing_in_drawn_cases(data: st.DataObject) -> None:
     check_tuning(make_tuning_case(data.draw(st.randoms(use_true_random=False))))
 
 
-def test_differential_law_5_holds_where_ways_are_put_together(
+def test_differential_tuning_changes_nothing_where_provenance_is_merged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(provenance, "MOST_WAYS", 2)

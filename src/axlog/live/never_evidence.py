@@ -1,0 +1,340 @@
+"""Evidence for `never` changes: its kinds, and the choice between them.
+
+    never after an update  =  the rows that were possible before it, of which afterwards no instance
+                              holds or is possible
+
+Law: whatever the evidence, the rows are those of this definition. `Choice.of` chooses, and
+`Evidence.way` and `Evidence.reason` say why:
+
+    `JoinEvidence`       rows that a two-way join of streams has dropped (`views/counting/`
+                         `prospects.py`). It needs no nodes. For views whose rows such a join makes,
+                         where the rows that wait decide exactly.
+    `ScenarioEvidence`   scenarios kept as data arrives (`future/scenario_tracker.py`): those that
+                         become impossible are examined. Where only the end of a stream can make a
+                         scenario impossible, messages cost nothing until a stream ends, and the
+                         messages that arrived before are then read once. Where the clock, a key or
+                         the number of trees can, each message is read as it arrives.
+    `WalkEvidence`       possible rows computed anew after every update, which costs a walk over the
+                         document each time. For views with `not` or under types, with `never="all"`
+    `Evidence`           none, for a reason: the option `never`, or messages that were not kept
+                         (`keep="needed"`)
+
+Rows also differ by the nodes that they show. Evidence from joins does not report a partial match
+that only a row of the same instant could have completed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from axlog.document.tree import Tree
+from axlog.evaluate.gathered import Bags
+from axlog.future.generalized_rows import Values
+from axlog.future.profiles import has_not
+from axlog.future.scenario_tracker import Scenario, ScenarioTracker, may_fall_by_message
+from axlog.future.scenarios import is_limited
+from axlog.future.truth import Outlook, column_of, row_of
+from axlog.live.maintained import MaintainedTree, Told
+from axlog.query.compile import Relation, compile_pattern
+from axlog.query.pattern import Kind
+from axlog.query.truth import Truth
+from axlog.views.change import Change, Row
+from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.prospects import Prospects, shows_only_strings_and_times
+from axlog.views.counting.stream_inputs import StreamInputs, roots_above
+from axlog.views.counting.waiting_rows import Ended, WaitingRows
+from axlog.views.view import MaintainedView as View
+
+Shown = tuple[Any, ...]
+
+_NODES = (Kind.ID, Kind.VAL, Kind.CONT)
+
+
+@dataclass(slots=True)
+class Update:
+    """What updates did since evidence was last asked, as far as it depends on that."""
+
+    added: list[int] = field(default_factory=list)  # subtrees that were not read yet
+    aside: list[int] = field(default_factory=list)
+    """The same, for messages that were set aside: some views have read their rows."""
+    closed: list[str] = field(default_factory=list)  # streams
+    is_stale: bool = False  # whether scenarios cannot follow, and must be computed anew
+    shown: dict[View, dict[Values, Shown]] = field(default_factory=dict)
+    """Possible rows with nodes, as the views showed them before the update."""
+    told: Told = field(default_factory=list)
+    ended: Mapping[WaitingRows, list[Ended]] = field(default_factory=dict)
+    """The rows that each join dropped."""
+
+
+class Evidence:
+    """How the tracker finds the `never` changes of one view. This class itself finds none."""
+
+    is_kept = False  # whether the possible rows are known now
+    reads_nodes = True  # whether it needs messages as nodes
+
+    def __init__(
+        self, view: View, way: str = "", reason: str | None = None, is_eager: bool = False
+    ) -> None:
+        self.view = view
+        self.way = way  # how `never` changes are found, for `explain`
+        self.reason = reason  # why no `never` changes are emitted
+        self.is_eager = is_eager  # whether it must examine every update
+
+    def build(self) -> None:
+        """Compute the current possible rows."""
+
+    def read(self, update: Update) -> None:
+        """Read messages that make no row impossible."""
+
+    def arrive(self, place: int, children: Bags, descendants: Bags) -> None:
+        """Read the rows of a message that was set aside."""
+
+    def shown(self) -> dict[Values, Shown]:
+        """Return the possible rows with nodes, before an update that may remove these."""
+        return {}
+
+    def never(self, update: Update) -> list[Change]:
+        """Return the changes for the rows that an update made impossible."""
+        return []
+
+    def changes(self, rows: Iterable[Shown]) -> list[Change]:
+        return [Change("never", Row(self.view.columns, row)) for row in rows]
+
+
+class JoinEvidence(Evidence):
+    """The rows that wait in the one two-way join of a view."""
+
+    def __init__(self, view: View, prospects: Prospects) -> None:
+        late = "" if prospects.is_certain else "; what a key rules out, at its deadline"
+        super().__init__(view, f"reported by the join's tables as messages arrive{late}")
+        self.prospects, self.is_kept = prospects, True
+
+    def never(self, update: Update) -> list[Change]:
+        changes = changes_of(self.view, update.told)
+        if changes is not None:
+            self.prospects.take(changes)
+        return self.prospects.never(update.ended[self.prospects.waiting])
+
+
+class ScenarioEvidence(Evidence):
+    """The scenarios of a view, kept as data arrives."""
+
+    scenarios: ScenarioTracker
+
+    def __init__(self, view: View, tree: Tree) -> None:
+        super().__init__(view)
+        # The root of the program whose rows are read instead of nodes, where these suffice.
+        self.root: Relation | None = None
+        if isinstance(view.maintainer, Counting) and not (tree.facts or is_limited(tree)):
+            self.root = view.maintainer.root
+        self._choose_schedule(tree)
+
+    def _choose_schedule(self, tree: Tree) -> None:
+        self.is_eager = may_fall_by_message(tree, self.view.pattern)
+        self.root = self.root if self.is_eager else None
+        self.reads_nodes = self.root is None
+        self.way = "reported by possible rows; messages are read when a stream ends"
+        if self.is_eager:
+            how = ", each read as nodes" if self.reads_nodes else ""
+            self.way = f"reported by possible rows, kept as messages arrive{how}"
+
+    def build(self) -> None:
+        tree = self.view.nodes_left()
+        self._choose_schedule(tree)  # messages may have opened calls with limits
+        self.scenarios = ScenarioTracker(tree, self.view.pattern, self.root)
+        self.is_kept = True
+
+    def read(self, update: Update) -> None:
+        self.scenarios.grow(self._new(update))
+
+    def arrive(self, place: int, children: Bags, descendants: Bags) -> None:
+        if self.root is not None and self.is_kept:
+            self.scenarios.arrive(place, children, descendants)
+
+    def _new(self, update: Update) -> list[int]:
+        """Return the subtrees to read: rows of messages that were set aside have arrived."""
+        return update.added if self.root is not None else update.aside + update.added
+
+    def shown(self) -> dict[Values, Shown]:
+        if not any(output.kind in _NODES for output in self.view.pattern.outputs):
+            return {}
+        return {values: self._shown(self.scenarios, values) for values, _ in self._open()}
+
+    def _open(self) -> list[Scenario]:
+        """Return the scenarios that still need data."""
+        every = self.scenarios.found.rows.items()
+        return [(values, need) for values, needs in every for need in needs if need.brought]
+
+    def _fallen(self, update: Update) -> list[Scenario]:
+        """Return the scenarios that became impossible."""
+        scenarios = self.scenarios
+        if update.is_stale:
+            fallen = self._open()
+            self.build()
+            return fallen
+        fallen = scenarios.grow(self._new(update))
+        for stream in update.closed:
+            fallen += scenarios.close(stream)
+        return fallen + scenarios.expire()
+
+    def never(self, update: Update) -> list[Change]:
+        before, fallen, now = self.scenarios, self._fallen(update), self.scenarios
+        known_before = update.shown.get(self.view, {})
+        shown = [column_of(output) for output in self.view.pattern.outputs]
+        old = [before.columns.index(column) for column in shown]
+        new = [now.columns.index(column) for column in shown]
+        found: dict[Values, Shown] = {}
+        judged: set[Values] = set()
+        for values, _ in fallen:
+            row = tuple(values[i] for i in old)
+            if row in judged:
+                continue
+            judged.add(row)
+            known = {at: value for at, value in zip(new, row, strict=True) if value is not None}
+            at = tuple(sorted(known))
+            if now.agrees(at, tuple(known[i] for i in at)) or self._holds(row):
+                continue
+            found[row] = known_before.get(values) or self._shown(before, values)
+        return self.changes(found.values())
+
+    def _holds(self, row: Values) -> bool:
+        """Return whether a row exists whose nodes were collected."""
+        if self.view.is_whole():
+            return False
+        return any(
+            all(
+                value is None or value == known
+                for value, known in zip(row, each.values_, strict=True)
+            )
+            for each in self.view.rows()
+        )
+
+    def _shown(self, scenarios: ScenarioTracker, values: Values) -> Shown:
+        columns = scenarios.columns
+        return tuple(row_of(scenarios.tree, self.view.pattern, columns, values).values())
+
+
+class WalkEvidence(Evidence):
+    """The possible rows of a view, found by a walk over the document after every update."""
+
+    def __init__(self, view: View) -> None:
+        way = "reported by possible rows, worked out anew after every update"
+        super().__init__(view, way, is_eager=True)
+        self._rows: dict[Values, Shown] = {}
+
+    def build(self) -> None:
+        self._walk()
+
+    def _walk(self) -> Outlook:
+        outlook = Outlook(self.view.nodes_left(), self.view.pattern)
+        self._rows = {binding: tuple(row.values()) for binding, row in outlook.bindings().items()}
+        self.is_kept = True
+        return outlook
+
+    def never(self, update: Update) -> list[Change]:
+        before, outlook = self._rows, self._walk()
+        return self.changes(
+            shown
+            for binding, shown in before.items()
+            if binding not in self._rows and outlook.truth_of(binding) is Truth.NEVER
+        )
+
+
+# The choice ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Chooses the evidence of views."""
+
+    document: MaintainedTree
+    how: str  # the option `never`
+    keeps: bool  # whether all messages become nodes of the document, sooner or later
+
+    def of(
+        self,
+        view: View,
+        joins: Mapping[WaitingRows, int],
+        inputs: StreamInputs,
+        known: Evidence | None,
+    ) -> Evidence:
+        """Return the evidence of a view; `known` is what it had.
+
+        `joins` maps the watched joins to their sites.
+        """
+        prospects = self._prospects_of(view, joins, inputs)
+        if prospects is not None:
+            return JoinEvidence(view, prospects)
+        if known is None or isinstance(known, JoinEvidence):
+            return self.without_join(view)
+        return known
+
+    def without_join(self, view: View) -> Evidence:
+        """Return the evidence of a view that no join gives."""
+        tree, pattern = self.document.tree, view.query.pattern
+        if self.how in ("off", "joins"):
+            return Evidence(view, reason=f'the document has the option never="{self.how}"')
+        if not self.keeps:
+            return Evidence(view, reason="messages are not kept")
+        if has_not(pattern) or tree.types is not None:
+            if self.how == "all":
+                return WalkEvidence(view)
+            what = "`not`" if has_not(pattern) else "types"
+            reason = f'{what}: possible rows are worked out anew; never="all" does'
+            return Evidence(view, reason=reason)
+        return ScenarioEvidence(view, tree)
+
+    def _prospects_of(
+        self, view: View, joins: Mapping[WaitingRows, int], inputs: StreamInputs
+    ) -> Prospects | None:
+        """Return the prospects of a view whose rows one two-way join makes, exactly."""
+        maintainer = view.maintainer
+        if not isinstance(maintainer, Counting) or not shows_only_strings_and_times(
+            maintainer.pattern
+        ):
+            return None
+        engine, tree = self.document.engine, self.document.tree
+        mine = set(maintainer.root.walk())
+        if any(map(_joins, mine & engine.left)):
+            return None  # several joins, one of which was collected
+        joining = [
+            state
+            for node in engine.sites()
+            for state in engine.states_at(node)
+            if state.relation in mine and _joins(state.relation) and not state.is_dead
+        ]
+        # A join that is no longer watched (a value above it may change now) is released after this.
+        waiting = joining[0].join.waiting if len(joining) == 1 else None
+        if waiting is None or waiting not in joins or not waiting.pair.is_exact:
+            return None
+        if compile_pattern(view.pattern).gathers:
+            return None
+        if not waiting.pair.bounds_times(map(column_of, maintainer.pattern.outputs)):
+            return None
+        roots = roots_above(engine, joins[waiting], waiting.state)
+        streams = {stream for each in waiting.open for stream in each}
+        calls = [tree.call(tree.calls()[stream]) for stream in streams]
+        is_exact = (
+            roots is not None
+            and maintainer.root in roots
+            and tree.types is None
+            and waiting.state.relation not in inputs.brought
+            and waiting.state not in inputs.narrowed
+            and all(call.mode == "stream" and call.most is None for call in calls)
+        )
+        return Prospects(maintainer, waiting) if is_exact else None
+
+
+def changes_of(view: View, told: Told) -> list[Change] | None:
+    """Return the changes of a view; None: it has none."""
+    for known, changes in told:  # runs once per message: a loop is faster than a generator
+        if known is view:
+            return changes
+    return None
+
+
+def _joins(relation: Relation) -> bool:
+    """Return whether a relation combines several parts at its node."""
+    return len(relation.edges) > 1 or bool(relation.choices) or bool(relation.absences)

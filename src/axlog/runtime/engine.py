@@ -1,0 +1,129 @@
+"""The engine of one document: apply a batch, return its net changes, pass time, save and restore.
+
+Both engines run documents with it. The embedded runner has one for each document of a widget
+(`instances.py`), a bucket of Spark has one for its part of the rows, or one for each of its
+documents (`bucket.py`). They differ in what they apply: whole updates, or bindings that were
+matched elsewhere.
+
+Law: the changes of a batch are net (`views/net_changes.py`). So batches may be cut anywhere, and a
+sink that applies the changes of all batches has the rows of the views. The initial rows of a
+document belong to its first batch (`begin`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+from axlog.document.stream_update import StreamUpdate
+from axlog.live.document import Document
+from axlog.live.internals import maintained, streams_of
+from axlog.live.log_records import Record
+from axlog.live.recovery import load_parts, snapshot_parts
+from axlog.views.change import Change
+from axlog.views.net_changes import net
+
+
+class DocumentEngine:
+    """A document, and the changes of some of its views."""
+
+    def __init__(self, document: Document, views: Iterable[str]) -> None:
+        """`views` are emitted; a snapshot may have others, which are dropped."""
+        self.document = document
+        self._views = tuple(views)
+        self._changes: list[Change] = []
+        self._begins = False
+        streams_of(document).now = None  # dates ahead were checked on reading
+        for name in set(document.views) - set(self._views):
+            document.unwatch(name)
+        for name in self._views:
+            document.view(name).subscribe(self._changes.append)
+
+    # Batches --------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Emit the initial rows of the document with this batch."""
+        self._begins = True
+        self._changes += self.rows()
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Collect the net changes of the updates inside; `changes` returns them afterwards."""
+        with maintained(self.document).told_at_the_end():
+            yield
+
+    def changes(self) -> list[Change]:
+        """Return the net changes of the last batch, view by view; they are returned once."""
+        found, self._changes[:] = list(self._changes), []
+        if self._begins:
+            self._begins = False
+            return list(net_by_view(found))
+        return found
+
+    def take(self, update: StreamUpdate) -> None:
+        """Apply an update that is not late, or that its stream's policy accepts."""
+        self.document.take(update)
+
+    def advance(self, time: int) -> None:
+        """Advance the clock to a time in microseconds, if it is earlier."""
+        if time > self.clock:
+            self.document.advance(timedelta(microseconds=time))
+
+    def forget(self, view: str) -> None:
+        """Drop a view, and tune the streams that feed it."""
+        self._views = tuple(name for name in self._views if name != view)
+        self.document.unwatch(view)
+        self.document.tune()
+
+    # Reading --------------------------------------------------------------------------------------
+
+    @property
+    def clock(self) -> int:
+        """The document's clock, in microseconds."""
+        return maintained(self.document).tree.clock
+
+    @property
+    def due(self) -> int | None:
+        """The time after which some open match can no longer be completed; None: never."""
+        return streams_of(self.document).engine.next_deadline()
+
+    def rows(self) -> list[Change]:
+        """Return the present rows of the views as insertions."""
+        clock = self.clock
+        views = [self.document.view(name) for name in self._views]
+        return [
+            Change("insert", row, view=view.name, microseconds=clock)
+            for view in views
+            if view.broken is None
+            for row in view.rows()
+        ]
+
+    def set_aside(self) -> dict[str, tuple[str, str]]:
+        """Return the views that exceeded a limit, each with the code and message of its error."""
+        found = {name: view.broken for name, view in self.document.views.items()}
+        return {name: (error.code, error.message) for name, error in found.items() if error}
+
+    # Saving ---------------------------------------------------------------------------------------
+
+    def parts(self, settings: Record) -> dict[str, bytes]:
+        """Return the document and everything that is kept with it; `load` reads it back.
+
+        `settings` are the options that recreate the document (`live/log_records.py`).
+        """
+        return snapshot_parts(self.document, settings, {})
+
+
+def load(parts: Mapping[str, bytes], types: Any = None) -> Document:
+    """Return the document that `DocumentEngine.parts` wrote."""
+    return load_parts(parts, 0, types=types).document
+
+
+def net_by_view(changes: Iterable[Change]) -> Iterator[Change]:
+    """Return the net changes of each view, without those that a later one reverses."""
+    by_view: dict[str | None, list[Change]] = {}
+    for change in changes:
+        by_view.setdefault(change.view, []).append(change)
+    for each in by_view.values():
+        yield from net(each)
