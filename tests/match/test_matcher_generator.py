@@ -199,7 +199,7 @@ def queries(random: Random, text: str) -> dict[str, Query]:
 SMALL = Limits(depth=16, text=200, name=40)
 
 
-@pytest.mark.parametrize("seeds", blocks(DOCUMENTS, 60), ids=str)
+@pytest.mark.parametrize("seeds", blocks(DOCUMENTS, 120), ids=str)
 @pytest.mark.parametrize("validate", ["all", "wanted"])
 def test_differential_short_way_and_long_way(seeds: range, validate: Validate) -> None:
     moved = short_ones = 0
