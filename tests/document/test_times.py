@@ -287,3 +287,15 @@ def test_a_definition_for_spark_keeps_unit_and_start(times: Times) -> None:
     made = axlog.parse(DOCUMENT, views={"v": PAIRS}, options=axlog.Options(times=times, at="-3us"))
     again = Definition.read(json.loads(json.dumps(Definition.of(made).plain()))).make()
     assert again.clock == made.clock == shown(-3, times)
+
+
+def test_seconds_as_floats_are_rounded_once() -> None:
+    random = Random(7)
+    for _ in range(20_000):
+        seconds = random.choice(
+            (random.uniform(-1, 1) * 10 ** random.randint(-7, 10),
+             round(random.uniform(0, 2e9), random.randint(0, 8)),
+             (random.randrange(1 << 40) + 0.5) / 1e6,
+             random.randrange(1 << 52) / 1e6)
+        )  # fmt: skip
+        assert microseconds(seconds) == round(Fraction(seconds) * 1_000_000), seconds

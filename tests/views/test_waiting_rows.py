@@ -8,7 +8,8 @@ import axlog
 from axlog.evaluate.joins import Row
 from axlog.future.garbage import KeyUsed, StreamEnded, TimePassed
 from axlog.live.internals import maintained, streams_of
-from axlog.views.counting.waiting_rows import Ended, Pending, WaitingRows
+from axlog.views.counting.waiting_rows import Ended, WaitingRows
+from axlog.views.operators.operator import Pending
 from lab.laws.never_law import make_never_case, take
 
 CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
@@ -32,10 +33,11 @@ def test_a_row_is_pending_until_its_deadline() -> None:
     made.feed("f", "<a><k>1</k></a>", at=2)
     (row,) = rows(join, 0)
     assert join.pending(0, row) == Pending(1, {"g"}, 7_000_000)
+    assert join.state.join.pending(0, row) == join.pending(0, row)  # as an operator
     assert join.next_deadline() == 7_000_000
     assert join.prune(TimePassed(7_000_000)) == 0
     assert join.prune(TimePassed(7_000_001)) == 1
-    assert join.take_ended() == [Ended(0, row, TimePassed(7_000_001))]
+    assert join.take_ended() == [Ended(0, row, TimePassed(7_000_001), 7_000_000)]
     assert (rows(join, 0), join.next_deadline()) == ([], None)
 
 

@@ -57,6 +57,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_DATE = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 _LAST_DATE = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 _EXACT = 1 << 33  # seconds below which neighbouring floats are less than a microsecond apart
+_PRODUCT = float(1 << 51)
+"""Below it a product of floats is off by 1/8 at most, which cannot change the nearest integer of a
+product that is within 1/4 of it."""
 
 
 def microseconds(given: Time) -> int:
@@ -68,6 +71,9 @@ def microseconds(given: Time) -> int:
     if type(given) is int:
         found = given * SECOND
     elif type(given) is float and isfinite(given):
+        scaled = given * SECOND
+        if -_PRODUCT < scaled < _PRODUCT and abs(scaled - round(scaled)) <= 0.25:
+            return round(scaled)
         over, under = given.as_integer_ratio()  # a product of floats would be rounded twice
         found = round(Fraction(over * SECOND, under)) if under > 1 else over * SECOND
     else:

@@ -166,8 +166,8 @@ class NodeSets:
         for anchor in anchors_of(step):
             found = self.index.above(anchor.label, anchor.value, anchor.levels)
             if found is not None:
-                nodes = handles(list(found))
-                return nodes[passing(self.columns, nodes, step)]
+                tree, axis, test = self.tree, step.axis, step.test
+                return handles([n for n in found if node_tests.passes(tree, n, axis, test)])
         return None
 
     # Conditions of a pattern node ---------------------------------------------------------------

@@ -59,7 +59,7 @@ def passes(tree: Tree, node: int, axis: Axis, test: Test) -> bool:
     match test:
         case Name(label=label):
             if axis is Axis.ATTRIBUTE:
-                return tree.names[tree.label_column[node]] == f"@{label}"
+                return kind == ATTRIBUTE and tree.names[tree.label_column[node]] == f"@{label}"
             return kind == ELEMENT and tree.names[tree.label_column[node]] == label
         case Wildcard():
             return kind == ELEMENT or axis is Axis.ATTRIBUTE

@@ -25,6 +25,7 @@ from axlog.document.tree import Tree
 from axlog.evaluate.joins import Bag, Row
 from axlog.future.garbage import Feeder, KeyUsed, Pair, Proof, StreamEnded, TimePassed
 from axlog.views.counting.sites import SiteRelation
+from axlog.views.operators.operator import Pending
 from axlog.views.operators.table import Table
 
 Keep = Callable[[Row, int], None]
@@ -37,14 +38,6 @@ class Ended(NamedTuple):
     row: Row
     proof: Proof
     limit: int | None = None  # the deadline that passed
-
-
-class Pending(NamedTuple):
-    """What a kept row still needs: a row of another part, from one of some streams, in time."""
-
-    part: int
-    streams: set[str]
-    deadline: int | None  # the latest clock at which it may arrive; None: no limit
 
 
 class WaitingRows:

@@ -33,8 +33,9 @@ from axlog.evaluate.joins import (
     too_many_rows,
 )
 from axlog.evaluate.work import Meter, Meters
+from axlog.future.garbage import Proof
 from axlog.query.compile import Column, Relation, Test
-from axlog.views.operators.operator import Cost, Operator
+from axlog.views.operators.operator import Cost, Operator, Pending
 from axlog.views.operators.table import NewIndex, Positions, Table
 
 if TYPE_CHECKING:
@@ -292,8 +293,14 @@ class Join(Operator):
         scans = sum(bool(parts[step.part]) and not step.meeting.positions for step in steps)
         return Cost(len(steps) - scans, scans)
 
+    def pending(self, port: int, row: Row) -> Pending | None:
+        return None if self.waiting is None else self.waiting.pending(port, row)
+
     def next_deadline(self) -> int | None:
         return None if self.waiting is None else self.waiting.next_deadline()
+
+    def prune(self, proof: Proof) -> int:
+        return 0 if self.waiting is None else self.waiting.prune(proof)
 
 
 def _join_order(

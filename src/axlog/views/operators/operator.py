@@ -19,6 +19,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 from axlog.errors import StoreError
 from axlog.evaluate.joins import Bag, Row, add_all
+from axlog.future.garbage import Proof
 from axlog.query.compile import Column
 from axlog.views.operators.table import Table
 
@@ -41,6 +42,14 @@ class Cost(NamedTuple):
 
     probes: int  # look-ups in tables by a key
     scans: int  # look-ups without a key, which read all rows of a table
+
+
+class Pending(NamedTuple):
+    """What a kept row still needs: a row of another part, from one of some streams, in time."""
+
+    part: int
+    streams: set[str]
+    deadline: int | None  # the latest clock at which it may arrive; None: no limit
 
 
 class Operator(ABC):
@@ -94,9 +103,20 @@ class Operator(ABC):
         """The deltas that the passing of time causes, each with its time, in order of time."""
         return iter(())
 
+    def pending(self, port: int, row: Row) -> Pending | None:
+        """What a row of a port, kept or arriving, still waits for; None: nothing is known.
+
+        Only operators that keep rows for the future know it (`WaitingRows`).
+        """
+        return None
+
     def next_deadline(self) -> int | None:
         """The clock after which some kept row is useless; None: no clock makes a row useless."""
         return None
+
+    def prune(self, proof: Proof) -> int:
+        """Drop the rows that a proof makes useless; return their number."""
+        return 0
 
     def snapshot(self) -> Snapshot:
         """The state as plain tuples."""
