@@ -254,7 +254,7 @@ def run_buckets(made: BucketsCase) -> Answer:
     plan = make_plan(definition, buckets=made.buckets)
     extractor = Extractor(definition, plan)
     extractor.past = NOTHING
-    changes = first_rows(definition.widget())
+    changes = first_rows(definition.make())
     refused: list[Refusal] = []
     number = 0
     stores: dict[str, _Store] = {}

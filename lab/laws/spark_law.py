@@ -126,7 +126,7 @@ def run_on_spark(spark: Any, made: SparkCase) -> Answer:
     case = made.case
     definition = Definition(case.document, {n: (q, None) for n, q in case.named().items()})
     told = _Collected()
-    told.changes += first_rows(definition.widget())
+    told.changes += first_rows(definition.make())
     count = sum(len(one) for source in case.sources for one in source)
     with TemporaryDirectory() as place:
         sources = _SOURCES[made.kind](spark, Path(place) / "in", case)

@@ -133,7 +133,7 @@ def pipeline(directory: Path, **parts: Any) -> Path:
         "document": f"<r><a>1</a>{CALL}</r>",
         "views": {"v": {"query": "match /r/a/$x return $x", "sinks": [{"kind": "memory"}]}},
     }
-    for name in ("streams", "views", "documents", "sources"):
+    for name in ("streams", "views", "document_key", "sources"):
         if name in parts:
             doc[name] = parts.pop(name)
     path = directory / "p.yaml"

@@ -83,7 +83,7 @@ def run(place: Path, source: dict[str, Any], channels: dict[str, Any]) -> Runner
 
 
 def rows(runner: Runner) -> list[object]:
-    return [row["x"] for row in runner.instances["w"].widgets[""].view("v").rows()]
+    return [row["x"] for row in runner.instances["w"].documents[""].view("v").rows()]
 
 
 def letters(place: Path) -> list[dict[str, Any]]:

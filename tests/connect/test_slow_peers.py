@@ -77,7 +77,7 @@ class Peer:
         if self.runner is not None:
             self.runner.round()
             for one in self.runner.instances.values():
-                for doc in one.widgets.values():
+                for doc in one.documents.values():
                     streams_of(doc).tuner.wait()
 
     def stop(self) -> None:

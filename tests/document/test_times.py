@@ -285,7 +285,7 @@ def test_the_command_line_writes_seconds_or_dates(tmp_path: Path) -> None:
 @pytest.mark.parametrize("times", BOTH)
 def test_a_definition_for_spark_keeps_unit_and_start(times: Times) -> None:
     made = axlog.parse(DOCUMENT, views={"v": PAIRS}, options=axlog.Options(times=times, at="-3us"))
-    again = Definition.read(json.loads(json.dumps(Definition.of(made).plain()))).widget()
+    again = Definition.read(json.loads(json.dumps(Definition.of(made).plain()))).make()
     assert again.clock == made.clock == shown(-3, times)
 
 

@@ -54,7 +54,7 @@ def times(stream: str) -> dict[str, float]:
 
 
 def rows(runner: Runner, view: str) -> set[str]:
-    return {row["order"] for row in runner.instances["orders"].widgets[""].view(view).rows()}
+    return {row["order"] for row in runner.instances["orders"].documents[""].view(view).rows()}
 
 
 def test_oracle_views_say_what_the_partners_did(runner: Runner) -> None:
@@ -98,7 +98,7 @@ def test_parts_below_a_level(runner: Runner, place: Path) -> None:
     stock = [d for d in SENT if d.stream == chain.STOCK]
     levels = {d.order: d.text.split("Quantity>")[1].split("<")[0] for d in stock}
     low = {part: level for part, level in levels.items() if float(level) < chain.LOW}
-    view = runner.instances["stock"].widgets[""].view("low_parts")
+    view = runner.instances["stock"].documents[""].view("low_parts")
     assert {row["part"]: row["level"] for row in view.rows()} == low != {}
 
 

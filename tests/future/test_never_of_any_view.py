@@ -47,15 +47,15 @@ def test_join_of_three_ends_with_the_stream_that_it_waits_for() -> None:
 def test_join_of_three_ends_with_the_trees_of_a_call_that_a_message_opens() -> None:
     place = THREE.replace(F, CALL.format("f", ' calls="yes"'))
     query = "match /r[p/a/b/$x][q/c/$x][s/d/$x] return $x"
-    widget = axlog.parse(place, views={"v": query})
-    widget.feed("g", "<c>1</c>")
-    widget.feed("h", "<d>1</d>")
-    assert widget.end("g") == []
+    doc = axlog.parse(place, views={"v": query})
+    doc.feed("g", "<c>1</c>")
+    doc.feed("h", "<d>1</d>")
+    assert doc.end("g") == []
     one = CALL.format("x", ' most="1"')
-    widget.feed("f", f"<a>{one}</a>")
-    assert widget.end("f") == []
-    assert never(widget.feed("x", "<b>2</b>")) == [("1",)]
-    assert widget.view("v").truth is axlog.Truth.NEVER
+    doc.feed("f", f"<a>{one}</a>")
+    assert doc.end("f") == []
+    assert never(doc.feed("x", "<b>2</b>")) == [("1",)]
+    assert doc.view("v").truth is axlog.Truth.NEVER
 
 
 def test_join_of_three_ends_by_the_clock() -> None:

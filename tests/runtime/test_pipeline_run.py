@@ -120,9 +120,9 @@ def test_one_document_over_many_documents(tmp_path: Path) -> None:
     runner = ran(model)
     rows = rows_after(sink_of(runner).changes)
     assert rows == Counter((str(n % 7), str(n)) for n in range(50))
-    assert len(runner.instances["document"].widgets) == 7
+    assert len(runner.instances["document"].documents) == 7
     assert [change.row["stream"] for change in sink_of(runner, 1).changes] == ["s"]
-    assert {doc.clock for doc in runner.instances["document"].widgets.values()} == {49}
+    assert {doc.clock for doc in runner.instances["document"].documents.values()} == {49}
 
 
 def test_several_documents_with_tables_by_view(tmp_path: Path) -> None:
@@ -392,7 +392,7 @@ def test_a_restart_goes_on_from_a_snapshot(tmp_path: Path, keep: str) -> None:
         doc.take(StreamUpdate.of(message))
     rows = [row["x"] for row in doc.view("late").rows()]
     assert [
-        row["x"] for row in runner.instances["document"].widgets[""].view("late").rows()
+        row["x"] for row in runner.instances["document"].documents[""].view("late").rows()
     ] == rows
     assert runner.progress.rows == len(rows)
     log = read_log(tmp_path / "late.jsonl")

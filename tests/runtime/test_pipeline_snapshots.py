@@ -166,7 +166,7 @@ def played(place: Path, shape: str, snapshot: int, cuts: Iterable[int]) -> tuple
     rows = {
         f"{name}/{key}/{view}": sorted(str(row.to_dict()) for row in made.view(view).rows())
         for name, one in runner.instances.items()
-        for key, made in one.widgets.items()
+        for key, made in one.documents.items()
         for view in made.views
     }
     return (sorted(Counter(told).items()), dead, rows), was_used

@@ -201,7 +201,7 @@ def started(
 
 def by_document(definition: Definition, batches: Sequence[Sequence[Sequence[Message]]]) -> Any:
     """What a document says that is fed the batches one after the other, each sorted; net."""
-    doc = definition.widget(on_error="dead-letter")
+    doc = definition.make(on_error="dead-letter")
     told = []
     for batch in batches:
         messages = sorted(
@@ -295,7 +295,7 @@ def test_batching_does_not_matter_when_messages_are_held_back(seed: int, batches
     ends = [Message(ord(s), s, "end", b"", whole[-1].time, len(whole), f"end {s}") for s in "ab"]
     parts = list(cut(random, [*skewed, *ends], batches))
     told, _ = run(definition, make_plan(definition), parts, hold=None, forgets=random)
-    doc = definition.widget(keep="needed", on_error="dead-letter")
+    doc = definition.make(keep="needed", on_error="dead-letter")
     fed: list[Change] = []
     for message in sorted([*whole, *ends], key=lambda m: (m.time, m.stream, m.number)):
         at = (message.time or 0) / 1e6
@@ -418,7 +418,7 @@ def test_on_time_orders_turn_never_and_their_state_goes(
     random = Random(4)
     parts = list(cut(random, messages, 9))
     told, _ = run(definition, make_plan(definition, buckets=3), parts, forgets=random)
-    doc = definition.widget(keep="needed")
+    doc = definition.make(keep="needed")
     expected = []
     for batch in parts:
         changes: list[Change] = []
@@ -452,7 +452,7 @@ def test_a_bucket_drops_final_rows_that_it_emitted(query: str) -> None:
         again.restore(unpack(pack(instance.state())))
         assert again.rows == instance.rows == rows
     assert rows > 300
-    assert len(instance.widget.views["v"]) == 1
+    assert len(instance.doc.views["v"]) == 1
     if query == orders.WITHIN:  # nothing need be remembered of what is past
         assert sizes[-1] < 1.3 * sizes[0]
     without = Definition(orders.DOCUMENT, {"v": (query, None)})
@@ -460,7 +460,7 @@ def test_a_bucket_drops_final_rows_that_it_emitted(query: str) -> None:
     other = Instance(without, loose.units[0], 0)
     extracted = Extractor(without, loose).extract(parts)
     other.batch([keeping.read_packet(next(b for _, _, b in packed(extracted, loose)))])
-    assert len(other.widget.views["v"]) > 1  # an order may come again
+    assert len(other.doc.views["v"]) > 1  # an order may come again
 
 
 def test_an_engine_of_an_attempt_that_failed_is_not_trusted() -> None:
@@ -544,7 +544,7 @@ def test_late_is_judged_within_a_lane_and_by_policy() -> None:
 
 def test_messages_that_matchers_decline_are_read_the_long_way() -> None:
     definition = definition_of("join")
-    plan = streams_of(definition.widget(keep="needed")).engine.plan("a")
+    plan = streams_of(definition.make(keep="needed")).engine.plan("a")
     assert plan is not None
     item = b"<item><k>k1</k></item>"
     once = bags_of(plan, item, 1)

@@ -67,7 +67,7 @@ def test_time_passes_for_all_documents(seed: int) -> None:
         heard: dict[str, list[Change]] = {}
         for m in sorted((m for p in batch for m in p), key=lambda m: (m.time, m.stream, m.number)):
             key, at = str(m.document), (m.time or 0) / 1e6
-            doc = documents.setdefault(key, definition.widget())
+            doc = documents.setdefault(key, definition.make())
             heard.setdefault(key, []).extend(doc.feed(m.stream, m.content, at=at))
             clock = max(clock, at)
         for key, doc in documents.items():

@@ -57,7 +57,7 @@ class Running:
         return changes
 
     def rows(self, doc: str, view: str) -> list[tuple[Any, ...]]:
-        return [row.values_ for row in self.instances[doc].widgets[""].view(view).rows()]
+        return [row.values_ for row in self.instances[doc].documents[""].view(view).rows()]
 
 
 def test_wires_and_their_order() -> None:
@@ -277,16 +277,16 @@ def test_an_unsubscription_travels_upstream() -> None:
     running = Running(given)
     running.feed("a", "in", "<b>17</b>")
     assert running.system.let_go(running.instances, {"b.any"}) == []
-    running.instances["b"].widgets[""].tune()
+    running.instances["b"].documents[""].tune()
     assert running.system.let_go(running.instances, {"b.any"}) == ["a.v -> b/in", "a.v"]
-    upstream = running.instances["a"].widgets[""].streams()["in"]
+    upstream = running.instances["a"].documents[""].streams()["in"]
     assert upstream.wanted == ()
-    before = len(running.instances["b"].widgets[""])
+    before = len(running.instances["b"].documents[""])
     running.feed("a", "in", "<b>18</b>")
-    assert len(running.instances["b"].widgets[""]) == before
+    assert len(running.instances["b"].documents[""]) == before
     again = Running(given)
     again.feed("a", "in", "<b>17</b>")
-    again.instances["b"].widgets[""].tune()
+    again.instances["b"].documents[""].tune()
     assert again.system.let_go(again.instances, {"b.any", "a.v"}) == [
         "a.v -> b/in"
     ]  # it has a sink
@@ -384,7 +384,7 @@ def test_what_is_derived_is_not_late_beside_later_input(tmp_path: Path) -> None:
     runner.run()
     runner.close()
     assert runner.progress.refused == 0
-    assert sorted(row["x"] for row in runner.instances["b"].widgets[""].view("w").rows()) == [
+    assert sorted(row["x"] for row in runner.instances["b"].documents[""].view("w").rows()) == [
         "1",
         "2",
     ]

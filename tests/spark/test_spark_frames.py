@@ -73,7 +73,7 @@ def reference(definition: Definition, given: Sequence[Sequence[Sent]]) -> tuple[
             else:
                 taken.append((one.time, one.stream, number, row, one))
             latest = max(latest, one.time)
-    doc, sink = definition.widget(), Collecting()
+    doc, sink = definition.make(), Collecting()
     for at, (*_, one) in enumerate(sorted(taken)):
         sink.write(at, doc.feed(one.stream, one.xml, at=one.time))
     return state_after(sink.changes), Counter(late)

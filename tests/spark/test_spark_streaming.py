@@ -134,7 +134,7 @@ def test_two_sources_are_ordered_and_a_checkpoint_is_resumed(
             state=state,
         )  # fmt: skip
         query.wait()
-    doc = definition.widget(on_error="dead-letter")
+    doc = definition.make(on_error="dead-letter")
     reference = Collecting()
     for number, message in enumerate(sorted(messages, key=lambda m: (m.time, m.stream, m.number))):
         at = (message.time or 0) / 1e6

@@ -241,16 +241,16 @@ def test_a_bucket_of_spark_keeps_it_aside(views: dict[str, str]) -> None:
     packets = items(updates)
     for packet in packets[:-10]:
         engine.batch([packet])
-    assert engine.widget.view("bomb").broken is not None
+    assert engine.doc.view("bomb").broken is not None
     again = bucket(definition)
     again.restore(unpack(pack(engine.state())))
-    assert again.widget.view("bomb").broken is not None
+    assert again.doc.view("bomb").broken is not None
     quiet = axlog.parse(document("no"), views=views, options=axlog.Options(limits=LIMITS))
     play(quiet, updates)
     for packet in packets[-10:]:
         heard = [told(each.batch([packet]).changes) for each in (engine, again)]
         assert heard[0] == heard[1]
-    assert rows(engine.widget) == rows(again.widget) == rows(quiet)
+    assert rows(engine.doc) == rows(again.doc) == rows(quiet)
 
 
 def bucket(definition: Definition) -> Instance:
@@ -271,4 +271,4 @@ def test_types_are_in_the_state_of_a_bucket() -> None:
     again.restore(unpack(pack(engine.state())))
     refused = [[bool(e.batch([p]).refused) for p in sent[2:]] for e in (engine, again)]
     assert refused == [[False, True, True]] * 2
-    assert rows(again.widget) == rows(engine.widget)
+    assert rows(again.doc) == rows(engine.doc)

@@ -264,7 +264,7 @@ def test_an_added_view_that_is_set_aside_is_no_failure_of_the_run(tmp_path: Path
     del given["views"]["bomb"]
     runner = Runner(PipelineModel.model_validate(given), once=True)
     (instances,) = runner.instances.values()
-    instances.widgets[""].watch("match /a[b/$x][b/$y] return $x, $y", "added", work=3)
+    instances.documents[""].watch("match /a[b/$x][b/$y] return $x, $y", "added", work=3)
     runner.run()
     health = RunnerReport(runner).health()
     runner.close()
@@ -281,7 +281,7 @@ def test_a_bucket_of_spark_says_it_too() -> None:
     unit = Unit("views", ("bomb",), "whole", 1, "")
     instance = Instance(definition, unit, 0)
     for number in range(60):
-        instance.widget.feed("s", f"<b>{number}</b>")
+        instance.doc.feed("s", f"<b>{number}</b>")
     said = told(instance.batch([]), instance)
     body = pack({"told": [said], "instances": 1, "rows": 0, "waiting": 0, "state": 0})
     batch = gather_batch(0, [("views/0/x", body)])

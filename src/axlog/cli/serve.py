@@ -137,7 +137,7 @@ def _runner(pipeline: str, channels: Any) -> Runner:
 def _documents(runner: Runner) -> dict[str, Any]:
     """Return the documents that are not one per key, by name."""
     found = runner.instances.items()
-    return {name: one.widgets[""] for name, one in found if one.is_single}
+    return {name: one.documents[""] for name, one in found if one.is_single}
 
 
 def _show_token(admitted: admission.Admission, address: str, *, has_page: bool) -> None:

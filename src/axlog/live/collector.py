@@ -64,7 +64,7 @@ from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.sites import SiteRelation
 from axlog.views.counting.stream_inputs import StreamInputs, joins_of_two, stream_inputs
 from axlog.views.counting.waiting_rows import WaitingRows
-from axlog.views.view import MaintainedView as View
+from axlog.views.view import MaintainedView
 
 REMEMBERED = 1000
 """Number of latest drops that `collected` remembers."""
@@ -135,7 +135,7 @@ class Collector:
     def __init__(self, document: MaintainedTree, drops: bool, never: str, keeps: bool) -> None:
         self._document = document
         self._drops, self._keeps = drops, keeps
-        self._found_for: tuple[int, list[View], list[str]] | None = None
+        self._found_for: tuple[int, list[MaintainedView], list[str]] | None = None
         self._joins: dict[WaitingRows, int] = {}  # the watched joins, each with its site
         self._inputs = StreamInputs()
         self._came: list[tuple[WaitingRows, int, str]] = []  # keys that the current message uses up

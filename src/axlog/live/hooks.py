@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from axlog.document.delta import Delta
 from axlog.views.counting.prospects import Prospects
-from axlog.views.view import MaintainedView as View
+from axlog.views.view import MaintainedView
 
 
 class StreamHooks:
@@ -31,18 +31,18 @@ class StreamHooks:
         `was_aside`: the views have already processed it, as a message that was set aside.
         """
 
-    def may_come(self, view: View) -> bool | None:
+    def may_come(self, view: MaintainedView) -> bool | None:
         """Return whether the view may still gain a row, by the scenarios kept as data arrives.
 
         None if no scenarios are kept.
         """
         return None
 
-    def how_never(self, view: View) -> str:
+    def how_never(self, view: MaintainedView) -> str:
         """Return how the view reports rows that can never come, or why it does not."""
         return "not reported: no stream feeds the document"
 
-    def prospects(self, view: View) -> Prospects | None:
+    def prospects(self, view: MaintainedView) -> Prospects | None:
         """Return the facts about the view's future rows that need no document.
 
         None: no such facts are known.

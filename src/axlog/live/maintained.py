@@ -49,11 +49,11 @@ from axlog.views.maintainer import PutAside
 from axlog.views.net_changes import net
 from axlog.views.operators.disk_table import Shelf
 from axlog.views.row_key import row_key
-from axlog.views.view import MaintainedView as View
+from axlog.views.view import MaintainedView
 
 log = logging.getLogger(__name__)
 
-Told = list[tuple[View, list[Change]]]
+Told = list[tuple[MaintainedView, list[Change]]]
 """Each view with the changes that one update made to it."""
 
 
@@ -81,7 +81,7 @@ class MaintainedTree:
         self.limits = limits
         self.keep_whitespace = keep_whitespace
         self.namespaces = dict(namespaces or {})
-        self.views: dict[str, View] = {}
+        self.views: dict[str, MaintainedView] = {}
         self.thresholds = DEFAULT_THRESHOLDS  # for the choice of maintainers
         self.make_engines(shelf)
         self.lock = RLock()
@@ -125,7 +125,7 @@ class MaintainedTree:
         language: str | None = None,
         maintainer: str | None = None,
         work: int | None = None,
-    ) -> View:
+    ) -> MaintainedView:
         """Keep the rows of a query from now on.
 
         `work` is the number of rows that one update may make the view read. A view that exceeds it
@@ -140,7 +140,7 @@ class MaintainedTree:
             chosen = choice(pattern, maintainer, self.tree, self.thresholds)
             self.untune()
             kept = make(self.nodes(), pattern, chosen.name, self.engines, work)
-            view = self.views[name] = View(
+            view = self.views[name] = MaintainedView(
                 name, asked, kept, chosen, self.lock, self.nodes, self.times
             )
             view.work = work
@@ -171,7 +171,7 @@ class MaintainedTree:
                 self._set_aside(view, error)
 
     @contextmanager
-    def _setting_aside(self, view: View) -> Iterator[None]:
+    def _setting_aside(self, view: MaintainedView) -> Iterator[None]:
         """Set a view aside if an update exceeds its limit. The update is applied."""
         try:
             yield
@@ -179,7 +179,7 @@ class MaintainedTree:
             self._set_aside(view, error)
 
     @staticmethod
-    def _set_aside(view: View, error: QueryError) -> None:
+    def _set_aside(view: MaintainedView, error: QueryError) -> None:
         view.put_aside(error)
         report(log, logging.WARNING, "view set aside", view=view.name, code=error.code,
                reason=error.message)  # fmt: skip
@@ -341,7 +341,7 @@ class MaintainedTree:
                 yield told
             finally:
                 held, self.held = self.held, outer
-                by_view: dict[View, list[Change]] = {}
+                by_view: dict[MaintainedView, list[Change]] = {}
                 for view, changes in held:
                     by_view.setdefault(view, []).extend(changes)
                 told += [(view, net(changes)) for view, changes in by_view.items()]

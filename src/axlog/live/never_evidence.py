@@ -45,7 +45,7 @@ from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.prospects import Prospects, shows_only_strings_and_times
 from axlog.views.counting.stream_inputs import StreamInputs, roots_above
 from axlog.views.counting.waiting_rows import Ended, WaitingRows
-from axlog.views.view import MaintainedView as View
+from axlog.views.view import MaintainedView
 
 Shown = tuple[Any, ...]
 
@@ -61,7 +61,7 @@ class Update:
     """The same, for messages that were set aside: some views have read their rows."""
     closed: list[str] = field(default_factory=list)  # streams
     is_stale: bool = False  # whether scenarios cannot follow, and must be computed anew
-    shown: dict[View, dict[Values, Shown]] = field(default_factory=dict)
+    shown: dict[MaintainedView, dict[Values, Shown]] = field(default_factory=dict)
     """Possible rows with nodes, as the views showed them before the update."""
     told: Told = field(default_factory=list)
     ended: Mapping[WaitingRows, list[Ended]] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Evidence:
     reads_nodes = True  # whether it needs messages as nodes
 
     def __init__(
-        self, view: View, way: str = "", reason: str | None = None, is_eager: bool = False
+        self, view: MaintainedView, way: str = "", reason: str | None = None, is_eager: bool = False
     ) -> None:
         self.view = view
         self.way = way  # how `never` changes are found, for `explain`
@@ -106,7 +106,7 @@ class Evidence:
 class JoinEvidence(Evidence):
     """The rows that wait in the one two-way join of a view."""
 
-    def __init__(self, view: View, prospects: Prospects) -> None:
+    def __init__(self, view: MaintainedView, prospects: Prospects) -> None:
         late = "" if prospects.is_certain else "; what a key rules out, at its deadline"
         super().__init__(view, f"reported by the join's tables as messages arrive{late}")
         self.prospects, self.is_kept = prospects, True
@@ -123,7 +123,7 @@ class ScenarioEvidence(Evidence):
 
     scenarios: ScenarioTracker
 
-    def __init__(self, view: View, tree: Tree) -> None:
+    def __init__(self, view: MaintainedView, tree: Tree) -> None:
         super().__init__(view)
         # The root of the program whose rows are read instead of nodes, where these suffice.
         self.root: Relation | None = None
@@ -219,7 +219,7 @@ class ScenarioEvidence(Evidence):
 class WalkEvidence(Evidence):
     """The possible rows of a view, found by a walk over the document after every update."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: MaintainedView) -> None:
         way = "reported by possible rows, worked out anew after every update"
         super().__init__(view, way, is_eager=True)
         self._rows: dict[Values, Shown] = {}
@@ -255,7 +255,7 @@ class Choice:
 
     def of(
         self,
-        view: View,
+        view: MaintainedView,
         joins: Mapping[WaitingRows, int],
         inputs: StreamInputs,
         known: Evidence | None,
@@ -271,7 +271,7 @@ class Choice:
             return self.without_join(view)
         return known
 
-    def without_join(self, view: View) -> Evidence:
+    def without_join(self, view: MaintainedView) -> Evidence:
         """Return the evidence of a view that no join gives."""
         tree, pattern = self.document.tree, view.query.pattern
         if self.how in ("off", "joins"):
@@ -287,7 +287,7 @@ class Choice:
         return ScenarioEvidence(view, tree)
 
     def _prospects_of(
-        self, view: View, joins: Mapping[WaitingRows, int], inputs: StreamInputs
+        self, view: MaintainedView, joins: Mapping[WaitingRows, int], inputs: StreamInputs
     ) -> Prospects | None:
         """Return the prospects of a view whose rows one two-way join makes, exactly."""
         maintainer = view.maintainer
@@ -327,7 +327,7 @@ class Choice:
         return Prospects(maintainer, waiting) if is_exact else None
 
 
-def changes_of(view: View, told: Told) -> list[Change] | None:
+def changes_of(view: MaintainedView, told: Told) -> list[Change] | None:
     """Return the changes of a view; None: it has none."""
     for known, changes in told:  # runs once per message: a loop is faster than a generator
         if known is view:

@@ -36,7 +36,7 @@ from axlog.views.change import Change
 from axlog.views.counting.prospects import Prospects
 from axlog.views.counting.stream_inputs import StreamInputs
 from axlog.views.counting.waiting_rows import Ended, WaitingRows
-from axlog.views.view import MaintainedView as View
+from axlog.views.view import MaintainedView
 
 _NOT_DECIDED = (UndecidedError, UnsupportedError, UpdateError)
 
@@ -49,8 +49,8 @@ class NeverTracker:
         self.how = how
         self._document = document
         self._choice = Choice(document, how, keeps)
-        self._views: list[View] = []
-        self._evidence: dict[View, Evidence] = {}
+        self._views: list[MaintainedView] = []
+        self._evidence: dict[MaintainedView, Evidence] = {}
         self._joined: list[JoinEvidence] = []  # examines every update
         self._update = Update()
         self._is_eager = False  # whether some view must examine every message
@@ -92,7 +92,7 @@ class NeverTracker:
                 self._prepare(evidence)
         self._look()
 
-    def explain(self, view: View) -> str:
+    def explain(self, view: MaintainedView) -> str:
         """Return how `never` changes of a view are found, or why none are emitted."""
         evidence = self._evidence.get(view)
         if isinstance(evidence, JoinEvidence) and self.how != "off":
@@ -121,7 +121,7 @@ class NeverTracker:
 
     # Questions ------------------------------------------------------------------------------------
 
-    def prospects(self, view: View) -> Prospects | None:
+    def prospects(self, view: MaintainedView) -> Prospects | None:
         """Return the facts about a view's future rows that need no document. None: none are known.
 
         Uncertain facts are returned only if messages were not kept, so the document cannot be
@@ -133,7 +133,7 @@ class NeverTracker:
         found = evidence.prospects
         return found if found.is_certain or self._document.lacks_messages else None
 
-    def may_come(self, view: View) -> bool | None:
+    def may_come(self, view: MaintainedView) -> bool | None:
         """Return whether the view may still gain a row. None: its scenarios are not kept."""
         evidence = self._evidence.get(view)
         if not isinstance(evidence, ScenarioEvidence) or not evidence.is_kept:
@@ -284,7 +284,7 @@ class NeverTracker:
         return told
 
 
-def _append(told: Told, view: View, never: list[Change], time: int) -> None:
+def _append(told: Told, view: MaintainedView, never: list[Change], time: int) -> None:
     """Append `never` changes to those of their view."""
     changes = changes_of(view, told)
     if changes is None:

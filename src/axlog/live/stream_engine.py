@@ -36,7 +36,7 @@ from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.routes import Carry, Route, Wants
 from axlog.views.counting.state_codec import SavedTables, restore_tables, saved_tables
 from axlog.views.maintainer import PutAside
-from axlog.views.view import MaintainedView as View
+from axlog.views.view import MaintainedView
 
 _LATEST = 1 << 63
 
@@ -124,7 +124,7 @@ class StreamEngine:
         self._looks_first = validate == "wanted"
         self._ways: dict[str, ShortWay | None] = {}
         self._version = -1  # version of the counting engine; -1 when views may have changed
-        self._found_for: tuple[int, int, list[View]] = (-1, -1, [])
+        self._found_for: tuple[int, int, list[MaintainedView]] = (-1, -1, [])
         self._aside: list[tuple[str, bytes, int, int]] = []  # stream, message, time, number
         self._statuses: dict[str, StreamStatus] = {}
         self._acquire, self._release = document.lock.acquire, document.lock.release
@@ -464,7 +464,7 @@ def names_wanted(route: Route) -> tuple[tuple[bytes, ...], ...] | None:
     )
 
 
-def needs_no_nodes(view: View) -> bool:
+def needs_no_nodes(view: MaintainedView) -> bool:
     """Return whether a view needs only strings and times.
 
     A view that is set aside needs nothing.
@@ -477,7 +477,7 @@ def needs_no_nodes(view: View) -> bool:
     return all(output.kind in kinds for output in view.query.pattern.outputs)
 
 
-def _counting(view: View) -> Counting:
+def _counting(view: MaintainedView) -> Counting:
     if not isinstance(view.maintainer, Counting):
         raise UpdateError("AX307", f"the rows of {view.name!r} are not kept as bindings")
     return view.maintainer

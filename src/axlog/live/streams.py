@@ -52,7 +52,7 @@ from axlog.match.filters import Filter
 from axlog.reporting import report
 from axlog.views.change import CLOCK, Change
 from axlog.views.counting.prospects import Prospects
-from axlog.views.view import MaintainedView as View
+from axlog.views.view import MaintainedView
 
 Message = str | bytes | Element
 
@@ -110,15 +110,15 @@ class Streams(StreamHooks):
     def brought(self, delta: Delta, stream: str | None, was_aside: bool) -> None:
         self.collector.tracker.note(delta, stream, was_aside)
 
-    def may_come(self, view: View) -> bool | None:
+    def may_come(self, view: MaintainedView) -> bool | None:
         return self.collector.tracker.may_come(view)
 
-    def how_never(self, view: View) -> str:
+    def how_never(self, view: MaintainedView) -> str:
         with self.maintained.lock:
             self.collector.refresh()
             return self.collector.tracker.explain(view)
 
-    def prospects(self, view: View) -> Prospects | None:
+    def prospects(self, view: MaintainedView) -> Prospects | None:
         with self.maintained.lock:
             self.collector.refresh()
             return self.collector.tracker.prospects(view)

@@ -38,7 +38,7 @@ from axlog.views.counting.facts import Facts, facts_of
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.routes import Known, Wants
 from axlog.views.maintainer import PutAside
-from axlog.views.view import MaintainedView as View
+from axlog.views.view import MaintainedView
 
 MOST_FACTS = 50_000
 """Largest number of engine rows for which tuning is worth its cost."""
@@ -255,7 +255,7 @@ class Tuner:
         patterns = tuple(view.query.pattern for view in document.views.values())
         return _Snapshot(streaming.epoch, facts, views, before, whole, tree, patterns)
 
-    def _asked(self, name: str, view: View) -> _Asked:
+    def _asked(self, name: str, view: MaintainedView) -> _Asked:
         maintainer, nothing = view.maintainer, Relation("q", None)
         if isinstance(maintainer, PutAside):
             return _Asked(name, nothing, (), None)  # it no longer wants anything
@@ -312,7 +312,7 @@ def _shows_ids(pattern: Pattern) -> bool:
 
 
 def _reads_above(
-    view: View, states_at: Callable[[int], Iterable[Any]], tree: Tree, stream: str
+    view: MaintainedView, states_at: Callable[[int], Iterable[Any]], tree: Tree, stream: str
 ) -> bool:
     """Return whether a view shows the value or content of an ancestor of a stream's call."""
     shown = {

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
@@ -267,10 +266,6 @@ class DocumentModel(Options):
         " order/@customer, header/id.",
     )
 
-    @property
-    def documents(self) -> SimpleNamespace | None:  # the name that runtime/ still uses
-        return None if self.document_key is None else SimpleNamespace(key=self.document_key)
-
     streams: dict[str, StreamModel] = Field(
         default={}, description="The streams, by the names of their calls."
     )
@@ -294,10 +289,6 @@ class ViewName(NamedTuple):
     document: str
     view: str
     full: str
-
-    @property
-    def widget(self) -> str:  # the name that runtime/ still uses
-        return self.document
 
 
 class PipelineModel(Options):
@@ -332,10 +323,6 @@ class PipelineModel(Options):
         made = handler(long_form(given))
         made._is_short = is_short(given)
         return made
-
-    @property
-    def widgets(self) -> dict[str, DocumentModel]:  # the name that runtime/ still uses
-        return self.documents
 
     @property
     def directory(self) -> Path:

@@ -16,8 +16,8 @@ The embedded runner:
 
     embedded.py          the runner: read, order, decide a batch, apply it, deliver it
     source_reader.py     a source with its position, its lanes in the order, and its failures
-    instances.py         the documents of a widget, each with its engine
-    systems.py           views that feed the streams of other widgets
+    instances.py         the documents of one entry of the file, each with its engine
+    systems.py           views that feed the streams of other documents
     checkpoint.py        inputs, positions and snapshots in a state log
     compatibility.py     whether a checkpoint fits a pipeline
     replay.py            why a row is there, by reading the input again
@@ -25,8 +25,8 @@ The embedded runner:
 
 Spark (without importing it; `axlog.spark` calls these):
 
-    definition.py        a widget as plain data
-    plan.py              the partitioning of a widget over buckets
+    definition.py        a document as plain data
+    plan.py              the partitioning of a document over buckets
     state_placement.py   state on the driver or on the executors
     message_rows.py      messages as rows of Spark
     extraction.py        the stateless half: parse, match, send bindings to buckets
@@ -39,7 +39,7 @@ Spark (without importing it; `axlog.spark` calls these):
     outlooks.py          possible rows, for the live page
     delivery.py          sinks, batch by batch
     shared_sinks.py      one numbering of batches for sinks of several queries
-    wires.py             files between widgets that feed each other
+    wires.py             files between documents that feed each other
     hashing.py           Spark's hash of a string
     failures.py          errors of a streaming query
 """

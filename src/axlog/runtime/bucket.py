@@ -1,9 +1,9 @@
 """The engine of a bucket: the relational half of the embedded engine, as a plain class.
 
-An instance is one engine with its order of updates. For bindings the engine is a widget that never
-sees messages: it receives what the matchers found and applies it by the same routes. For whole
-messages it is the widget itself. A batch goes in as packets and comes out as net changes, rejected
-updates and counts.
+An instance is one engine with its order of updates. For bindings the engine is a document that
+never sees messages: it receives what the matchers found and applies it by the same routes. For
+whole messages it is the document itself. A batch goes in as packets and comes out as net changes,
+rejected updates and counts.
 
 State: `state()` is plain data from which `restore` resumes: the rows of joins and views where
 messages become no nodes, otherwise also the document (`live/recovery.py`). None if neither is
@@ -12,8 +12,8 @@ complete; a log of batches is used then (`bucket_state.py`).
 A row without a known key can never come only if no bucket can produce it. Each bucket reports what
 it knows (`voided`), and the driver emits `never` when all buckets agree.
 
-Law: batches may be cut anywhere. The net changes are those of a widget that was fed all updates in
-order, restricted to the rows whose key belongs to the bucket.
+Law: batches may be cut anywhere. The net changes are those of a document that was fed all updates
+in order, restricted to the rows whose key belongs to the bucket.
 """
 
 from __future__ import annotations
@@ -89,19 +89,19 @@ class Instance:
         self.bucket = bucket
         self.document = document
         self._definition = definition
-        self._engine = DocumentEngine(_widget(definition, unit), unit.views)
-        self.order = Order(*_streams(self.widget), hold, start=definition.start)
-        self._first_version = maintained(self.widget).tree.version
+        self._engine = DocumentEngine(_document(definition, unit), unit.views)
+        self.order = Order(*_streams(self.doc), hold, start=definition.start)
+        self._first_version = maintained(self.doc).tree.version
         self._ended: list[str] = []
-        self._shapes = {s: _shapes(self.widget, s) for s in self.order.streams}
-        self._plans = {s: streams_of(self.widget).engine.plan(s) for s in self.order.streams}
+        self._shapes = {s: _shapes(self.doc, s) for s in self.order.streams}
+        self._plans = {s: streams_of(self.doc).engine.plan(s) for s in self.order.streams}
         self.voided: dict[str, None] = {}  # rows without a key that cannot come from here
         self.rows = self._count()
         self._again = 0.0
         self._claimed: Claim | None = None
 
     @property
-    def widget(self) -> Document:
+    def doc(self) -> Document:
         """The document of the engine."""
         return self._engine.document
 
@@ -136,7 +136,7 @@ class Instance:
         self.voided |= {json.dumps(plain_change(change)[:4]): None for change in outcome.voided}
         if self.unit.kind == "bindings":
             streams_of(
-                self.widget
+                self.doc
             ).collector.drop_final_rows()  # sinks have them, and nothing reads them here
         return outcome
 
@@ -174,9 +174,9 @@ class Instance:
         is_time = version % TUNE_EVERY == 0 and monotonic() >= self._again
         if self.unit.kind != "bindings" or not is_time:
             return None
-        report = self.widget.tune()
+        report = self.doc.tune()
         self._again = monotonic() + 20 * report.seconds  # beside maintenance, not instead of it
-        streaming = streams_of(self.widget).engine
+        streaming = streams_of(self.doc).engine
         claim: Claim = {}
         for stream, shapes in self._shapes.items():
             wanted = self._numbers(stream) if streaming.plan(stream) else list(range(len(shapes)))
@@ -208,7 +208,7 @@ class Instance:
 
     def _set_aside(self, error: QueryError) -> None:
         """Record that a message of this unit exceeded a limit where it was parsed."""
-        for view in self.widget.views.values():
+        for view in self.doc.views.values():
             if view.broken is None:
                 maintained_view(view).put_aside(error)
 
@@ -224,9 +224,9 @@ class Instance:
     def _apply_bindings(self, items: Iterable[Item], outcome: Outcome) -> None:
         """Apply bindings to the relations that their streams feed now, in one pass.
 
-        They are numbered by the relations of a fresh widget; some may no longer be needed.
+        They are numbered by the relations of a fresh document; some may no longer be needed.
         """
-        clock, streaming = maintained(self.widget).tree.clock, streams_of(self.widget).engine
+        clock, streaming = maintained(self.doc).tree.clock, streams_of(self.doc).engine
         takes = {s for s in self.order.streams if streaming.plan(s) is not None}
         numbers = {stream: self._numbers(stream) for stream in self.order.streams}
         plain = {s: n == list(range(len(self._shapes[s]))) for s, n in numbers.items()}
@@ -265,15 +265,15 @@ class Instance:
         return mine[0] if mine else (_NOTHING,) * len(found)
 
     def _numbers(self, stream: str) -> list[int]:
-        """Return, for each relation that the stream feeds now, its number in a fresh widget."""
+        """Return, for each relation that the stream feeds now, its number in a fresh document."""
         first = self._shapes[stream]
-        now = _shapes(self.widget, stream)
+        now = _shapes(self.doc, stream)
         return [first.index(shape) if shape in first else -1 for shape in now]
 
     # Telling --------------------------------------------------------------------------------------
 
     def _count(self) -> int:
-        return sum(len(view) for view in self.widget.views.values() if view.broken is None)
+        return sum(len(view) for view in self.doc.views.values() if view.broken is None)
 
     def _is_own(self, change: Change) -> bool:
         """Whether this bucket emits a change: rows of the initial document are in all buckets."""
@@ -298,7 +298,7 @@ class Instance:
         if self._has_no_nodes():
             return {
                 **said,
-                "engine": streams_of(self.widget).engine.state(),
+                "engine": streams_of(self.doc).engine.state(),
                 "broken": self.set_aside(),
             }
         parts = self._parts()
@@ -310,21 +310,21 @@ class Instance:
 
     def _has_no_nodes(self) -> bool:
         """Whether messages have left nothing but rows."""
-        tree, streaming = maintained(self.widget).tree, streams_of(self.widget).engine
+        tree, streaming = maintained(self.doc).tree, streams_of(self.doc).engine
         if streaming.keeps or tree.version != self._first_version + len(self._ended):
             return False
         return all(streaming.plan(stream) is not None for stream in tree.calls())
 
     def _parts(self) -> dict[str, bytes] | None:
         """Return the document and everything that is kept with it."""
-        if maintained(self.widget).forgotten and self._joins():
+        if maintained(self.doc).forgotten and self._joins():
             return None  # snapshots do not include what joins know of messages that are not kept
         parts = self._engine.parts(self._definition.settings())
         return {name: zlib.compress(data, 1) for name, data in parts.items()}
 
     def _joins(self) -> list[WaitingRows]:
-        streams_of(self.widget).collector.refresh()
-        return streams_of(self.widget).collector.joins
+        streams_of(self.doc).collector.refresh()
+        return streams_of(self.doc).collector.joins
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Resume from a state; this instance is fresh."""
@@ -335,10 +335,10 @@ class Instance:
             self._load(state["parts"])
         else:
             for stream in self._ended:
-                self.widget.end(stream)
+                self.doc.end(stream)
             for name, broken in state.get("broken", {}).items():
-                maintained_view(self.widget.view(name)).put_aside(QueryError(*broken))
-            streams_of(self.widget).engine.restore(_tuples(state["engine"]))
+                maintained_view(self.doc.view(name)).put_aside(QueryError(*broken))
+            streams_of(self.doc).engine.restore(_tuples(state["engine"]))
         self._engine.changes()  # emitted before
         # views may have been removed
         self.rows = self._count() if "parts" in state else state["rows"]
@@ -350,20 +350,20 @@ class Instance:
         self._engine = DocumentEngine(document, self.unit.views)
 
 
-def _widget(definition: Definition, unit: Unit) -> Document:
+def _document(definition: Definition, unit: Unit) -> Document:
     """Return the engine of a unit; it keeps no messages if no view can need them."""
     if unit.kind == "bindings":
-        return definition.widget(unit.views, "needed")
-    made = definition.widget(unit.views, "needed")
+        return definition.make(unit.views, "needed")
+    made = definition.make(unit.views, "needed")
     streams = maintained(made).tree.calls()
     if any(streams_of(made).engine.plan(s) is None or may_delete(made, s) for s in streams):
-        return definition.widget(unit.views, "all")
+        return definition.make(unit.views, "all")
     return made
 
 
-def _shapes(widget: Document, stream: str) -> list[Shape]:
+def _shapes(doc: Document, stream: str) -> list[Shape]:
     """Return the identities of the relations matched with a stream's messages, in order."""
-    plan = streams_of(widget).engine.plan(stream)
+    plan = streams_of(doc).engine.plan(stream)
     if plan is None:
         return []
     relations = [(r, "here") for r in plan.here] + [(r, "below") for r in plan.everywhere]
@@ -384,8 +384,8 @@ def _shape(relation: Relation) -> Shape:
     )
 
 
-def _streams(widget: Document) -> tuple[tuple[str, ...], dict[str, str]]:
-    tree = maintained(widget).tree
+def _streams(doc: Document) -> tuple[tuple[str, ...], dict[str, str]]:
+    tree = maintained(doc).tree
     calls = {stream: tree.call(node) for stream, node in tree.calls().items()}
     return tuple(sorted(calls)), {stream: call.late for stream, call in calls.items()}
 

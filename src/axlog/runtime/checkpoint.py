@@ -9,9 +9,9 @@ before anything of it is applied or delivered:
     facts     run, fingerprint of the pipeline, last batch, last delivered batch, last snapshot
 
 The whole state is a snapshot: the facts, the positions, the updates that are held back, and the
-widgets after some batch as parts of bytes (`live/recovery.py`).
+documents after some batch as parts of bytes (`live/recovery.py`).
 
-An interrupted run resumes as if it had not been interrupted: the widgets are loaded from the last
+An interrupted run resumes as if it had not been interrupted: the documents are loaded from the last
 snapshot, the inputs after it are replayed, and the last batch, if it may not have been delivered,
 is delivered again. Inputs before a snapshot are dropped unless they are retained.
 
@@ -40,7 +40,7 @@ microseconds instead of seconds.
 """
 _BEFORE = "run.sqlite"
 _PART = b"part "
-"""The beginning of a record that is a part of a widget; every other record is JSON."""
+"""The beginning of a record that is a part of a document; every other record is JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,8 @@ class Checkpoint:
     def _apply(self, record: bytes) -> None:
         if record.startswith(_PART):
             name, _, data = record.removeprefix(_PART).partition(b"\n")
-            widget, part = json.loads(name)
-            self._parts.setdefault(widget, {})[part] = data
+            document, part = json.loads(name)
+            self._parts.setdefault(document, {})[part] = data
             return
         kind, *given = json.loads(record)
         if kind == "batch":
@@ -214,20 +214,20 @@ class Checkpoint:
     def save(
         self,
         batch: int,
-        widgets: Mapping[str, Mapping[str, bytes]],
+        documents: Mapping[str, Mapping[str, bytes]],
         known: Mapping[str, Any],
         *,
         retains: bool,
     ) -> None:
-        """Store the widgets after a delivered batch, with the state of the run."""
+        """Store the documents after a delivered batch, with the state of the run."""
         self._facts |= {"saved": {"batch": batch, **known}, "delivered": batch}
         if not retains:
             self._facts["dropped"] = batch
         if self._log is not None:
             waiting = [[input_row(one), place] for one, place in self._waiting]
             parts = [
-                _PART + json.dumps([widget, part]).encode() + b"\n" + data
-                for widget, each in widgets.items()
+                _PART + json.dumps([document, part]).encode() + b"\n" + data
+                for document, each in documents.items()
                 for part, data in each.items()
             ]
             sources = _record("sources", self._positions, waiting)
@@ -236,7 +236,7 @@ class Checkpoint:
             self._snapshot = batch
 
     def saved(self) -> dict[str, dict[str, bytes]]:
-        """Return the parts of the widgets in the snapshot that this run starts from."""
+        """Return the parts of the documents in the snapshot that this run starts from."""
         found, self._parts = self._parts, {}
         return found
 

@@ -19,6 +19,9 @@ from axlog.pipeline.documents import document_of, types_of
 from axlog.pipeline.model import PipelineModel
 from axlog.runtime.connections import source_plans
 
+_KEYS = {"documents": "document_key"}
+"""Keys of the file whose stored names differ."""
+
 
 def fingerprint(model: PipelineModel) -> dict[str, Any]:
     """Return the fingerprint of a pipeline: everything its state depends on, without secrets."""
@@ -27,21 +30,21 @@ def fingerprint(model: PipelineModel) -> dict[str, Any]:
         "sources": {
             plan.name: plan.written.kind for plan in source_plans(model) if plan.written is not None
         },
-        "widgets": {
+        "widgets": {  # the stored name of the documents; "documents" is that of their key
             name: {
-                "document": _hash(serialise(load(document_of(widget, model.directory)))),
-                "documents": None if widget.documents is None else widget.documents.key,
-                "facts": sorted(widget.facts),
+                "document": _hash(serialise(load(document_of(document, model.directory)))),
+                "documents": document.document_key,
+                "facts": sorted(document.facts),
                 "types": [
                     _hash(each if isinstance(each, str) else each.read_text("utf-8"))
-                    for each in types_of(widget, model.directory)
+                    for each in types_of(document, model.directory)
                 ],
                 "views": {
                     view: {"query": written.query, "language": written.language}
-                    for view, written in widget.views.items()
+                    for view, written in document.views.items()
                 },
             }
-            for name, widget in model.widgets.items()
+            for name, document in model.documents.items()
         },
     }
 
@@ -50,7 +53,7 @@ def fingerprint(model: PipelineModel) -> dict[str, Any]:
 class Fit:
     """The added and removed views of a checkpoint that fits."""
 
-    added: list[tuple[str, str]]  # widget and view
+    added: list[tuple[str, str]]  # document and view
     removed: list[tuple[str, str]]
 
     @property
@@ -72,7 +75,9 @@ def fit(then: Mapping[str, Any], now: Mapping[str, Any]) -> Fit:
 
 
 def _views(said: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(widget, view) for widget, about in said["widgets"].items() for view in about["views"]]
+    return [
+        (document, view) for document, about in said["widgets"].items() for view in about["views"]
+    ]
 
 
 def _changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -90,7 +95,11 @@ def _changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
             continue
         for part in ("document", "documents", "facts", "types"):
             if old[part] != new[part]:
+<<<<<<< HEAD
                 yield f"{part} of the document {name} changed"
+=======
+                yield f"{_KEYS.get(part, part)} of the document {name} changed"
+>>>>>>> h-words
         for view, written in old["views"].items():
             if new["views"].get(view, written) != written:
                 yield f"the query of the view {name}.{view} changed"

@@ -70,7 +70,7 @@ class SourcePlan:
     """A source of the file: its stream, and how to open it."""
 
     name: str
-    widget: str
+    document: str
     stream: str | None  # None if its messages name their streams
     written: SourceModel | None = None
     channel: Channel | None = None
@@ -78,7 +78,7 @@ class SourcePlan:
     def open(self, model: PipelineModel) -> Source:
         """Open the source; external dependencies may be unavailable."""
         if self.channel is not None and self.stream is not None:
-            reader = f"{model.name or 'axlog'}.{self.widget}.{self.stream}"
+            reader = f"{model.name or 'axlog'}.{self.document}.{self.stream}"
             return ChannelSource(self.channel, self.stream, reader)
         if self.written is None:
             raise PipelineError("AX852", f"{self.name} has no source")
@@ -106,16 +106,16 @@ def source_plans(
     model: PipelineModel, channels: Mapping[str, Channel] | None = None
 ) -> Iterator[SourcePlan]:
     """Return every source of a pipeline, in the order of the file."""
-    for widget, written in model.widgets.items():
+    for document, written in model.documents.items():
         for stream, one in written.streams.items():
             if one.source is not None:
-                name = f"{widget}/streams/{stream}"
-                yield SourcePlan(name, widget, stream, one.source)
+                name = f"{document}/streams/{stream}"
+                yield SourcePlan(name, document, stream, one.source)
             elif one.channel is not None and channels is not None:
-                name = f"{widget}/streams/{stream}"
-                yield SourcePlan(name, widget, stream, channel=channels[one.channel])
+                name = f"{document}/streams/{stream}"
+                yield SourcePlan(name, document, stream, channel=channels[one.channel])
         for at, source in enumerate(written.sources):
-            yield SourcePlan(f"{widget}/sources/{at}", widget, None, source)
+            yield SourcePlan(f"{document}/sources/{at}", document, None, source)
 
 
 @dataclass
@@ -167,8 +167,8 @@ def _is_per_view(kind: SinkKind[SinkModel], written: SinkModel) -> bool:
 def sink_plans(model: PipelineModel) -> list[SinkPlan]:
     """Return every sink of a pipeline that some view names."""
     plans: dict[str, SinkPlan] = {}
-    for widget, view, full in model.view_names():
-        for at, written in enumerate(model.widgets[widget].views[view].sinks):
+    for document, view, full in model.view_names():
+        for at, written in enumerate(model.documents[document].views[view].sinks):
             if isinstance(written, str):
                 if written not in model.sinks:
                     raise PipelineError("AX854", f"there is no sink {written!r}")
@@ -193,8 +193,8 @@ def open_sinks(
     known = {shape.name: shape for shape in (*shapes, DEAD_LETTERS)}
     plans = [plan for plan in sink_plans(model) if which(plan)]
     opened = [opened for plan in plans for opened in plan.open(model, run, known)]
-    for widget, view, full in model.view_names():
-        name = model.widgets[widget].views[view].channel
+    for document, view, full in model.view_names():
+        name = model.documents[document].views[view].channel
         if channels is not None and name is not None and name in channels:
             sink = ChannelSink(channels[name], view, f"{run}/{full}")
             opened.append(OpenSink(f"{full}/channel", sink, frozenset({full})))

@@ -1,10 +1,10 @@
-"""A maintained widget as plain data, sent to the executors and stored in checkpoints.
+"""A maintained document as plain data, sent to the executors and stored in checkpoints.
 
 Both sides of the shuffle build their part from the same definition, so that relations have the same
-numbers on both: a matcher's bags on one side are a route's on the other. `Definition.widget`
-creates the widget of the embedded engine, with all views or some.
+numbers on both: a matcher's bags on one side are a route's on the other. `Definition.document`
+creates the document of the embedded engine, with all views or some.
 
-Not handled: a widget that messages have already changed. Its state beyond the document cannot be
+Not handled: a document that messages have already changed. Its state beyond the tree cannot be
 written down; start from the document and replay.
 """
 
@@ -50,32 +50,32 @@ class Definition:
     """The views with their own work budget (`Document.watch`)."""
 
     @classmethod
-    def of(cls, widget: Document) -> Definition:
-        """Return the definition of a widget that has received nothing yet."""
-        document = maintained(widget)
-        tree = document.tree
+    def of(cls, document: Document) -> Definition:
+        """Return the definition of a document that has received nothing yet."""
+        inside = maintained(document)
+        tree = inside.tree
         if tree.types is not None:
             raise PipelineError(
-                "AX861", "the widget has types", advice="pass maintain() a Definition with them"
+                "AX861", "the document has types", advice="pass maintain() a Definition with them"
             )
         start = tree.time(DOCUMENT_NODE)
-        if tree.clock != start or tree.version or document.forgotten or widget.dead_letters:
+        if tree.clock != start or tree.version or inside.forgotten or document.dead_letters:
             raise PipelineError(
                 "AX861",
-                "the widget has been fed already",
-                advice="pass maintain() a new widget; sources bring the rest",
+                "the document has been fed already",
+                advice="pass maintain() a new document; sources bring the rest",
             )
         return cls(
-            document.xml(),
-            {name: (view.query.text, view.query.language) for name, view in widget.views.items()},
+            inside.xml(),
+            {name: (view.query.text, view.query.language) for name, view in document.views.items()},
             tuple(str(fact) for fact in tree.facts),
             (),
-            dict(document.namespaces),
-            document.limits,
-            document.keep_whitespace,
-            document.times,
+            dict(inside.namespaces),
+            inside.limits,
+            inside.keep_whitespace,
+            inside.times,
             start,
-            work={n: view.work for n, view in widget.views.items() if view.work is not None},
+            work={n: view.work for n, view in document.views.items() if view.work is not None},
         )
 
     def queries(self) -> dict[str, Query]:
@@ -85,7 +85,7 @@ class Definition:
             name: _parsed(text, language, spaces) for name, (text, language) in self.views.items()
         }
 
-    def widget(
+    def make(
         self,
         views: Iterable[str] | None = None,
         keep: Keep = "all",
@@ -94,7 +94,7 @@ class Definition:
         """Return a fresh document with these views."""
         queries = self.queries()
         chosen = queries if views is None else {name: queries[name] for name in views}
-        widget = Document(
+        made = Document(
             self.document,
             facts=self.facts,
             types=list(self.types) or None,
@@ -109,10 +109,10 @@ class Definition:
                 at=timedelta(microseconds=self.start),
             ),
         )
-        streams_of(widget).now = None  # dates ahead were checked on reading
+        streams_of(made).now = None  # dates ahead were checked on reading
         for name, query in chosen.items():
-            widget.watch(query, name, work=self.work.get(name))
-        return widget
+            made.watch(query, name, work=self.work.get(name))
+        return made
 
     def horizon(self, is_dated: bool = False) -> Horizon:
         """Return how far ahead the streams may be; `is_dated`: numbers are dates, too."""
@@ -121,7 +121,7 @@ class Definition:
         return Horizon(declared, is_dated or self.times == "dates")
 
     def settings(self) -> dict[str, Any]:
-        """Return the options that recreate a widget that keeps all, as stored in snapshots."""
+        """Return the options that recreate a document that keeps all, as stored in snapshots."""
         options = {
             "keep_whitespace": self.keep_whitespace,
             "namespaces": dict(self.namespaces),

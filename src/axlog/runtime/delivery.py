@@ -1,8 +1,8 @@
 """The sinks of a pipeline file on Spark: opened for their run, written batch by batch.
 
-A sink of one widget's views uses that widget's run and batch numbers. A sink of several widgets is
-opened once, and the batches of all are numbered for it together (`shared_sinks.py`). Unreachable
-sinks are retried, and the batch waits for them (`unreachable.py`).
+A sink of one document's views uses that document's run and batch numbers. A sink of several
+documents is opened once, and the batches of all are numbered for it together (`shared_sinks.py`).
+Unreachable sinks are retried, and the batch waits for them (`unreachable.py`).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from axlog.views.change import Change
 
 
 def is_shared(model: PipelineModel, plan: SinkPlan) -> bool:
-    """Whether the queries of several widgets write to a sink."""
-    owner = {name.full: name.widget for name in model.view_names()}
+    """Whether the queries of several documents write to a sink."""
+    owner = {name.full: name.document for name in model.view_names()}
     owners = {owner[view] for view in plan.views if view in owner}
-    return len(owners) > 1 or (plan.views == [DEAD_LETTERS.name] and len(model.widgets) > 1)
+    return len(owners) > 1 or (plan.views == [DEAD_LETTERS.name] and len(model.documents) > 1)
 
 
 class SharedSinks:
-    """The sinks of several widgets."""
+    """The sinks of several documents."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class SharedSinks:
         ]
 
     def write(self, writer: str, batch: int, changes: Sequence[Change]) -> None:
-        """Write a batch of one widget to all of them, once."""
+        """Write a batch of one document to all of them, once."""
         if not self.sinks:
             return
         with self._numbering.turn(writer, batch) as number:
@@ -74,29 +74,31 @@ class SharedSinks:
             sink.sink.close()
 
 
-class WidgetSinks:
-    """All sinks of a widget's changes; opened when its run is known."""
+class DocumentSinks:
+    """All sinks of a document's changes; opened when its run is known."""
 
     exactly_once = True
 
     def __init__(
         self,
         model: PipelineModel,
-        widget: str,
+        document: str,
         shapes: Mapping[str, ViewShape],
         shared: SharedSinks,
         wiring: Wiring,
         patience: Patience,
     ) -> None:
-        self._model, self._widget, self._shapes = model, widget, shapes
+        self._model, self._document, self._shapes = model, document, shapes
         self._shared, self._wiring, self._patience = shared, wiring, patience
-        self._names = {view: model.full_name(widget, view) for view in model.widgets[widget].views}
+        self._names = {
+            view: model.full_name(document, view) for view in model.documents[document].views
+        }
         self.sinks: list[OpenSink] = []
 
     def open(self, run: str, first: Sequence[Change]) -> None:
         """Open the sinks for a run and write the initial rows."""
         mine = {*self._names.values(), DEAD_LETTERS.name}
-        written = self._model.widgets[self._widget].views.values()
+        written = self._model.documents[self._document].views.values()
         named = {view.channel for view in written if view.channel is not None}
         channels: dict[str, Channel] = {name: open_channel(self._model, name) for name in named}
         self.sinks = [
@@ -104,7 +106,7 @@ class WidgetSinks:
             for sink in open_sinks(self._model, run, self._shapes.values(), channels, self._is_own)
             if sink.views & mine
         ]
-        self.sinks += self._wiring.sinks(self._widget, run)
+        self.sinks += self._wiring.sinks(self._document, run)
         self.write(0, first)
 
     def _is_own(self, plan: SinkPlan) -> bool:
@@ -114,13 +116,13 @@ class WidgetSinks:
     def write(self, batch: int, changes: Any) -> None:
         """Write a batch to the sinks."""
         named = [replace(change, view=self._names[change.view]) for change in changes]
-        self._give(self._widget, batch, named, letters=False)
+        self._give(self._document, batch, named, letters=False)
 
     def refuse(self, batch: int, refused: Sequence[Refusal]) -> None:
         """Write rejected messages."""
         if refused and self._model.settings.on_error == "stop":
             raise PipelineError("AX407", f"{refused[0].origin}: {refused[0].error}")
-        self._give(f"{self._widget}/letters", batch, as_changes(refused, batch), letters=True)
+        self._give(f"{self._document}/letters", batch, as_changes(refused, batch), letters=True)
 
     def _give(self, writer: str, batch: int, changes: list[Change], *, letters: bool) -> None:
         for sink in self.sinks:

@@ -1,13 +1,13 @@
 """The embedded runner: a pipeline in this process, from its sources to its sinks (`axlog run`).
 
 A round reads new updates, orders them (`order.py`), and forms batches. A batch is written to the
-checkpoint and applied to the widgets, and its net changes are delivered to all sinks; then the next
-batch is decided. Batch 0 is the initial rows of the documents. An interrupted run resumes where it
-was: inputs are replayed from the checkpoint, the batch that may not have been delivered is
+checkpoint and applied to the documents, and its net changes are delivered to all sinks; then the
+next batch is decided. Batch 0 is the initial rows of the documents. An interrupted run resumes
+where it was: inputs are replayed from the checkpoint, the batch that may not have been delivered is
 delivered again, and sinks skip what they have (law 7 of docs/design.md).
 
 An unreachable source or sink is retried with growing pauses, and shown as lagging; `once` gives up
-after a few attempts. Views feed other widgets' streams within the batch (`systems.py`); channels
+after a few attempts. Views feed other documents' streams within the batch (`systems.py`); channels
 are sources and sinks like others (`connections.py`).
 """
 
@@ -103,22 +103,22 @@ class Runner:
         system = (self._saved or {}).get("system", {"gone": ()})
         self.instances = {
             name: Instances(model, name, parts.get(name), model.own_names(name, system["gone"]))
-            for name in model.widgets
+            for name in model.documents
         }
         shapes = [shape for one in self.instances.values() for shape in one.shapes()]
         self.channels = channels = open_channels(model)
         self.sinks: list[OpenSink] = open_sinks(model, self.checkpoint.run, shapes, channels)
         self._needed = {view for sink in self.sinks for view in sink.views}
         plans = list(source_plans(model, channels))
-        self._widget_of = {plan.name: plan.widget for plan in plans}
-        self._widget_of |= {f"{name}/clock": name for name in model.widgets}
+        self._document_of = {plan.name: plan.document for plan in plans}
+        self._document_of |= {f"{name}/clock": name for name in model.documents}
         self._looked = 0.0
-        self._orders = {name: Order(hold=None) for name in model.widgets}
+        self._orders = {name: Order(hold=None) for name in model.documents}
         positions = self.checkpoint.positions()
         horizons = {name: one.horizon for name, one in self.instances.items()}
         self.feeds = [
-            Feed(plan, self._orders[plan.widget], rank, positions.get(plan.name),
-                 horizons[plan.widget])
+            Feed(plan, self._orders[plan.document], rank, positions.get(plan.name),
+                 horizons[plan.document])
             for rank, plan in enumerate(plans)
         ]  # fmt: skip
         self._refused: list[Refusal] = []
@@ -153,19 +153,19 @@ class Runner:
         saved: dict[str, Any] | None = self.checkpoint.about("saved")
         if fitted is None or saved is None:
             return None
-        keeps = {name: self.model.settings_of(name).keep for name in self.model.widgets}
+        keeps = {name: self.model.settings_of(name).keep for name in self.model.documents}
         changed = [f"keep of {name}" for name in keeps if keeps[name] != saved["keep"][name]]
         changed += [
-            f"the view {widget}.{view} is new, and messages before it were not kept"
-            for widget, view in fitted.added
-            if saved["keep"][widget] == "needed"
+            f"the view {document}.{view} is new, and messages before it were not kept"
+            for document, view in fitted.added
+            if saved["keep"][document] == "needed"
         ]
         let_go = set(saved.get("system", {}).get("gone", ()))
         wanted = self.model.told_views() - set(saved.get("told", ()))
         changed += [f"the view {full} was dropped" for full in sorted(let_go & wanted)]
         fresh = {self.model.full_name(*view) for view in fitted.added}
         changed += [
-            f"the view {wire.view} is new, and feeds {wire.widget}/{wire.stream}"
+            f"the view {wire.view} is new, and feeds {wire.document}/{wire.stream}"
             for wire in self.system.wires
             if wire.view in fresh
         ]
@@ -181,7 +181,7 @@ class Runner:
         )
 
     def _save_if_due(self, messages: int) -> None:
-        """Take a snapshot of the widgets from time to time, to shorten restarts."""
+        """Take a snapshot of the documents from time to time, to shorten restarts."""
         self._since += messages
         settings = self.model.settings
         if self._since < settings.snapshot or settings.checkpoint is None:
@@ -190,7 +190,7 @@ class Runner:
         progress = self.progress
         known = {
             "counted": {name: getattr(progress, name) for name in _COUNTED},
-            "keep": {name: self.model.settings_of(name).keep for name in self.model.widgets},
+            "keep": {name: self.model.settings_of(name).keep for name in self.model.documents},
             "system": self.system.state(self.instances),
             "told": sorted(self.model.told_views()),
         }
@@ -206,7 +206,7 @@ class Runner:
         return [change for one in self.instances.values() for change in one.rows()]
 
     def _restore(self, initial: Sequence[Change]) -> None:
-        """Bring widgets and sinks to the point of the interruption."""
+        """Bring documents and sinks to the point of the interruption."""
         last, delivered = self.checkpoint.last or 0, self.checkpoint.delivered
         if delivered is None:
             self._deliver(0, initial)
@@ -233,7 +233,7 @@ class Runner:
 
     def run(self, seconds: float | None = None) -> Progress:
         """Run until stopped, for a time, or (`once`) until the sources are at their ends."""
-        report(_events, INFO, "running", seq=self.batch, widgets=", ".join(self.instances))
+        report(_events, INFO, "running", seq=self.batch, documents=", ".join(self.instances))
         try:
             self._run(None if seconds is None else time.monotonic() + seconds)
         except Interrupted as error:  # the batch stays in the checkpoint
@@ -320,7 +320,7 @@ class Runner:
         return lambda item: item[BODY].read <= until
 
     def _passed(self, wall: float) -> Iterator[Input]:
-        """Return inputs that advance the time, for widgets in which a deadline has passed.
+        """Return inputs that advance the time, for documents in which a deadline has passed.
 
         Updates held back for a slower stream come first: time advances after them.
         """
@@ -377,7 +377,7 @@ class Runner:
             source, stream = feed.source, feed.plan.stream
             is_reached = feed.troubles is None  # otherwise it is retried when it is read
             if is_reached and isinstance(source, ChannelSource) and stream is not None:
-                tell(self.instances[feed.plan.widget], stream, source)
+                tell(self.instances[feed.plan.document], stream, source)
 
     def _commit(self) -> None:
         """Acknowledge to sources what the checkpoint has, so that they need not keep it."""
@@ -390,12 +390,12 @@ class Runner:
     def _feed(self, inputs: Sequence[Input]) -> tuple[list[Change], list[Refusal]]:
         mine: dict[str, list[Input]] = {}
         for each in inputs:
-            mine.setdefault(self._widget_of[source_of(each.source)], []).append(each)
+            mine.setdefault(self._document_of[source_of(each.source)], []).append(each)
         changes, refused = self.system.feed(self.instances, mine)
         for feed in self.feeds:
             stream = feed.plan.stream
             if stream is not None:
-                feed.is_open = self.instances[feed.plan.widget].is_open(stream)
+                feed.is_open = self.instances[feed.plan.document].is_open(stream)
         return changes, refused
 
     @property
@@ -431,7 +431,7 @@ class Runner:
         progress.batch = self.batch
         progress.kept = kept(instances)
         progress.state = state(instances)
-        progress.documents = sum(len(one.widgets) for one in instances)
+        progress.documents = sum(len(one.documents) for one in instances)
         progress.held = sum(len(order.pending) for order in self._orders.values())
         progress.seconds = now - self._started
         troubles = {feed.plan.name: feed.troubles for feed in self.feeds if feed.troubles}

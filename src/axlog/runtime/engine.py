@@ -1,6 +1,6 @@
 """The engine of one document: apply a batch, return its net changes, pass time, save and restore.
 
-Both engines run documents with it. The embedded runner has one for each document of a widget
+Both engines run documents with it. The embedded runner has one for each document
 (`instances.py`), a bucket of Spark has one for its part of the rows, or one for each of its
 documents (`bucket.py`). They differ in what they apply: whole updates, or bindings that were
 matched elsewhere.

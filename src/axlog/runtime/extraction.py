@@ -161,8 +161,8 @@ class Extractor:
             if unit.kind != "bindings":
                 self._plans.append((unit, {}))
                 continue
-            widget = definition.widget(unit.views, keep="needed")
-            found = {stream: streams_of(widget).engine.plan(stream) for stream in plan.streams}
+            document = definition.make(unit.views, keep="needed")
+            found = {stream: streams_of(document).engine.plan(stream) for stream in plan.streams}
             self._plans.append((unit, {s: p for s, p in found.items() if p is not None}))
         self._matches = any(unit.kind == "bindings" for unit in plan.units)
 
@@ -335,7 +335,7 @@ class Extractor:
 
 def _policies(definition: Definition) -> dict[str, str]:
     """Return the policy for late messages, by stream."""
-    tree = maintained(definition.widget(())).tree
+    tree = maintained(definition.make(())).tree
     return {stream: tree.call(node).late for stream, node in tree.calls().items()}
 
 

@@ -1,10 +1,10 @@
 """Metrics and health of a run.
 
-`RunnerReport` reads an embedded run: its widgets, sources, sinks and checkpoint. `ProgressReport`
+`RunnerReport` reads an embedded run: its documents, sources, sinks and checkpoint. `ProgressReport`
 has only the progress that a run reports, and serves runs on Spark as well.
 
 A view is behind if updates wait for a slower source (they are held back for the order of times,
-docs/meaning.md), if a source of its widget is unreachable, if a sink has not accepted a batch of
+docs/meaning.md), if a source of its document is unreachable, if a sink has not accepted a batch of
 its changes, or if a view that feeds one of its streams is behind.
 """
 
@@ -23,7 +23,7 @@ from axlog.runtime.source_reader import Feed
 from axlog.runtime.unreachable import Troubles
 
 _MOST_DOCUMENTS = 20
-"""Up to this many documents of a widget, each has its own samples."""
+"""Up to this many documents of a `document_key`, each has its own samples."""
 
 
 class Report(Protocol):
@@ -43,7 +43,7 @@ class RunnerReport:
     # Samples --------------------------------------------------------------------------------------
 
     def samples(self) -> Iterator[Sample]:
-        """Yield the samples of the run, of its widgets and of the process."""
+        """Yield the samples of the run, of its documents and of the process."""
         runner, now = self._runner, time.monotonic()
         yield from process_samples()
         yield from progress_samples(runner.progress)
@@ -51,7 +51,7 @@ class RunnerReport:
             "axlog_batch_seconds", "From the decision of a batch to its delivery"
         )
         yield from runner.saving.samples(
-            "axlog_checkpoint_snapshot_seconds", "Snapshots of the widgets in the checkpoint"
+            "axlog_checkpoint_snapshot_seconds", "Snapshots of the documents in the checkpoint"
         )
         for feed in runner.feeds:
             yield from _source(feed, now)
@@ -63,7 +63,7 @@ class RunnerReport:
             yield counter("axlog_sink_errors_total", runner.patience.errors[sink.name],
                           "Failed attempts", sink=sink.name)  # fmt: skip
         for name, one in runner.instances.items():
-            yield from _widgets(name, one)
+            yield from _documents(name, one)
 
     # Health ---------------------------------------------------------------------------------------
 
@@ -81,14 +81,14 @@ class RunnerReport:
     def _added_set_aside(self) -> Iterator[str]:
         """Return added views that were set aside: no failure of the run."""
         for name, one in self._runner.instances.items():
-            for widget in list(one.widgets.values()):
-                for view, kept in widget.views.items():
+            for document in list(one.documents.values()):
+                for view, kept in document.views.items():
                     if view not in one.queries and kept.broken is not None:
                         yield f"view {name}/{view}: {put_aside(kept.broken)}"
 
-    def _view(self, widget: str, view: str, one: Instances) -> ViewHealth:
+    def _view(self, document: str, view: str, one: Instances) -> ViewHealth:
         runner, now = self._runner, time.monotonic()
-        feeds = [feed for feed in runner.feeds if feed.plan.widget in self._feeding(widget)]
+        feeds = [feed for feed in runner.feeds if feed.plan.document in self._feeding(document)]
         reasons, late = [], []
         held, oldest = _held(feeds, now)
         if held:
@@ -107,34 +107,36 @@ class RunnerReport:
                 late.append(troubles)
                 reasons.append(f"sink {sink.name} is unreachable: {troubles.error}")
         oldest = max([oldest, *(now - each.since for each in late)])
-        position = sum(w.views[view].position for w in list(one.widgets.values()))
+        position = sum(w.views[view].position for w in list(one.documents.values()))
         state = State.DEGRADED if late else State.OK
-        broken = [error for w in list(one.widgets.values()) if (error := w.views[view].broken)]
+        broken = [error for w in list(one.documents.values()) if (error := w.views[view].broken)]
         if broken:
             state = State.FAILED
             reasons.append(put_aside(broken[0]))
-        return ViewHealth(widget, view, state, position, held, undelivered, oldest, tuple(reasons))
+        return ViewHealth(
+            document, view, state, position, held, undelivered, oldest, tuple(reasons)
+        )
 
-    def _feeding(self, widget: str) -> set[str]:
-        """Return the widget, and those whose views feed its streams."""
-        found, left = {widget}, [widget]
+    def _feeding(self, document: str) -> set[str]:
+        """Return the document, and those whose views feed its streams."""
+        found, left = {document}, [document]
         while left:
             name = left.pop()
             for wire in self._runner.system.wires:
-                if wire.widget == name and wire.origin not in found:
+                if wire.document == name and wire.origin not in found:
                     found.add(wire.origin)
                     left.append(wire.origin)
         return found
 
 
-def _widgets(name: str, one: Instances) -> Iterator[Sample]:
-    count = len(one.widgets)
+def _documents(name: str, one: Instances) -> Iterator[Sample]:
+    count = len(one.documents)
     yield gauge("axlog_documents", count, "Documents, one per key", document=name)
     if one.is_single:
-        yield from document_samples(name, one.widgets[""])
+        yield from document_samples(name, one.documents[""])
     elif count <= _MOST_DOCUMENTS:
-        for key, widget in list(one.widgets.items()):
-            yield from document_samples(f"{name}/{key}", widget)
+        for key, document in list(one.documents.items()):
+            yield from document_samples(f"{name}/{key}", document)
 
 
 def _source(feed: Feed, now: float) -> Iterator[Sample]:

@@ -1,10 +1,10 @@
-"""The running widgets of a pipeline: apply updates, return the net changes of a batch.
+"""The running documents of a pipeline: apply updates, return the net changes of a batch.
 
-A widget of the file is one document, or (with `documents`) one for every key in messages. Each
-document has its own streams and clock, and is created by its first message. Rows of such views have
-the key as their first column, `document`. A deletion goes to every document, and so does an end,
-also to documents created later. Time advances for all documents alike: at the end of a batch each
-gets the latest time of any.
+An entry under `documents:` is one document, or (with `document_key`) one for every key in messages.
+Each document has its own streams and clock, and is created by its first message. Rows of such views
+have the key as their first column, `document`. A deletion goes to every document, and so does an
+end, also to documents created later. Time advances for all documents alike: at the end of a batch
+each gets the latest time of any.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MANY = "documents"
 
 
 class Instances:
-    """One widget of the file, in one or many documents."""
+    """One entry under `documents:`: one document, or one for every key."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Instances:
         gone: Iterable[str] = (),
     ) -> None:
         """`saved` is the state to resume from; `gone` are views that were dropped before."""
-        self.model = model.widgets[name]
+        self.model = model.documents[name]
         self.name = name
         self._settings = model.settings_of(name)
         self._times = model.settings.times
@@ -69,8 +69,8 @@ class Instances:
         }
         for view in gone:
             self.queries.pop(view, None)
-        many = self.model.documents
-        self._key = None if many is None else MessagePath.parse(many.key, model.namespaces)
+        key = self.model.document_key
+        self._key = None if key is None else MessagePath.parse(key, model.namespaces)
         self._engines: dict[str, DocumentEngine] = {}
         self._ended: dict[str, StreamUpdate] = {}
         self.clock = start_of(None, self._times)
@@ -91,8 +91,8 @@ class Instances:
         ]
 
     @property
-    def widgets(self) -> Mapping[str, Document]:
-        """The widgets by the keys of their documents; a single one has the key ''."""
+    def documents(self) -> Mapping[str, Document]:
+        """The documents by their keys; a single one has the key ''."""
         return {key: engine.document for key, engine in list(self._engines.items())}
 
     def rows(self) -> list[Change]:
@@ -189,7 +189,7 @@ class Instances:
             raise StreamError(
                 "AX407",
                 "the message does not name its document",
-                expected=f"a value at {self.model.documents.key if self.model.documents else ''}",
+                expected=f"a value at {self.model.document_key or ''}",
             )
         if key not in self._engines:
             self._engines[key] = engine = self._make()
@@ -205,7 +205,7 @@ class Instances:
     # Making ---------------------------------------------------------------------------------------
 
     def _options(self) -> dict[str, Any]:
-        """Return the options of the widget, as plain data.
+        """Return the options of the document, as plain data.
 
         If a stream may delete, everything that arrives is kept, as on Spark.
         """
@@ -279,7 +279,7 @@ class Instances:
         self._engines = {key: self._watching(load(mine, self._types)) for key, mine in each.items()}
 
     def _tuning(self) -> str | dict[str, float]:
-        """Return when a widget is tuned; one of many documents only if the file asks for it."""
+        """Return when a document is tuned; one of many documents only if the file asks for it."""
         tune = self._settings.tune
         if isinstance(tune, str):
             return "off" if self._key is not None else tune

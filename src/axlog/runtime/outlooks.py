@@ -50,14 +50,14 @@ class Watcher:
         now = time.monotonic()
         instance = self._asked()
         if now >= self._due and instance is not None:
-            self._said = {name: self._of(instance, v) for name, v in instance.widget.views.items()}
+            self._said = {name: self._of(instance, v) for name, v in instance.doc.views.items()}
             self._due = now + max(0.5, _SHARE * (time.monotonic() - now))
         return self._said
 
     def _of(self, instance: Instance, view: View) -> dict[str, Any]:
         if (
             maintained_view(view).prospects() is None
-            and len(maintained(instance.widget).tree) > _LARGEST
+            and len(maintained(instance.doc).tree) > _LARGEST
         ):
             return {"reason": "this needs a scan of the document, which is large"}
         try:

@@ -1,4 +1,4 @@
-"""The partitioning of a widget over buckets: what is sent, by what key, and why.
+"""The partitioning of a document over buckets: what is sent, by what key, and why.
 
 Each view is maintained separately. If every stream's messages can be read as bindings
 (`match/stream_plan.py`), only bindings are sent, keyed by a column that every relation fed by a
@@ -75,7 +75,7 @@ class Lives:
 
 @dataclass(frozen=True)
 class SparkPlan:
-    """The units of a widget, in the order of its views."""
+    """The units of a document, in the order of its views."""
 
     units: tuple[Unit, ...]
     streams: tuple[str, ...]
@@ -105,7 +105,7 @@ def make_plan(
 ) -> SparkPlan:
     """Return the plan of a definition for a number of cores."""
     count = buckets or BUCKETS_PER_CORE * cores
-    streams = tuple(sorted(definition.widget().streams()))
+    streams = tuple(sorted(definition.make().streams()))
     units: list[Unit] = []
     for number, group in enumerate(definition.groups or (tuple(definition.views),)):
         made = _of_group(definition, group, streams, count, documents) if group else ()
@@ -140,19 +140,19 @@ def _of_group(
 
 def _of_view(definition: Definition, view: str, streams: tuple[str, ...], count: int) -> Unit | str:
     """Return a view's unit, or why its messages are sent whole."""
-    widget = definition.widget([view], keep="needed")
+    document = definition.make([view], keep="needed")
     plans: dict[str, MessagePlan] = {}
     for stream in streams:
-        plan = streams_of(widget).engine.plan(stream)
+        plan = streams_of(document).engine.plan(stream)
         if plan is None:
-            return _why_whole(widget, view, stream)
-        if may_delete(widget, stream):
+            return _why_whole(document, view, stream)
+        if may_delete(document, stream):
             return f"the stream {stream!r} may delete"
         plans[stream] = plan
-    maintainer = maintained_view(widget.views[view]).maintainer
+    maintainer = maintained_view(document.views[view]).maintainer
     assert isinstance(maintainer, Counting)
-    noted = {stream: _noted(widget, stream) for stream in streams}
-    found = _key(plans, noted, maintainer.root.columns, _outputs(widget, view))
+    noted = {stream: _noted(document, stream) for stream in streams}
+    found = _key(plans, noted, maintainer.root.columns, _outputs(document, view))
     if found is None:
         reason = "no column is in all relations that streams feed, so it cannot be partitioned"
         return Unit(f"view {view}", (view,), "bindings", 1, reason)
@@ -161,14 +161,14 @@ def _of_view(definition: Definition, view: str, streams: tuple[str, ...], count:
     return Unit(f"view {view}", (view,), "bindings", count, reason, key, output, positions)
 
 
-def may_delete(widget: Document, stream: str) -> bool:
-    tree = maintained(widget).tree
+def may_delete(document: Document, stream: str) -> bool:
+    tree = maintained(document).tree
     return tree.call(tree.calls()[stream]).deletes != "no"
 
 
-def _why_whole(widget: Document, view: str, stream: str) -> str:
+def _why_whole(document: Document, view: str, stream: str) -> str:
     """Return why a stream's messages cannot be read as bindings."""
-    kept = widget.views[view]
+    kept = document.views[view]
     if not isinstance(maintained_view(kept).maintainer, Counting):
         return f"{view} is kept by {maintained_view(kept).chosen.name}, over the document"
     kinds = sorted({o.kind.value for o in kept.query.pattern.outputs} & {"id", "val", "cont"})
@@ -177,23 +177,23 @@ def _why_whole(widget: Document, view: str, stream: str) -> str:
     return f"the stream {stream!r} brings what must become nodes"
 
 
-def _outputs(widget: Document, view: str) -> dict[Column, str]:
+def _outputs(document: Document, view: str) -> dict[Column, str]:
     """Return the columns of the program that rows show, with their names in rows."""
     found: dict[Column, str] = {}
-    for output in widget.views[view].query.pattern.outputs:
+    for output in document.views[view].query.pattern.outputs:
         kind = output.kind.value
         column = f"${output.of}" if kind == "variable" else f"{output.of}.{kind}"
         found[column] = output.column
     return found
 
 
-def _noted(widget: Document, stream: str) -> list[Column]:
+def _noted(document: Document, stream: str) -> list[Column]:
     """Return the columns whose declared keys a stream's messages are also matched with, in order.
 
     Their relations are the last of those at the message's root.
     """
     found: list[Column] = []
-    for waiting, part, key in streams_of(widget).collector.keys_of(stream):
+    for waiting, part, key in streams_of(document).collector.keys_of(stream):
         side = waiting.pair.sides[part]
         assert side.key is not None
         found += [side.columns[side.key[0]]] * len(key.patterns)

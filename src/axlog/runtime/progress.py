@@ -83,10 +83,10 @@ class Outlooks:
 def _possible(instances: Iterable[Instances]) -> int | None:
     total = 0
     for one in instances:
-        if len(one.widgets) > 100:
+        if len(one.documents) > 100:
             return None
-        for widget in one.widgets.values():
-            for view in widget.views.values():
+        for document in one.documents.values():
+            for view in document.views.values():
                 try:
                     total += len(view.possible())
                 except AxlogError:  # undecided, or the needed data was not kept
@@ -99,8 +99,8 @@ def kept(instances: Iterable[Instances]) -> int:
     return sum(
         status.kept
         for one in instances
-        for widget in one.widgets.values()
-        for status in widget.streams().values()
+        for document in one.documents.values()
+        for status in document.streams().values()
     )
 
 
@@ -108,4 +108,6 @@ def state(instances: Iterable[Instances]) -> int:
     """Return the number of nodes of all documents; stored messages that are not parsed yet are
     excluded.
     """
-    return sum(len(maintained(widget).tree) for one in instances for widget in one.widgets.values())
+    return sum(
+        len(maintained(document).tree) for one in instances for document in one.documents.values()
+    )

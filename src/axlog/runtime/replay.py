@@ -1,7 +1,7 @@
 """Explain why a row is there by reading the input again, for engines that keep no documents.
 
 Sources are read by position (`connect/protocol.py`), and what was read once can be read again from
-the beginning. A widget of the pipeline is fed again in this process, without sinks, up to the
+the beginning. A document of the pipeline is fed again in this process, without sinks, up to the
 present, and queried.
 
 First it is fed only messages whose text contains a value of the row. A derivation found this way is
@@ -46,25 +46,25 @@ class Replay:
         self._most = most
         self._lock = Lock()
 
-    def why(self, widget: str, view: str, row: Mapping[str, Any]) -> list[Derivation]:
+    def why(self, document: str, view: str, row: Mapping[str, Any]) -> list[Derivation]:
         """Return the row's derivations; with many documents its first column names the document."""
         given = dict(row)
-        many = self._model.widgets[widget].documents is not None
+        many = self._model.documents[document].document_key is not None
         key = str(given.pop("document", "")) if many else ""
         values = {value.encode() for value in given.values() if isinstance(value, str)} - {b""}
         with self._lock:
-            if values and self._only_adds(widget, view):
-                with self._fed(widget, values) as runner:
-                    found = _asked(runner, widget, key, view, given)
+            if values and self._only_adds(document, view):
+                with self._fed(document, values) as runner:
+                    found = _asked(runner, document, key, view, given)
                 if found:
                     return found
-            with self._fed(widget, set()) as runner:
-                return _asked(runner, widget, key, view, given)
+            with self._fed(document, set()) as runner:
+                return _asked(runner, document, key, view, given)
 
-    def plain(self, widget: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    def plain(self, document: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the derivations for JSON, or the reason why there are none."""
         try:
-            found = self.why(widget, view, row)
+            found = self.why(document, view, row)
         except AxlogError as error:
             return {"reason": error.message}
         return {
@@ -75,21 +75,21 @@ class Replay:
             ]
         }  # fmt: skip
 
-    def _only_adds(self, widget: str, view: str) -> bool:
+    def _only_adds(self, document: str, view: str) -> bool:
         """Whether no message can remove a derivation."""
-        written = self._model.widgets[widget]
+        written = self._model.documents[document]
         query = written.views[view]
         parsed = parse_query(query.query, self._model.namespaces, query.language)
         calls = calls_of(document_of(written, self._model.directory)).values()
         return not has_not(parsed.pattern) and all(c.get("deletes", "no") == "no" for c in calls)
 
     @contextmanager
-    def _fed(self, widget: str, values: set[bytes]) -> Iterator[Runner]:
-        """Return a runner of one widget that has read everything, or all messages with one of the
+    def _fed(self, document: str, values: set[bytes]) -> Iterator[Runner]:
+        """Return a runner of one document that has read everything, or all messages with one of the
         values.
         """
-        runner = Runner(_alone(self._model, widget), once=True)
-        runner.instances[widget].origins = {}
+        runner = Runner(_alone(self._model, document), once=True)
+        runner.instances[document].origins = {}
         try:
             for feed in runner.feeds if values else ():
                 feed.source = _With(feed.plan.open(runner.model), values)
@@ -125,10 +125,10 @@ class _With:
 
 
 def _asked(
-    runner: Runner, widget: str, key: str, view: str, row: Mapping[str, Any]
+    runner: Runner, document: str, key: str, view: str, row: Mapping[str, Any]
 ) -> list[Derivation]:
-    instances = runner.instances[widget]
-    found = instances.widgets.get(key)
+    instances = runner.instances[document]
+    found = instances.documents.get(key)
     return [] if found is None else [_placed(one, instances) for one in found.view(view).why(row)]
 
 
@@ -140,10 +140,10 @@ def _placed(derivation: Derivation, instances: Instances) -> Derivation:
 
 
 def _alone(model: PipelineModel, name: str) -> PipelineModel:
-    """Return one widget of a pipeline without sinks and checkpoint, which keeps everything."""
-    widget = model.widgets[name]
-    streams = widget.streams.values()
-    written = [one.source for one in streams if one.source is not None] + widget.sources
+    """Return one document of a pipeline without sinks and checkpoint, which keeps everything."""
+    document = model.documents[name]
+    streams = document.streams.values()
+    written = [one.source for one in streams if one.source is not None] + document.sources
     odd = sorted({source.kind for source in written} - AGAIN)
     odd += ["a view" for one in streams if one.view]
     odd += ["a channel" for one in streams if one.channel]
@@ -151,12 +151,12 @@ def _alone(model: PipelineModel, name: str) -> PipelineModel:
         raise PipelineError("AX869", f"what came from {odd[0]} cannot be read again here")
     views = {
         view: one.model_copy(update={"sinks": [], "channel": None})
-        for view, one in widget.views.items()
+        for view, one in document.views.items()
     }
     settings = Settings(batch=model.settings.batch, tune="off", collect="off")
     return model.model_copy(
         update={
-            "documents": {name: widget.model_copy(update={"views": views, "settings": None})},
+            "documents": {name: document.model_copy(update={"views": views, "settings": None})},
             "sinks": {},
             "channels": {},
             "dead_letters": None,

@@ -1,15 +1,16 @@
 """Which views of a system can ever have a row.
 
 The rows that a view has or may get are what the streams it feeds can bring. The result is a least
-fixpoint: start with nothing on the wires, and add to every widget the rows that the views before it
-have or may get, until nothing is new. A possible row with all values known is placed where it would
-arrive. One with unknown values leaves its stream open, and so does a view whose possible rows are
-undecided.
+fixpoint: start with nothing on the wires, and add to every document the rows that the views before
+it have or may get, until nothing is new. A possible row with all values known is placed where it
+would arrive. One with unknown values leaves its stream open, and so does a view whose possible rows
+are undecided.
 
 Law: for systems of views without `not`, a view is NEVER here only if no run of the system gives it
-a row (the placed rows only add). It is exact for the joins inside a widget if the possible rows are
-known by value; what a join over two unknown rows of one view would exclude is not detected. Views
-with `not` are analysed with their streams left open: their NEVER holds too. (Paper 2, remark 4.)
+a row (the placed rows only add). It is exact for the joins inside a document if the possible rows
+are known by value; what a join over two unknown rows of one view would exclude is not detected.
+Views with `not` are analysed with their streams left open: their NEVER holds too. (Paper 2, remark
+4.)
 """
 
 from __future__ import annotations
@@ -55,16 +56,17 @@ class Satisfiability:
         self.model = model
         self.wires = wires_of(model)
         self.documents = {
-            name: document_of(widget, model.directory) for name, widget in model.widgets.items()
+            name: document_of(document, model.directory)
+            for name, document in model.documents.items()
         }
         self.queries: dict[str, dict[str, Query]] = {
             name: {
                 model.full_name(name, view): parse_query(
                     written.query, model.namespaces, written.language
                 )
-                for view, written in widget.views.items()
+                for view, written in document.views.items()
             }
-            for name, widget in model.widgets.items()
+            for name, document in model.documents.items()
         }
         self.is_positive = not any(
             has_not(query.pattern) for views in self.queries.values() for query in views.values()
@@ -89,11 +91,11 @@ class Satisfiability:
         }
 
     def _judge(self, name: str, brought: dict[str, _Brought]) -> dict[str, Truth]:
-        """Return the verdicts of a widget's views, and add what they can bring."""
-        widget = self._widget(name, brought)
+        """Return the verdicts of a document's views, and add what they can bring."""
+        document = self._document(name, brought)
         found = {}
         for view in self.queries[name]:
-            mine = widget.view(view)
+            mine = document.view(view)
             _add(brought[view], mine.rows())
             try:
                 found[view] = mine.truth
@@ -104,34 +106,34 @@ class Satisfiability:
                 brought[view].is_open = True
         return found
 
-    def _widget(self, name: str, brought: dict[str, _Brought]) -> Document:
-        """Return a widget with everything on its wires that can come over them."""
+    def _document(self, name: str, brought: dict[str, _Brought]) -> Document:
+        """Return a document with everything on its wires that can come over them."""
         root = deepcopy(self.documents[name])
-        widget = Document(
+        document = Document(
             root,
-            facts=self.model.widgets[name].facts,
+            facts=self.model.documents[name].facts,
             views=self.queries[name],
             options=Options(namespaces=self.model.namespaces),
         )
         calls = calls_of(root)
         for wire in self.wires:
-            if wire.widget == name and wire.stream in calls:
-                self._fill(widget, wire, brought[wire.view], calls[wire.stream])
-        return widget
+            if wire.document == name and wire.stream in calls:
+                self._fill(document, wire, brought[wire.view], calls[wire.stream])
+        return document
 
-    def _fill(self, widget: Document, wire: Wire, brought: _Brought, call: Element) -> None:
+    def _fill(self, document: Document, wire: Wire, brought: _Brought, call: Element) -> None:
         if not self.is_positive:
             return  # a placed row could make a `not` fail: the stream is left open
         if call.get("deletes", "no") != "only":
             for xml in brought.rows.values():
-                widget.feed(wire.stream, xml)
+                document.feed(wire.stream, xml)
         if not brought.is_open:
-            widget.end(wire.stream)
+            document.end(wire.stream)
 
 
 def _at_once(model: PipelineModel) -> set[str]:
     """Return the views that have rows before anything comes from outside."""
-    instances = {name: Instances(model, name) for name in model.widgets}
+    instances = {name: Instances(model, name) for name in model.documents}
     System(model).begin(instances)
     return {str(row.view) for one in instances.values() for row in one.rows()}
 

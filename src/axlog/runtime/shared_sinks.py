@@ -1,14 +1,14 @@
 """Sinks of several queries: one numbering of batches for all of them.
 
-Each widget is a separate query with its own batch numbers, but a sink knows one sequence of batches
-and skips what it has. Every batch for a shared sink therefore gets the next number of a common
-sequence. The assignment is on disk before the sink sees the batch, so a batch that Spark repeats
-keeps its number.
+Each document is a separate query with its own batch numbers, but a sink knows one sequence of
+batches and skips what it has. Every batch for a shared sink therefore gets the next number of a
+common sequence. The assignment is on disk before the sink sees the batch, so a batch that Spark
+repeats keeps its number.
 
 One batch is written at a time. If a run was interrupted inside one, it is unknown whether the sinks
 have it; its query repeats it first, and the others wait for that.
 
-Law: the sinks get every batch of every widget once, in the order of their numbers.
+Law: the sinks get every batch of every document once, in the order of their numbers.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def source_of(written: str) -> str:
 
 
 class Feed:
-    """An open source: its position, and its lanes in the order of its widget."""
+    """An open source: its position, and its lanes in the order of its document."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Feed:
         position: Position,
         horizon: Horizon | None = None,
     ) -> None:
-        """`rank`: the source's place among those of the widget."""
+        """`rank`: the source's place among those of the document."""
         self.plan = plan
         self.horizon = horizon or Horizon()
         self._order = order

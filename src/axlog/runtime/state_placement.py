@@ -1,4 +1,4 @@
-"""Where the state of a widget lives: on the executors or on the driver, and why.
+"""Where the state of a document lives: on the executors or on the driver, and why.
 
 On the executors each bucket's engine runs inside Spark's stateful operator. A cluster needs this;
 it costs every batch a shuffle, the state store and more Python processes. On the driver all engines

@@ -1,17 +1,17 @@
-"""Systems: widgets wired so that a view of one feeds a call of another.
+"""Systems: documents wired so that a view of one feeds a call of another.
 
-`streams: {NAME: {view: WIDGET.VIEW}}` is a wire: the view's changes become updates of the stream
-(`connect/channels/row_updates.py`). A batch goes through the widgets in the order of the wires;
-each widget is fed once with everything that reaches it. So the output is net, and independent of
+`streams: {NAME: {view: DOCUMENT.VIEW}}` is a wire: the view's changes become updates of the stream
+(`connect/channels/row_updates.py`). A batch goes through the documents in the order of the wires;
+each document is fed once with everything that reaches it. So the output is net, and independent of
 the order of the file.
 
-Widgets that feed each other are fed in rounds until nothing changes. This is done without a bound
+Documents that feed each other are fed in rounds until nothing changes. This is done without a bound
 if it is certain to terminate: nothing on the cycle is deleted (no `not`, no deleting stream), and
 views show labels only (`$x`), of which there are finitely many; the result is a least fixpoint. Any
 other cycle is refused, unless `settings: {rounds: N}` bounds it: then a batch goes through the
 cycle at most N times, and the rest follows with the next batch.
 
-A wired update has the time of the change, or the clock of the receiving widget if that is later:
+A wired update has the time of the change, or the clock of the receiving document if that is later:
 derived updates are never late. (Paper 2, remark 4; paper 3, section 3.6.)
 """
 
@@ -44,20 +44,20 @@ class Wire:
     """A view that feeds a stream."""
 
     view: str  # its full name
-    origin: str  # its widget
-    widget: str
+    origin: str  # its document
+    document: str
     stream: str
 
     def __str__(self) -> str:
-        return f"{self.view} -> {self.widget}/{self.stream}"
+        return f"{self.view} -> {self.document}/{self.stream}"
 
 
 def wires_of(model: PipelineModel) -> list[Wire]:
     """Return every wire of a pipeline, in the order of the file."""
-    known = {f"{name.widget}.{name.view}": name for name in model.view_names()}
+    known = {f"{name.document}.{name.view}": name for name in model.view_names()}
     known |= {name.full: name for name in model.view_names()}
     found = []
-    for widget, written in model.widgets.items():
+    for document, written in model.documents.items():
         for stream, one in written.streams.items():
             if one.view is not None:
                 if one.view not in known:
@@ -65,15 +65,15 @@ def wires_of(model: PipelineModel) -> list[Wire]:
                         "AX854", f"there is no view {one.view!r}", expected=", ".join(sorted(known))
                     )
                 name = known[one.view]
-                found.append(Wire(name.full, name.widget, widget, stream))
+                found.append(Wire(name.full, name.document, document, stream))
     return found
 
 
 def in_order(names: Sequence[str], wires: Iterable[Wire]) -> list[list[str]]:
-    """Return the strongly connected groups of widgets, in the order of the wires (Tarjan)."""
+    """Return the strongly connected groups of documents, in the order of the wires (Tarjan)."""
     after: dict[str, list[str]] = {name: [] for name in names}
     for wire in wires:
-        after[wire.origin].append(wire.widget)
+        after[wire.origin].append(wire.document)
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -100,15 +100,15 @@ def in_order(names: Sequence[str], wires: Iterable[Wire]) -> list[list[str]]:
 
 
 class System:
-    """The running widgets of a pipeline with their wires."""
+    """The running documents of a pipeline with their wires."""
 
     def __init__(self, model: PipelineModel) -> None:
         self.model = model
         self.wires = wires_of(model)
-        self.groups = in_order(list(model.widgets), self.wires)
+        self.groups = in_order(list(model.documents), self.wires)
         group_of = {name: at for at, group in enumerate(self.groups) for name in group}
         self.cyclic = [
-            wire for wire in self.wires if group_of[wire.origin] == group_of[wire.widget]
+            wire for wire in self.wires if group_of[wire.origin] == group_of[wire.document]
         ]
         self.rounds = model.settings.rounds
         if self.rounds is None:
@@ -122,7 +122,7 @@ class System:
     def _check(self, wire: Wire) -> None:
         """Refuse a wire of a cycle that may retract rows, or produce new rows without end."""
         model = self.model
-        written = model.widgets[wire.origin]
+        written = model.documents[wire.origin]
         view = next(name for name in model.view_names() if name.full == wire.view).view
         given = written.views[view]
         query = parse_query(given.query, model.namespaces, given.language)
@@ -141,7 +141,7 @@ class System:
         if why is not None:
             raise PipelineError(
                 "AX841",
-                f"the view {wire.view} feeds itself through {wire.widget}/{wire.stream}: {why}",
+                f"the view {wire.view} feeds itself through {wire.document}/{wire.stream}: {why}",
                 expected="cycles of views without not, over streams that only insert",
                 advice="set settings: {rounds: N} to limit the cycle to N rounds per batch",
             )
@@ -202,8 +202,8 @@ class System:
                 by_view.setdefault(wire.view, []).append(wire)
         for change in changes:
             for wire in by_view.get(change.view or "", ()):
-                waiting.setdefault(wire.widget, []).extend(
-                    self._inputs(wire, change, instances[wire.widget])
+                waiting.setdefault(wire.document, []).extend(
+                    self._inputs(wire, change, instances[wire.document])
                 )
 
     def _inputs(self, wire: Wire, change: Change, target: Instances) -> Iterator[Input]:
@@ -214,7 +214,7 @@ class System:
                 f"the view {wire.view} retracted {change.row.to_dict()} on a cycle that only adds",
                 advice="set settings: {rounds: N} to limit the cycle to N rounds per batch",
             )
-        clocks = (maintained(widget).tree.clock for widget in target.widgets.values())
+        clocks = (maintained(document).tree.clock for document in target.documents.values())
         at = max(change.microseconds, max(clocks, default=target.clock))
         for update in updates_of(
             replace(change, microseconds=0), wire.stream, is_keyed=not is_cyclic
@@ -257,7 +257,7 @@ class System:
         """
         gone: list[str] = []
         for wire in self.wires:
-            if wire not in self.closed and _is_unsubscribed(instances[wire.widget], wire.stream):
+            if wire not in self.closed and _is_unsubscribed(instances[wire.document], wire.stream):
                 self.closed.add(wire)
                 gone.append(str(wire))
         if gone:
@@ -293,7 +293,7 @@ def _binds_values(branches: Iterable[Branch]) -> bool:
 
 def _is_unsubscribed(one: Instances, stream: str) -> bool:
     """Whether a stream has been tuned to bring nothing, or has ended, in every document."""
-    found = [widget.streams().get(stream) for widget in one.widgets.values()]
+    found = [document.streams().get(stream) for document in one.documents.values()]
     return bool(found) and all(
         status is not None and (status.ended or (status.is_tuned and not status.wanted))
         for status in found

@@ -1,13 +1,13 @@
-"""What a widget still needs of its channels, as filters of its subscriptions.
+"""What a document still needs of its channels, as filters of its subscriptions.
 
 A stream that the tuner has narrowed is narrowed at its source: the needed patterns become the
 filter of the subscription, and a stream that no view can use any more is unsubscribed. A view that
 only an `on_demand` channel publishes is dropped once its last subscriber has unsubscribed, and so
-are the streams that only it used. In this way an unsubscription propagates upstream from widget to
-widget, and from peer to peer.
+are the streams that only it used. In this way an unsubscription propagates upstream from document
+to document, and from peer to peer.
 
-Messages dropped at the source do not arrive and do not advance the clock here: a widget whose views
-use times receives all messages of its channels. (Paper 3, sections 2.3 and 3.5.)
+Messages dropped at the source do not arrive and do not advance the clock here: a document whose
+views use times receives all messages of its channels. (Paper 3, sections 2.3 and 3.5.)
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def tell(one: Instances, stream: str, source: ChannelSource) -> bool:
     """Narrow a channel's subscription to what is needed; return False if nothing is."""
     if not one.is_single or any(speaks_of_time(query) for query in one.queries.values()):
         return True
-    status = one.widgets[""].streams().get(stream)
+    status = one.documents[""].streams().get(stream)
     if status is None or not status.is_tuned:
         return True
     try:

@@ -1,12 +1,12 @@
-"""Widgets that feed each other on Spark, and channels: the connections between queries.
+"""Documents that feed each other on Spark, and channels: the connections between queries.
 
-A view that feeds a stream (`streams: {NAME: {view: WIDGET.VIEW}}`) writes its changes, as updates,
-to a file that the other widget's query reads like any source. Each side is repeated separately
-after a crash, and nothing is lost or duplicated in between. Derived updates are never late: the
-stream's call gets `late="clock"`. Widgets may feed each other in a cycle where the embedded engine
-allows it (`systems.py`): each batch of a query is one round. A run that ends restarts the queries
-of a cycle until its files do not grow, or at most `settings: {rounds: N}` times. Channels of one
-process, which other processes cannot read, are refused.
+A view that feeds a stream (`streams: {NAME: {view: DOCUMENT.VIEW}}`) writes its changes, as
+updates, to a file that the other document's query reads like any source. Each side is repeated
+separately after a crash, and nothing is lost or duplicated in between. Derived updates are never
+late: the stream's call gets `late="clock"`. Documents may feed each other in a cycle where the
+embedded engine allows it (`systems.py`): each batch of a query is one round. A run that ends
+restarts the queries of a cycle until its files do not grow, or at most `settings: {rounds: N}`
+times. Channels of one process, which other processes cannot read, are refused.
 
 A channel is read by name on the driver, which acknowledges what is in a checkpoint. Tasks read
 their parts without a name, with the filter that the driver used.
@@ -60,11 +60,11 @@ class OwnChannelSource(ChannelSource):
 class ChannelFeed:
     """Creates the source of a stream that reads a channel."""
 
-    def __init__(self, model: PipelineModel, widget: str, stream: str, channel: str) -> None:
-        self.name = f"{widget}/streams/{stream}"
+    def __init__(self, model: PipelineModel, document: str, stream: str, channel: str) -> None:
+        self.name = f"{document}/streams/{stream}"
         self.streams = (stream,)
         self._model, self._channel = model, channel
-        self._reader = f"{model.name or 'axlog'}.{widget}.{stream}"
+        self._reader = f"{model.name or 'axlog'}.{document}.{stream}"
 
     def __call__(self) -> Source:
         """For the driver: by name."""
@@ -82,7 +82,7 @@ class WireSource:
     """Creates the source of a stream that a view feeds."""
 
     def __init__(self, wire: Wire, path: Path) -> None:
-        self.name = f"{wire.widget}/streams/{wire.stream}"
+        self.name = f"{wire.document}/streams/{wire.stream}"
         self.streams = (wire.stream,)
         self._path = path
 
@@ -112,8 +112,8 @@ class Wiring:
         self._refuse_memory()
 
     def written(self, group: Sequence[str]) -> int:
-        """Return the bytes that the cycles of a group of widgets have produced so far."""
-        paths = [self._path(wire) for wire in self.cyclic if wire.widget in group]
+        """Return the bytes that the cycles of a group of documents have produced so far."""
+        paths = [self._path(wire) for wire in self.cyclic if wire.document in group]
         return sum(path.stat().st_size for path in paths if path.exists())
 
     def _refuse_memory(self) -> None:
@@ -128,29 +128,29 @@ class Wiring:
                 )
 
     def _path(self, wire: Wire) -> Path:
-        return self._place / "wires" / f"{wire.view}-{wire.widget}-{wire.stream}.jsonl"
+        return self._place / "wires" / f"{wire.view}-{wire.document}-{wire.stream}.jsonl"
 
-    def sources(self, widget: str) -> list[Any]:
-        """Return the sources of a widget's messages, in the order of the file."""
+    def sources(self, document: str) -> list[Any]:
+        """Return the sources of a document's messages, in the order of the file."""
         found: list[Any] = []
-        for stream, one in self._model.widgets[widget].streams.items():
+        for stream, one in self._model.documents[document].streams.items():
             if one.channel is not None:
-                found.append(ChannelFeed(self._model, widget, stream, one.channel))
-        found += [WireSource(w, self._path(w)) for w in self.wires if w.widget == widget]
-        plans = [plan for plan in source_plans(self._model) if plan.widget == widget]
+                found.append(ChannelFeed(self._model, document, stream, one.channel))
+        found += [WireSource(w, self._path(w)) for w in self.wires if w.document == document]
+        plans = [plan for plan in source_plans(self._model) if plan.document == document]
         return [*(PipelineSource(self._model, plan) for plan in plans), *found]
 
-    def sinks(self, widget: str, run: str) -> list[OpenSink]:
-        """Return the sinks that take a widget's changes to other widgets."""
+    def sinks(self, document: str, run: str) -> list[OpenSink]:
+        """Return the sinks that take a document's changes to other documents."""
         return [
             OpenSink(str(wire), WireSink(wire, self._path(wire), run), frozenset({wire.view}))
             for wire in self.wires
-            if wire.origin == widget
+            if wire.origin == document
         ]
 
-    def declared(self, widget: str, root: etree._Element) -> etree._Element:
-        """Return a widget's document; its wired calls are never late."""
-        wired = {wire.stream for wire in self.wires if wire.widget == widget}
+    def declared(self, document: str, root: etree._Element) -> etree._Element:
+        """Return the root of a document; its wired calls are never late."""
+        wired = {wire.stream for wire in self.wires if wire.document == document}
         for call in root.iter(_CALL):
             if call.get("stream") in wired:
                 call.set("late", "clock")

@@ -37,7 +37,7 @@ def documents_of(runner: Runner) -> dict[str, Document]:
     """Return the documents of a runner by their names on the page."""
     found: dict[str, Document] = {}
     for name, instances in runner.instances.items():
-        for key, document in islice(list(instances.widgets.items()), DOCUMENTS):
+        for key, document in islice(list(instances.documents.items()), DOCUMENTS):
             found[name if instances.is_single else f"{name} {key}"] = document
     return found
 
@@ -55,7 +55,7 @@ def system_of(model: PipelineModel) -> dict[str, Any]:
         ]
     wires = [
         {"from": wire.origin, "view": wire.view.removeprefix(f"{wire.origin}."),
-         "to": wire.widget, "stream": wire.stream}
+         "to": wire.document, "stream": wire.stream}
         for wire in wires_of(model)
     ]  # fmt: skip
     names = {name.full: name for name in model.view_names()}

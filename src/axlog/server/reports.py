@@ -118,7 +118,7 @@ class Reported:
         instances = Instances(self._model, name)
         for change in instances.rows():  # the initial rows of the document
             views[_short(name, change)].take(change)
-        for kept in instances.widgets.values():
+        for kept in instances.documents.values():
             made.wanted = {stream: list(said.wanted) for stream, said in kept.streams().items()}
         return made
 

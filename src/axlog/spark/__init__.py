@@ -7,7 +7,7 @@ The public functions:
 
     shred, evaluate, explain    documents as node tables, views on them by joins
     differences, propagate      the differences of node tables, and a view table kept by them
-    maintain                    a widget maintained by a streaming query
+    maintain                    a document maintained by a streaming query
 
 Modules in reading order:
 
@@ -17,7 +17,7 @@ Modules in reading order:
     worker_preload.py   fork Spark's Python processes from a preloaded one
     worker_launcher.py  the program that Spark starts instead of Python
     cluster.py          a standalone cluster from the pip package
-    streaming_query.py  maintain: the streaming query of a widget
+    streaming_query.py  maintain: the streaming query of a document
     sources.py          sources of axlog in Spark's Data Source API
     frames.py           DataFrames of the user as messages
     processor.py        Spark's stateful processor around the buckets

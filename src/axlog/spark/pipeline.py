@@ -1,7 +1,7 @@
-"""`axlog run` with `engine: spark`: a pipeline file as streaming queries, one for each widget.
+"""`axlog run` with `engine: spark`: a pipeline file as streaming queries, one for each document.
 
 Batch 0 is the initial rows of the documents, as with the embedded runner; Spark's batches follow
-from 1. Rejected messages go to the dead letters' sink with their origin. Widgets feed each other
+from 1. Rejected messages go to the dead letters' sink with their origin. Documents feed each other
 through files (`runtime/wires.py`). A run with `once` runs them one after the other, in the order of
 the wires. The sinks are those of `runtime/delivery.py`.
 """
@@ -28,7 +28,7 @@ from axlog.errors import PipelineError
 from axlog.pipeline.documents import document_of, types_of
 from axlog.pipeline.model import PipelineModel
 from axlog.runtime.definition import Definition
-from axlog.runtime.delivery import SharedSinks, WidgetSinks
+from axlog.runtime.delivery import DocumentSinks, SharedSinks
 from axlog.runtime.failures import failure_of
 from axlog.runtime.progress import Progress
 from axlog.runtime.shared_sinks import Numbering
@@ -54,7 +54,7 @@ def run(
 ) -> Progress:
     """Run a pipeline on Spark until stopped, for a time, or (`once`) while there is input.
 
-    `on_report` is called with each batch of each widget, with possible rows if `outlook` is set.
+    `on_report` is called with each batch of each document, with possible rows if `outlook` is set.
     `quick` starts faster and runs a little slower; `once` implies it. `stopping` ends a run in
     another thread.
     """
@@ -68,18 +68,18 @@ def run(
     shown = Shown(pipeline, on_progress)
     possible = outlook or (1 if on_progress is not None else 0)
 
-    def report(widget: str, told: BatchReport) -> None:
-        shown.take(widget, told)
+    def report(document: str, told: BatchReport) -> None:
+        shown.take(document, told)
         if on_report is not None:
-            on_report(widget, told)
+            on_report(document, told)
 
     try:
         with _stopped_by_signals(stopping) as stopped:
-            # With `once`, widgets that feed others end before those begin.
+            # With `once`, documents that feed others end before those begin.
             for group in pipeline.rounds():
                 started = [
-                    pipeline.start(spark, widget, partial(report, widget), possible)
-                    for widget in group
+                    pipeline.start(spark, document, partial(report, document), possible)
+                    for document in group
                 ]
                 _wait(started, stopped, seconds, shown.look)
                 if stopped.is_set():
@@ -100,35 +100,37 @@ class SparkPipeline:
         found = None if checkpoint is None else local_path(checkpoint)
         self._place = None if found is None else model.directory / found
         self._elsewhere = checkpoint if found is None else None  # in another file system
-        if self._elsewhere is not None and len(model.widgets) > 1:
+        if self._elsewhere is not None and len(model.documents) > 1:
             raise PipelineError(
                 "AX865",
-                f"the checkpoint {checkpoint!r} is an address, but several widgets share"
+                f"the checkpoint {checkpoint!r} is an address, but several documents share"
                 " files beside it",
                 expected="a path, or file:///PATH",
             )
         self._beside = self._place or Path(tempfile.mkdtemp(prefix="axlog-wires-"))
         self.wiring = Wiring(model, self._beside)
-        self.definitions = {name: definition_of(model, name, self.wiring) for name in model.widgets}
+        self.definitions = {
+            name: definition_of(model, name, self.wiring) for name in model.documents
+        }
         self._shapes = {
-            (full := model.full_name(widget, view)): ViewShape.of(
-                full, query, model.widgets[widget].documents is not None
+            (full := model.full_name(document, view)): ViewShape.of(
+                full, query, model.documents[document].document_key is not None
             )
-            for widget, definition in self.definitions.items()
+            for document, definition in self.definitions.items()
             for view, query in definition.queries().items()
         }
         numbers = None if self._place is None else self._place / "sharing.json"
         self.patience = Patience(once, stopping)
         self._shared = SharedSinks(model, self._shapes, Numbering(numbers), self.patience)
         self.queries: list[Maintained] = []
-        self._sinks: dict[str, WidgetSinks] = {}
+        self._sinks: dict[str, DocumentSinks] = {}
 
     def rounds(self) -> Iterator[list[str]]:
-        """Return the widgets to run together, one group after the other; a cycle until nothing is
+        """Return the documents to run together, one group after the other; a cycle until nothing is
         new.
         """
         if not self._once:
-            yield list(self.model.widgets)
+            yield list(self.model.documents)
             return
         for group in self.wiring.groups:
             left = self.model.settings.rounds
@@ -138,17 +140,17 @@ class SparkPipeline:
                 yield group
 
     def start(
-        self, spark: Any, widget: str, report: Callable[[BatchReport], None], outlook: int = 0
+        self, spark: Any, document: str, report: Callable[[BatchReport], None], outlook: int = 0
     ) -> Maintained:
-        """Start one widget's query after delivering its first rows."""
-        written, settings = self.model.widgets[widget], self.model.settings
-        many = written.documents is not None
-        first = widget not in self._sinks
+        """Start one document's query after delivering its first rows."""
+        written, settings = self.model.documents[document], self.model.settings
+        many = written.document_key is not None
+        first = document not in self._sinks
         if first:
-            self._sinks[widget] = WidgetSinks(
-                self.model, widget, self._shapes, self._shared, self.wiring, self.patience
+            self._sinks[document] = DocumentSinks(
+                self.model, document, self._shapes, self._shared, self.wiring, self.patience
             )
-        sinks = self._sinks[widget]
+        sinks = self._sinks[document]
 
         def begin(run: Settled) -> None:
             if first:  # not in further rounds of a cycle
@@ -156,19 +158,19 @@ class SparkPipeline:
 
         query = maintain(
             spark,
-            self.definitions[widget],
-            self.wiring.sources(widget),
+            self.definitions[document],
+            self.wiring.sources(document),
             [sinks],
-            checkpoint=f"{self._elsewhere or self._beside}/{widget}",
+            checkpoint=f"{self._elsewhere or self._beside}/{document}",
             once=self._once,
             every=settings.trigger,
             hold=settings.hold,
-            documents=None if written.documents is None else written.documents.key,
+            documents=written.document_key,
             buckets=settings.buckets,
             limit=settings.batch,
             clock=settings.clock,
             state=settings.state,
-            tune=self.model.settings_of(widget).tune != "off",
+            tune=self.model.settings_of(document).tune != "off",
             dead_letters=sinks.refuse,
             report=report,
             outlook=outlook,
@@ -197,14 +199,14 @@ class Shown:
         self.progress = Progress()
         self._pipeline, self._tell = pipeline, tell
         self._started = time.monotonic()
-        self._widgets: dict[str, BatchReport] = {}
+        self._documents: dict[str, BatchReport] = {}
         self._looked = 0.0
 
-    def take(self, widget: str, told: BatchReport) -> None:
-        """Add a batch of a widget to the progress."""
+    def take(self, document: str, told: BatchReport) -> None:
+        """Add a batch of a document to the progress."""
         progress = self.progress
-        self._widgets[widget] = told
-        every = self._widgets.values()
+        self._documents[document] = told
+        every = self._documents.values()
         progress.batch = max(one.batch for one in every)
         progress.messages += told.messages
         progress.kept += told.kept
@@ -215,9 +217,11 @@ class Shown:
         progress.set_aside = {
             view: reason for one in every for view, reason in one.set_aside.items()
         }
-        many = [name for name in self._widgets if self._pipeline.model.widgets[name].documents]
-        progress.documents = sum(self._widgets[name].instances for name in many)
-        progress.documents += len(self._widgets) - len(many)
+        many = [
+            name for name in self._documents if self._pipeline.model.documents[name].document_key
+        ]
+        progress.documents = sum(self._documents[name].instances for name in many)
+        progress.documents += len(self._documents) - len(many)
         known = [outlook for one in every for outlook in one.outlooks.values()]
         is_known = known and not many and all(outlook.reason is None for outlook in known)
         progress.possible = sum(outlook.count for outlook in known) if is_known else None
@@ -242,21 +246,21 @@ _LOOKS = 0.5
 """Seconds between two checks for lagging sources and sinks."""
 
 
-def definition_of(model: PipelineModel, widget: str, wiring: Wiring | None = None) -> Definition:
-    """Return the definition of a widget of the file."""
-    written = model.widgets[widget]
+def definition_of(model: PipelineModel, document: str, wiring: Wiring | None = None) -> Definition:
+    """Return the definition of a document of the file."""
+    written = model.documents[document]
     types = [
         given if isinstance(given, str) else given.read_text(encoding="utf-8")
         for given in types_of(written, model.directory)
     ]
     views = {name: (view.query, view.language) for name, view in written.views.items()}
     root = document_of(written, model.directory)
-    root = root if wiring is None else wiring.declared(widget, root)
-    document = etree.tostring(root, encoding="unicode")
+    root = root if wiring is None else wiring.declared(document, root)
+    xml = etree.tostring(root, encoding="unicode")
     times = model.settings.times
     budgets = {name: view.work for name, view in written.views.items() if view.work is not None}
     return Definition(
-        document,
+        xml,
         views,
         tuple(written.facts),
         tuple(types),
@@ -269,11 +273,11 @@ def definition_of(model: PipelineModel, widget: str, wiring: Wiring | None = Non
 
 def first_rows(settled: Settled) -> list[Change]:
     """Return the initial rows of a document as insertions; views added later begin later."""
-    widget = settled.definition.widget()
+    document = settled.definition.make()
     filled = {v for unit in settled.plan.units if unit.name in settled.fills for v in unit.views}
     return [
         Change("insert", row, view=name)
-        for name, view in widget.views.items()
+        for name, view in document.views.items()
         if name not in filled
         for row in view.rows()
     ]

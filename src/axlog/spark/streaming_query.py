@@ -1,12 +1,12 @@
-"""`maintain`: a widget maintained by a streaming query of Spark.
+"""`maintain`: a document maintained by a streaming query of Spark.
 
     source -> [parse, filter, extract bindings] -> shuffle by bucket -> [engine] -> changes -> sinks
 
-Everything between is built from the widget's definition. `runtime/plan.py` decides what is sent and
-by what key; the stateless half is `runtime/extraction.py`, the stateful half `runtime/bucket.py`
-within `runtime/bucket_state.py`. The changes of a batch reach the sinks as a whole, with the
-batch's number: a batch that Spark repeats after a crash is the same batch, and a sink that has it
-does nothing (law 7 of docs/design.md).
+Everything between is built from the document's definition. `runtime/plan.py` decides what is sent
+and by what key; the stateless half is `runtime/extraction.py`, the stateful half
+`runtime/bucket.py` within `runtime/bucket_state.py`. The changes of a batch reach the sinks as a
+whole, with the batch's number: a batch that Spark repeats after a crash is the same batch, and a
+sink that has it does nothing (law 7 of docs/design.md).
 
 Not handled: a stream that starts only when a message brings its call, unless messages are sent
 whole. (Paper 3, section 3.5.)
@@ -126,7 +126,7 @@ class Maintained:
 
 def maintain(
     spark: SparkSession,
-    widget: Document | Definition,
+    document: Document | Definition,
     sources: Iterable[Any],
     sinks: Iterable[Sink] | Mapping[str, Sequence[Sink]] = (),
     *,
@@ -147,7 +147,7 @@ def maintain(
     outlook: int = 0,
     state: str = "auto",
 ) -> Maintained:
-    """Maintain a widget's views over streams, and send their changes to sinks.
+    """Maintain a document's views over streams, and send their changes to sinks.
 
     - `sources` are sources of axlog (or functions that create one), and streaming DataFrames with
       the columns `stream`, `xml` and optionally `time` and `document`.
@@ -166,7 +166,7 @@ def maintain(
     - `state` is where engines and their state live: on the "executors" in Spark's state store, on
       the "driver", or where it is best ("auto"). The plan shows where, and why.
     """
-    definition = widget if isinstance(widget, Definition) else Definition.of(widget)
+    definition = document if isinstance(document, Definition) else Definition.of(document)
     context: Any = spark.sparkContext
     cores = int(context.defaultParallelism)
     place = checkpoint or tempfile.mkdtemp(prefix="axlog-checkpoint-")

@@ -31,9 +31,9 @@ from axlog.views.operators.join_generator import can_generate, generate_sink
 if TYPE_CHECKING:
     from axlog.views.change import Change
     from axlog.views.counting.engine import CountingEngine
-    from axlog.views.view import MaintainedView as View
+    from axlog.views.view import MaintainedView
 
-Told: TypeAlias = "list[tuple[View, list[Change]]]"
+Told: TypeAlias = "list[tuple[MaintainedView, list[Change]]]"
 """Views with their changes."""
 Carry: TypeAlias = Callable[[tuple[Bag, ...], int], Told]
 """Applies the bags of one message, in the order of the relations of the route, at a time."""
@@ -94,7 +94,7 @@ class Route:
             self.sinks += [
                 _only(r, known.everywhere.get(r), everywhere[r]) for r in self.everywhere
             ]
-        self._views: dict[Relation, list[tuple[int, View]]] = {}
+        self._views: dict[Relation, list[tuple[int, MaintainedView]]] = {}
         self._keys = [sink for _, sink in keys]
         at = len(self.here)
         self.here += tuple(relation for relation, _ in keys)
@@ -204,7 +204,7 @@ class Route:
 
         return [sink]
 
-    def follow(self, views: Iterable[View]) -> None:
+    def follow(self, views: Iterable[MaintainedView]) -> None:
         """Pass answers on to these views (`carry`)."""
         self._views = {}
         for number, view in enumerate(views):
@@ -213,7 +213,7 @@ class Route:
 
     def carry(self, bags: tuple[Bag, ...], time: int) -> Told:
         """Apply the bags of one message to the tables and the views; the changes, by view."""
-        found: list[tuple[int, View, list[Change]]] = []
+        found: list[tuple[int, MaintainedView, list[Change]]] = []
         for root, bag in self.deliver(bags).items():
             for number, view in self._views.get(root, ()):
                 maintainer = view.maintainer
