@@ -33,15 +33,9 @@ def objects(result: Result) -> list[Any]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-<<<<<<< HEAD
 def short(change: dict[str, Any]) -> dict[str, Any]:
     """A change without its view, time, cause, finality and position."""
     return {name: change[name] for name in ("op", "key", "row", "before") if name in change}
-=======
-def plain(change: dict[str, Any]) -> dict[str, Any]:
-    """The operation and the rows of a change, without the rest of its envelope."""
-    return {name: change[name] for name in ("op", "row", "before") if name in change}
->>>>>>> h-words
 
 
 def lines(*updates: dict[str, Any]) -> str:
@@ -164,7 +158,6 @@ def test_maintain_writes_changes() -> None:
         {"stream": "s", "delete": 'match /a/"1"'},
         {"stream": "s", "end": True},
     )
-<<<<<<< HEAD
     cause = {"kind": "message", "stream": "s"}
     assert objects(run("maintain", CALL, VALUES, "-", given=updates)) == [
         {"view": "view", "op": op, "key": [x], "row": {"x": x}, "time": time,
@@ -173,15 +166,6 @@ def test_maintain_writes_changes() -> None:
             (("insert", "1", 1), ("insert", "2", 2), ("delete", "1", 2)), 1
         )
     ]  # fmt: skip
-=======
-    found = objects(run("maintain", CALL, VALUES, "-", given=updates))
-    assert [each["position"] for each in found] == [1, 2, 3]
-    assert [plain(each) for each in found] == [
-        {"op": "insert", "row": {"x": "1"}},
-        {"op": "insert", "row": {"x": "2"}},
-        {"op": "delete", "row": {"x": "1"}},
-    ]
->>>>>>> h-words
 
 
 def test_maintain_writes_updates_with_before() -> None:
@@ -193,13 +177,9 @@ def test_maintain_writes_updates_with_before() -> None:
         given=lines({"stream": "s", "insert": "<c>1</c>"}),
     )
     (change,) = objects(result)
-<<<<<<< HEAD
     assert short(change) == {
         "op": "update", "key": ["1.1"], "row": {"t.val": "1"}, "before": {"t.val": ""}
     }  # fmt: skip
-=======
-    assert plain(change) == {"op": "update", "row": {"t.val": "1"}, "before": {"t.val": ""}}
->>>>>>> h-words
 
 
 def late_orders(messages: list[dict[str, Any]]) -> list[str]:
@@ -312,11 +292,7 @@ def test_a_bad_line_stops_with_its_place(line: str, code: str, said: str) -> Non
     first = lines({"stream": "s", "insert": "<a>1</a>", "at": 1})
     result = run("maintain", CALL, VALUES, "-", given=f"{first}{line}\n")
     assert said in refused(result, code)
-<<<<<<< HEAD
     assert short(json.loads(result.stdout)) == {"op": "insert", "key": ["1"], "row": {"x": "1"}}
-=======
-    assert plain(json.loads(result.stdout)) == {"op": "insert", "row": {"x": "1"}}
->>>>>>> h-words
 
 
 def test_bad_lines_can_be_reported_and_passed_over() -> None:
@@ -325,11 +301,7 @@ def test_bad_lines_can_be_reported_and_passed_over() -> None:
         "maintain", CALL, VALUES, "-", "--on-error", "dead-letter", given=f"{updates}not json\n"
     )
     assert result.exit_code == 2
-<<<<<<< HEAD
     assert short(json.loads(result.stdout)) == {"op": "insert", "key": ["1"], "row": {"x": "1"}}
-=======
-    assert plain(json.loads(result.stdout)) == {"op": "insert", "row": {"x": "1"}}
->>>>>>> h-words
     assert "line 1 of standard input" in result.stderr
     assert "AX410" in result.stderr
 
@@ -357,12 +329,8 @@ def test_maintain_answers_before_the_next_line_comes() -> None:
             process.stdin.write(lines({"stream": "s", "insert": f"<a>{number}</a>"}))
             process.stdin.flush()
             answered = json.loads(process.stdout.readline())
-<<<<<<< HEAD
             x = str(number)
             assert short(answered) == {"op": "insert", "key": [x], "row": {"x": x}}
-=======
-            assert plain(answered) == {"op": "insert", "row": {"x": str(number)}}
->>>>>>> h-words
         process.stdin.close()
         assert process.wait(timeout=60) == 0
 

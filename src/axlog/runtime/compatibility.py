@@ -95,11 +95,7 @@ def _changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
             continue
         for part in ("document", "documents", "facts", "types"):
             if old[part] != new[part]:
-<<<<<<< HEAD
-                yield f"{part} of the document {name} changed"
-=======
                 yield f"{_KEYS.get(part, part)} of the document {name} changed"
->>>>>>> h-words
         for view, written in old["views"].items():
             if new["views"].get(view, written) != written:
                 yield f"the query of the view {name}.{view} changed"
