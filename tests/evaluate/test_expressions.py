@@ -40,3 +40,9 @@ def test_calculations_need_single_values() -> None:
     with pytest.raises(QueryError) as caught:
         OPERATORS["+"](TREE, [1.0, 2.0], [1.0])
     assert caught.value.code == "XPTY0004"
+
+
+def test_a_range_has_a_limit() -> None:
+    with pytest.raises(QueryError) as caught:
+        OPERATORS["to"](TREE, [1.0], [1e9])
+    assert caught.value.code == "AX215"

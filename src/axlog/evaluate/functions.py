@@ -31,6 +31,7 @@ from axlog.evaluate.items import (
     is_true,
     text,
 )
+from axlog.evaluate.joins import MOST_ROWS
 
 Function: TypeAlias = Callable[[Tree, list[Items]], Items]
 Operator: TypeAlias = Callable[[Tree, Items, Items], Items]
@@ -246,6 +247,12 @@ def _range(tree: Tree, left: Items, right: Items) -> Items:
     one, other = _numbers(tree, left, right)
     if not (isfinite(one) and isfinite(other)):
         raise QueryError("XPTY0004", "the bounds of `to` are not numbers")
+    if other - one >= MOST_ROWS:
+        raise QueryError(
+            "AX215",
+            f"`to` gives more than {MOST_ROWS:,} numbers",
+            advice="use a smaller range",
+        )
     return [float(value) for value in range(int(one), int(other) + 1)]
 
 
