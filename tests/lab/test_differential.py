@@ -55,7 +55,7 @@ def test_a_forgotten_condition_at_the_document_node_is_seen(
 def test_cases_are_of_every_kind() -> None:
     made = [make_differential_case(Random(f"differential:{seed}")) for seed in range(400)]
     faces = {(face.kind, face.maintainer) for case in made for face in case.faces}
-    assert len(faces) == 3 * 7
+    assert len(faces) == 3 * 6
     assert {face.cache for case in made for face in case.faces} == {"memory", "disk"}
     steps = [step for case in made for step in case.steps]
     assert {key for step in steps for key in step} >= {"update", "stream", "batch", "reopen"}

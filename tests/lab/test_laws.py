@@ -55,7 +55,7 @@ _take = Counting.take
 
 def test_a_broken_maintainer_is_found_and_cut_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Counting, "take", broken_take)
-    found = [failure for seed in range(60) if (failure := run_case(seed, "1")) is not None]
+    found = [failure for seed in range(150) if (failure := run_case(seed, "1")) is not None]
     assert found
     failure = min(found, key=lambda f: len(f.case.steps))
     assert len(failure.case.patterns) == 1

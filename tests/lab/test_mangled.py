@@ -86,14 +86,13 @@ LOADERS = {
     ("numpy", "load"), ("np", "load"), ("joblib", "load"), ("torch", "load"),
 }  # fmt: skip
 ALLOWED = {
-    "views/counting/disk_tables.py": "marshal: scratch files that this process made and removes",
+    "views/operators/disk_table.py": "marshal: scratch files that this process made and removes",
     "spark/sources.py": "Spark's own shipping: the driver's objects, to its own workers",
     "runtime/packets.py": "Spark's own shipping: what its workers made, to its own workers",
 }
 GENERATED = {
-    "match/matcher_generator.py",
-    "match/test_generator.py",
-    "views/counting/join_generator.py",
+    "match/code_writer.py",
+    "views/operators/join_generator.py",
 }
 """Where code is made from patterns; nothing of a text stands in it unless it is quoted."""
 

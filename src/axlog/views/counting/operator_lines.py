@@ -22,7 +22,7 @@ def operator_lines(engine: CountingEngine, root: Relation) -> tuple[str, ...]:
             if state.relation not in mine or state.is_dead:
                 continue
             for operator in state.operators():
-                if not operator.tables():
+                if not operator.has_state:
                     continue
                 if len(lines) < MOST:
                     lines.append(_line(operator, _place(engine, node)))

@@ -58,7 +58,8 @@ def _grouped(operators: list[Operator], saved: Iterable[Any]) -> SavedTables:
 
 
 def _operators(engine: CountingEngine) -> Iterator[Operator]:
+    """The operators with state. The others depend on the sites, which a restart may choose anew."""
     engine.build()
     for node in sorted(engine.sites()):
         for state in engine.states_at(node):
-            yield from state.operators()
+            yield from (each for each in state.operators() if each.has_state)

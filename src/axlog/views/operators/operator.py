@@ -118,6 +118,11 @@ class Operator(ABC):
         """Drop the rows that a proof makes useless; return their number."""
         return 0
 
+    @property
+    def has_state(self) -> bool:
+        """Whether it keeps anything; a join of one part keeps nothing."""
+        return bool(self.tables())
+
     def snapshot(self) -> Snapshot:
         """The state as plain tuples."""
         return self.FORMAT, tuple(tuple(table.rows().items()) for table in self.tables())
