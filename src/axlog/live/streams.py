@@ -134,7 +134,10 @@ class Streams(StreamHooks):
             tree.calls_by_stream.get(stream, -1)
         ) or self.collector.closed.get(stream)
         declared = None if call is None else call.ahead
-        return latest_for(at, declared, self.maintained.times == "dates", self.now)
+        is_dated = self.maintained.times == "dates"
+        if declared is None and not is_dated and (type(at) is float or type(at) is int):
+            return None  # the usual case, without a call
+        return latest_for(at, declared, is_dated, self.now)
 
     def feed(
         self, stream: str, message: Message, at: Time | None, latest: int | None
