@@ -104,7 +104,7 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
         "read", "/documents/w/views/v", parts=("document", "view"), query={"limit": ("0", "5")}
     ),
     ("GET", f"{VIEW}/changes"): Endpoint(
-        "read", "/widgets/w/views/v/changes", parts=("widget", "view"), streams=True,
+        "read", "/documents/w/views/v/changes", parts=("document", "view"), streams=True,
         query={"since": ("0",)}, headers={"Last-Event-ID": ("0", "3")},
     ),
     ("PUT", VIEW): Endpoint(
@@ -132,7 +132,7 @@ ENDPOINTS |= {  # the routes of version 0.1
         one, path=one.path.replace("/documents", "/widgets")
     )
     for (method, route), one in ENDPOINTS.items()
-    if route.startswith("/documents")
+    if route.startswith("/documents") and not route.endswith("/changes")
 }
 OPEN_TO_ANYONE = {("GET", "/health")}  # the status alone
 LISTS = {
