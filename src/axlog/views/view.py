@@ -264,15 +264,7 @@ class MaintainedView:
     def subscribe(
         self, callback: Listener, *, since: int | None = None, snapshot: bool = False
     ) -> Callable[[], None]:
-        """Call a function with every change, in order. Returns a function that unsubscribes it.
-
-        Parameters:
-            callback: The function. It is called while the document is locked.
-            since: Position of the last change that the subscriber has. It first gets the changes
-                after this position. AX803 if they are not retained (`retain`).
-            snapshot: Whether the subscriber first gets the current rows, as `insert` changes
-                without a cause that have the current position.
-        """
+        """Call a function with every change, in order; see the public `View.subscribe`."""
         if since is None and not snapshot:
             self._listeners.append(callback)
             return lambda: self._listeners.remove(callback)
