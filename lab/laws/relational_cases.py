@@ -28,8 +28,11 @@ from axlog.views.operators.aggregates import (
 from axlog.views.operators.feed import Stored
 from axlog.views.operators.filter import Filter
 from axlog.views.operators.group import Group
+from axlog.views.operators.latest import Latest
 from axlog.views.operators.map import Map
 from axlog.views.operators.operator import Operator
+from axlog.views.operators.order import cell_key, order_key
+from axlog.views.operators.top import Top
 
 KEYS = ("1", "2", "3")
 NUMBERS = (
@@ -241,9 +244,59 @@ class GroupSubject(Subject):
         return {key + tuple(c.value(bag) for c in self.chosen): 1 for key, bag in groups.items()}
 
 
+# Order --------------------------------------------------------------------------------------------
+
+
+class TopSubject(Subject):
+    schemas = (("k1", "i1", "t1"),)
+    is_local = False
+
+    def __init__(self, random: Random) -> None:
+        self.per = random.choice(((), (0,)))
+        self.start = random.choice((0, 0, 0, 1, 2, -1, -2, -4))
+        self.stop = random.choice((None, 1, 2, 3, 5, -1, -2, 0))
+        self.is_append_only = random.random() < 0.3
+        self.is_descending = random.random() < 0.5
+        self.columns = random.choice(((1,), (2,), (2, 1)))
+
+    def order(self, row: Row) -> Any:
+        return order_key([(lambda r, at=at: cell_key(r[at]), self.is_descending)  # type: ignore[misc]
+                          for at in self.columns])(row)  # fmt: skip
+
+    def compare(self, one: Row, other: Row) -> int:
+        """The order by definition: the columns, then the whole row."""
+        sides = [[row[at] for at in self.columns] for row in (one, other)]
+        found = compare_rows(*sides) * (-1 if self.is_descending else 1)
+        return found or compare_rows(one, other)
+
+    def build(self, inputs: Sequence[Stored]) -> Operator:
+        per = [self.schemas[0][at] for at in self.per]
+        return Top(inputs[0], self.order, self.start, self.stop, per,
+                   is_append_only=self.is_append_only)  # fmt: skip
+
+    def output(self, bags: Sequence[Bag]) -> Bag:
+        parts: dict[Row, list[Row]] = {}
+        for row in bags[0]:
+            parts.setdefault(tuple(row[at] for at in self.per), []).append(row)
+        shown = [sorted(rows, key=cmp_to_key(self.compare))[self.start : self.stop]
+                 for rows in parts.values()]  # fmt: skip
+        return {row: bags[0][row] for rows in shown for row in rows}
+
+
+class LatestSubject(TopSubject):
+    def __init__(self, random: Random) -> None:
+        super().__init__(random)
+        self.start, self.stop, self.is_append_only = 0, 1, True
+
+    def build(self, inputs: Sequence[Stored]) -> Operator:
+        return Latest(inputs[0], self.order, [self.schemas[0][at] for at in self.per])
+
+
 SUBJECTS: dict[str, Callable[[Random], Subject]] = {
     "filter": FilterSubject,
     "map": MapSubject,
     "group": GroupSubject,
+    "top": TopSubject,
+    "latest": LatestSubject,
 }
 """Every operator over rows by its name."""

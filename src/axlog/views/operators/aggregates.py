@@ -209,7 +209,7 @@ class ExtremeState:
         index = self.index
         if not index:
             return None
-        return (index.last() if self.aggregate.is_greatest else index.first()).item
+        return index.last_item if self.aggregate.is_greatest else index.first_item
 
     def rows(self) -> Iterator[tuple[tuple[Any, ...], int]]:
         return (((entry.item,), entry.total) for entry in self.index.entries())

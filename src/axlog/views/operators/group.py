@@ -8,6 +8,7 @@ from typing import TypeAlias
 from axlog.evaluate.joins import Bag, Row, picker
 from axlog.query.compile import Column
 from axlog.views.operators.aggregates import Aggregate, Count, State
+from axlog.views.operators.group_generator import Put, generate_put
 from axlog.views.operators.operator import Cost, Counted, Operator, Snapshot, Source
 from axlog.views.operators.table import Positions
 
@@ -43,7 +44,7 @@ class Group(Operator):
     name = "group"
     __slots__ = (
         "_always", "_groups", "_key", "_positions", "_reads", "_show", "aggregates", "below",
-        "keys", "schema",
+        "keys", "put", "schema",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +68,13 @@ class Group(Operator):
         self._show = [None if _counts_rows(each) else kept.index(each) for each in self.aggregates]
         self._groups: dict[Row, Member] = {}
         self._always = always
+        self.put: Put = generate_put(
+            self._groups, self._new, self._positions, self._reads, self._show, always=always
+        )
+        """Apply one row; return the output row of its group before and after it.
+
+        None stands for no row. Both are the same object if the output does not change.
+        """
         self._begin()
 
     def _begin(self) -> None:
@@ -89,19 +97,6 @@ class Group(Operator):
         return self._shown((), self._new())
 
     # Deltas --------------------------------------------------------------------------------------
-
-    def put(self, row: Row, count: int) -> tuple[Row | None, Row | None]:
-        """Apply one row; return the output row of its group before and after it.
-
-        None stands for no row. Both are the same object if the output does not change.
-        """
-        key = self._key(row)
-        member = self._groups.get(key)
-        if member is None:
-            member = self._groups[key] = self._new()
-        before = member.row
-        self._add(member, row, count)
-        return before, self._settle(key, member)
 
     def _settle(self, key: Row, member: Member) -> Row | None:
         """Show what a group has become; an empty group is dropped."""

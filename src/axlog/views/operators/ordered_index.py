@@ -87,13 +87,24 @@ class OrderedIndex:
         place = bisect_left(keys, key)
         return self._counts[at][place] if keys[place] == key else 0
 
-    def first(self) -> Entry:
-        """The entry with the least key."""
-        return Entry(self._keys[0][0], self._items[0][0], self._counts[0][0])
-
     def last(self) -> Entry:
         """The entry with the greatest key."""
         return Entry(self._keys[-1][-1], self._items[-1][-1], self._counts[-1][-1])
+
+    @property
+    def last_key(self) -> Any:
+        """The greatest key."""
+        return self._lasts[-1]
+
+    @property
+    def first_item(self) -> Any:
+        """The item with the least key."""
+        return self._items[0][0]
+
+    @property
+    def last_item(self) -> Any:
+        """The item with the greatest key."""
+        return self._items[-1][-1]
 
     def rank(self, key: Any, *, after: bool = False) -> int:
         """The number of keys less than this one; `after`: less or equal."""
@@ -104,6 +115,11 @@ class OrderedIndex:
         """The entry at a position, from 0."""
         at, place = self._find(position)
         return Entry(self._keys[at][place], self._items[at][place], self._counts[at][place])
+
+    def key_at(self, position: int) -> Any:
+        """The key at a position, from 0."""
+        at, place = self._find(position)
+        return self._keys[at][place]
 
     def entries(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
         """The entries in order, between two positions; the index must not change meanwhile."""
@@ -120,8 +136,11 @@ class OrderedIndex:
 
     def _find(self, position: int) -> tuple[int, int]:
         """The block of a position, and the place in it."""
-        if not position:
-            return 0, 0
+        if position < len(self._keys[0]):
+            return 0, position
+        last = len(self._keys) - 1
+        if position >= self._size - len(self._keys[last]):
+            return last, position - self._size + len(self._keys[last])
         tree = self._tree or self._build()
         at, step = 0, 1 << (len(tree) - 1).bit_length() - 1
         while step:
@@ -195,6 +214,8 @@ class OrderedIndex:
 
     def _before(self, at: int) -> int:
         """The number of entries in the blocks before one."""
+        if not at:
+            return 0
         tree = self._tree or self._build()
         total = 0
         while at:
