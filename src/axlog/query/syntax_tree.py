@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
+from decimal import Decimal
 from typing import TypeAlias
 
 from axlog.query.pattern import Pattern, Test
@@ -16,10 +17,16 @@ from axlog.query.pattern import Pattern, Test
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A string or a number in the text."""
+    """A string or a number in the text; `exact` is the number in its type."""
 
     value: str | float
     at: int
+    exact: int | Decimal | float | None = None
+
+    @property
+    def typed(self) -> str | int | Decimal | float:
+        """The value in the type of XQuery: an integer, a decimal, a double or a string."""
+        return self.value if self.exact is None else self.exact
 
 
 # Paths ------------------------------------------------------------------------------------------
@@ -129,6 +136,21 @@ class Quantified:
     at: int
 
 
+@dataclass(frozen=True, slots=True)
+class TypeOperation:
+    """`operand instance of type`, `treat as`, `castable as`, `cast as`.
+
+    `type` is `xs:integer`, `item()`, `node()`, `element()`, `empty-sequence()` and so on;
+    `occurrence` is `?`, `*`, `+` or nothing.
+    """
+
+    operator: str
+    operand: Expression
+    type: str
+    occurrence: str
+    at: int
+
+
 # XQuery -----------------------------------------------------------------------------------------
 
 
@@ -191,7 +213,7 @@ class Constructor:
 
 
 Expression: TypeAlias = (
-    Constant | Path | Call | Binary | Sequence | Quantified | Flwor | Constructor
+    Constant | Path | Call | Binary | Sequence | Quantified | Flwor | Constructor | TypeOperation
 )
 
 
