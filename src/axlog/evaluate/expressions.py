@@ -33,7 +33,7 @@ from axlog.evaluate.functions import FUNCTIONS, OPERATORS
 from axlog.evaluate.items import Item, Items, New, Node, is_true, text
 from axlog.evaluate.node_tests import step_passes, step_reached
 from axlog.evaluate.select import select
-from axlog.evaluate.type_operations import type_operation
+from axlog.evaluate.sequence_types import typed
 from axlog.query.path_patterns import pattern_of
 from axlog.query.pattern import AnyNode, Name
 from axlog.query.positions import place_at
@@ -59,7 +59,7 @@ from axlog.query.syntax_tree import (
     Root,
     Statement,
     Step,
-    TypeOperation,
+    Typed,
     Where,
 )
 from axlog.query.syntax_tree import Sequence as Listed
@@ -135,10 +135,8 @@ class Evaluator:
                 ]
             case Quantified():
                 return [self._quantified(given, scope)]
-            case TypeOperation(operator, operand, type_, occurrence):
-                return type_operation(
-                    self.tree, operator, self.value(operand, scope), type_, occurrence
-                )
+            case Typed():
+                return typed(self, given, self.value(given.value, scope))
 
     def _constructed(self, given: Constructor, scope: Scope) -> New:
         """The element of a constructor; cached if it encloses no expression."""
@@ -192,15 +190,7 @@ class Evaluator:
             return [self.holds(given.left, scope) and self.holds(given.right, scope)]
         if operator == "or":
             return [self.holds(given.left, scope) or self.holds(given.right, scope)]
-        left = self.value(given.left, scope)
-        if operator == "!":
-            size = len(left)
-            return [
-                found
-                for position, item in enumerate(left, 1)
-                for found in self.value(given.right, scope.focused(item, position, size))
-            ]
-        right = self.value(given.right, scope)
+        left, right = self.value(given.left, scope), self.value(given.right, scope)
         if operator in ("|", "intersect", "except"):
             return self._set(operator, left, right, given.at)
         if operator in ("is", "<<", ">>"):
@@ -327,7 +317,11 @@ class Evaluator:
         gathered: Items = []
         for position, item in enumerate(current, 1):
             gathered += self.value(inside, scope.focused(item, position, len(current)))
-        if isinstance(step, Group) and all(isinstance(item, Node) for item in gathered):
+        if (
+            isinstance(step, Group)
+            and not step.is_map
+            and all(isinstance(item, Node) for item in gathered)
+        ):
             return self.ordered({item for item in gathered if isinstance(item, Node)})
         return gathered
 

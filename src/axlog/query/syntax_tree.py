@@ -80,10 +80,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A step in parentheses: `a/(b | c)`."""
+    """A step in parentheses: `a/(b | c)`. `is_map` marks the operand of `!`: no nodes required."""
 
     inside: Expression
     at: int
+    is_map: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +138,24 @@ class Quantified:
 
 
 @dataclass(frozen=True, slots=True)
-class TypeOperation:
-    """`operand instance of type`, `treat as`, `castable as`, `cast as`.
+class SequenceType:
+    """`xs:decimal?`, `element(a)*`, `item()+`: a type name or a node test, and how many items.
 
-    `type` is `xs:integer`, `item()`, `node()`, `element()`, `empty-sequence()` and so on;
-    `occurrence` is `?`, `*`, `+` or nothing.
+    `kind` is the written name: `xs:decimal`, `item()`, `empty-sequence()`, `element()`, ...
     """
 
+    kind: str
+    test: Test | None = None
+    occurrence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """`instance of`, `treat as`, `castable as`, `cast as`, and `convert` for function arguments."""
+
     operator: str
-    operand: Expression
-    type: str
-    occurrence: str
+    value: Expression
+    type: SequenceType
     at: int
 
 
@@ -213,7 +221,7 @@ class Constructor:
 
 
 Expression: TypeAlias = (
-    Constant | Path | Call | Binary | Sequence | Quantified | Flwor | Constructor | TypeOperation
+    Constant | Path | Call | Binary | Sequence | Quantified | Typed | Flwor | Constructor
 )
 
 

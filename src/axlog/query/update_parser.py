@@ -46,12 +46,14 @@ from axlog.query.syntax_tree import (
     Flwor,
     For,
     ForAt,
+    Group,
     Path,
     Reference,
     Root,
     Sequence,
+    SequenceType,
     Statement,
-    TypeOperation,
+    Typed,
     Update,
 )
 from axlog.query.tokenizer import NCNAME, compiled
@@ -354,11 +356,11 @@ class UpdateParser(XQueryParser):
         for word in _TYPE_OPERATORS:
             at = self.skip()
             if self.take_word(word):
-                found = TypeOperation(word, found, *self._type(word.startswith("cast")), at)
+                found = Typed(word, found, self._type(word.startswith("cast")), at)
         return found
 
-    def _type(self, is_atomic: bool) -> tuple[str, str]:
-        """A sequence type: its name, and its occurrence."""
+    def _type(self, is_atomic: bool) -> SequenceType:
+        """A sequence type."""
         at = self.skip()
         found = self.take_match(_SEQUENCE_TYPE)
         if found is None or (found[1] is None and is_atomic):
@@ -368,8 +370,8 @@ class UpdateParser(XQueryParser):
             raise self.unsupported(f"the type xs:{found[1]}", at, expected=f"one of {known}")
         name = f"xs:{found[1]}" if found[1] else f"{found[2]}()"
         if name == "empty-sequence()":
-            return name, ""
-        return name, self.take(*"?" if is_atomic else "?*+") or ""
+            return SequenceType(name)
+        return SequenceType(name, None, self.take(*"?" if is_atomic else "?*+") or "")
 
     def _arrows(self) -> Expression:
         """`value => function(more)` is `function(value, more)`."""
@@ -394,7 +396,7 @@ class UpdateParser(XQueryParser):
         while self.sees("!") and not self.sees("!="):
             at = self.skip()
             self.take("!")
-            found = Binary("!", found, self.path(), at)
+            found = Path(found, (Group(self.path(), at, is_map=True),), at)
         return found
 
     def call(self, at: int) -> Call:
