@@ -26,7 +26,7 @@ from axlog.evaluate.expressions import Evaluator, Scope
 from axlog.evaluate.functions import FUNCTIONS, number_range, single
 from axlog.evaluate.items import is_true, truth
 from axlog.evaluate.native_values import CALCULATIONS
-from axlog.evaluate.sequence_types import cast_items
+from axlog.evaluate.sequence_types import cast_items, is_castable
 from axlog.evaluate.signatures import Function, Parameter
 from axlog.query.numbers import decimal_of
 from axlog.query.positions import place_at
@@ -96,6 +96,8 @@ class _Written:
 
 class _Writer:
     """Writes the code of one function, one statement for each operation."""
+
+    reads_strings = False  # whether casts read strings as values without a type
 
     def __init__(
         self,
@@ -185,7 +187,15 @@ class _Writer:
         raise self.refused("this expression", given.at)
 
     def typed(self, given: Typed) -> _Written:
-        return self.other(given)
+        """Casts here; `instance of` and `treat as` need an evaluator."""
+        if given.operator not in _CASTS:
+            return self.other(given)
+        with self._nested():
+            value = self.as_list(self.value(given.value))
+        name, of_strings = self.named(given.type), self.helper(native_values.untyped)
+        listed = f"[{of_strings}(each) for each in {value}]" if self.reads_strings else value
+        cast_ = self.helper(_CASTS[given.operator])
+        return self.assigned(f"{cast_}({listed}, {name})", given.operator == "cast as")
 
     def _column(self, name: str, at: int) -> _Written:
         if name not in self.places:
@@ -398,13 +408,6 @@ class _XQueryWriter(_Writer):
             raise ValueProblem("XPTY0004", "expected a node, found a value")
         return parameter.of_value(value)
 
-    def typed(self, given: Typed) -> _Written:
-        if given.operator != "cast as":
-            return self.other(given)
-        value = self.as_list(self.value(given.value))
-        name = self.named(given.type)
-        return self.assigned(f"{self.helper(cast_items)}({value}, {name})", True)
-
     def other(self, given: Expression) -> _Written:
         """Expressions with a scope: evaluated with the columns as variables."""
         if not isinstance(given, Flwor | Quantified | Typed | Path):
@@ -418,6 +421,8 @@ class _XQueryWriter(_Writer):
 
 class _NativeWriter(_Writer):
     """Values by their form, exact numbers."""
+
+    reads_strings = True
 
     def constant(self, given: Constant) -> Any:
         value = given.typed
@@ -467,6 +472,7 @@ _NATIVE_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 """Functions that differ from those of XQuery."""
 
+_CASTS: dict[str, Callable[..., Any]] = {"cast as": cast_items, "castable as": is_castable}
 _WRITERS: dict[str, type[_Writer]] = {"native": _NativeWriter, "xquery": _XQueryWriter}
 
 
