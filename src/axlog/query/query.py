@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias, get_args
 from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError
 from axlog.query.columns import Columns
-from axlog.query.native import parse_pattern
+from axlog.query.native import parse_native
 from axlog.query.pattern import Pattern
 from axlog.query.row_key import RowKey, row_key
 from axlog.query.steps import Step
@@ -78,7 +78,8 @@ def parse_query(
     """
     language = checked_language(language) or language_of(text)
     if language == "pattern":
-        return Query(parse_pattern(text, namespaces, limits), text)
+        pattern, steps = parse_native(text, namespaces, limits)
+        return Query(pattern, text, steps=steps)
     if language == "xquery":
         pattern, template = parse_xquery(text, namespaces, limits)
         return Query(pattern, text, language, template)
