@@ -6,6 +6,8 @@ This is the one place where expressions are evaluated. Its parts:
 - `functions`: the scalar operations, as two tables of pure functions of values (`OPERATORS` and
   `FUNCTIONS`); a new operator, function or cast is an entry there
 - `Evaluator`: the rest, which needs a scope or nodes: paths, variables, `if`, `for`, sets of nodes
+- `clauses`: the tuples of FLWOR expressions
+- `sequence_types`: `instance of`, casts and the conversion of arguments
 - `constructors`: new nodes
 
 Today only statements have such expressions. Predicates, outputs and group keys of patterns get the
@@ -26,6 +28,7 @@ from dataclasses import dataclass, replace
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.document.value_index import ValueIndex
 from axlog.errors import AxlogError, QueryError
+from axlog.evaluate.clauses import tuples
 from axlog.evaluate.columns import columns_of, handles
 from axlog.evaluate.constructors import Builder
 from axlog.evaluate.functions import FUNCTIONS, OPERATORS
@@ -41,6 +44,7 @@ from axlog.evaluate.items import (
 )
 from axlog.evaluate.node_tests import step_passes, step_reached
 from axlog.evaluate.select import select
+from axlog.evaluate.sequence_types import typed
 from axlog.query.path_patterns import pattern_of
 from axlog.query.pattern import AnyNode, Name
 from axlog.query.positions import place_at
@@ -53,12 +57,10 @@ from axlog.query.syntax_tree import (
     Context,
     Enclosed,
     Expression,
-    External,
     Flwor,
-    For,
-    ForAt,
+    ForKept,
     Group,
-    Let,
+    Kept,
     Path,
     Predicate,
     Quantified,
@@ -66,7 +68,7 @@ from axlog.query.syntax_tree import (
     Root,
     Statement,
     Step,
-    Where,
+    Typed,
 )
 from axlog.query.syntax_tree import Sequence as Listed
 from axlog.query.tokenizer import unsupported
@@ -86,6 +88,9 @@ class Scope:
 
     def binding(self, name: str, items: Items) -> Scope:
         return replace(self, variables={**self.variables, name: items})
+
+    def with_variables(self, variables: Mapping[str, Items]) -> Scope:
+        return replace(self, variables=variables)
 
     def focused(self, item: Item, position: int, size: int) -> Scope:
         return Scope(self.variables, item, position, size)
@@ -141,6 +146,10 @@ class Evaluator:
                 ]
             case Quantified():
                 return [self._quantified(given, scope)]
+            case Typed():
+                return typed(self, given, self.value(given.value, scope))
+            case Kept():
+                return self.kept(given, scope)
 
     def _constructed(self, given: Constructor, scope: Scope) -> New:
         """The element of a constructor; cached if it encloses no expression."""
@@ -159,25 +168,21 @@ class Evaluator:
         return is_true(self.value(given, scope))
 
     def tuples(self, clauses: Sequence[Clause], scope: Scope) -> Iterator[Scope]:
-        """The scopes of `for`, `let` and `where`, one for each combination."""
-        if not clauses:
-            yield scope
-            return
-        first, rest = clauses[0], clauses[1:]
-        match first:
-            case External(variable=variable) if variable in self.given:
-                yield from self.tuples(rest, scope)
-            case Let(variable=variable, value=value):
-                yield from self.tuples(rest, scope.binding(variable, self.value(value, scope)))
-            case Where(condition=condition):
-                if self.holds(condition, scope):
-                    yield from self.tuples(rest, scope)
-            case For(variable=variable, source=source):
-                for position, item in enumerate(self.value(source, scope), 1):
-                    inner = scope.binding(variable, [item])
-                    if isinstance(first, ForAt):
-                        inner = inner.binding(first.position, [float(position)])
-                    yield from self.tuples(rest, inner)
+        """The scopes of the tuples that clauses make (`clauses`)."""
+        return tuples(self, clauses, scope)
+
+    def kept(self, given: Kept, scope: Scope) -> Items:
+        """The value of a look-up; plans, which keep collections, override it."""
+        raise AssertionError("a look-up outside a plan")
+
+    def tuples_kept(self, given: ForKept, scope: Scope) -> Iterator[Scope]:
+        """The scopes of the tuples that a look-up finds; plans override it."""
+        raise AssertionError("a look-up outside a plan")
+
+    @staticmethod
+    def integer(value: int) -> Atom:
+        """An integer as a value."""
+        return float(value)
 
     def _quantified(self, given: Quantified, scope: Scope) -> bool:
         held = (
@@ -320,7 +325,11 @@ class Evaluator:
         gathered: Items = []
         for position, item in enumerate(current, 1):
             gathered += self.value(inside, scope.focused(item, position, len(current)))
-        if isinstance(step, Group) and all(isinstance(item, Node) for item in gathered):
+        if (
+            isinstance(step, Group)
+            and not step.is_map
+            and all(isinstance(item, Node) for item in gathered)
+        ):
             return self.ordered({item for item in gathered if isinstance(item, Node)})
         return gathered
 

@@ -34,6 +34,7 @@ from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError, UnsupportedError
 from axlog.query.normalize import check
 from axlog.query.pattern import AnyNode, Axis, Kind, Output, Pattern, Wildcard
+from axlog.query.pattern_fragment import refuse_beyond
 from axlog.query.syntax_tree import (
     Binary,
     Call,
@@ -112,6 +113,7 @@ def parse_any(
 ) -> Pattern:
     """The pattern of any expression, without the fast path."""
     expression = XPathParser(text, dict(namespaces)).parse()
+    refuse_beyond(expression, text)
     pattern = XPathCompiler(text).pattern(expression, outputs)
     check(pattern, limits=limits)
     return pattern

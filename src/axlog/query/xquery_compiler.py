@@ -32,6 +32,7 @@ from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError
 from axlog.query.normalize import check
 from axlog.query.pattern import Axis, Branch, Comparison, Kind, Pattern, Variable, Wildcard
+from axlog.query.pattern_fragment import refuse_beyond
 from axlog.query.positions import place_at
 from axlog.query.syntax_tree import (
     Binary,
@@ -91,6 +92,7 @@ def _parse(
     text: str, namespaces: tuple[tuple[str, str], ...], limits: Limits
 ) -> tuple[Pattern, Template | None]:
     expression = XQueryParser(text, dict(namespaces)).parse_query()
+    refuse_beyond(expression, text)
     pattern, template = XQueryCompiler(text).view(expression)
     check(pattern, limits=limits)
     return pattern, template
@@ -351,7 +353,7 @@ def _scope_at_hole(constructor: Constructor) -> dict[str, str]:
 def _bindings_of(query: Flwor) -> Iterator[For | Let]:
     """The variables of a query, and of a query that is its `return` expression."""
     for clause in query.clauses:
-        if not isinstance(clause, Where):
+        if isinstance(clause, For | Let):
             yield clause
     if isinstance(query.returned, Flwor):
         yield from _bindings_of(query.returned)
