@@ -64,17 +64,17 @@ def _looped(evaluator: Evaluator, clause: For, scopes: Scopes) -> Iterator[Scope
         items = evaluator.value(clause.source, scope)
         if not items and clause.allows_empty:
             empty = scope.binding(clause.variable, [])
-            yield empty if position is None else empty.binding(position, [evaluator.integer(0)])
+            yield empty if position is None else empty.binding(position, [0])
         for number, item in enumerate(items, 1):
             inner = scope.binding(clause.variable, [item])
             if position is not None:
-                inner = inner.binding(position, [evaluator.integer(number)])
+                inner = inner.binding(position, [number])
             yield inner
 
 
 def _counted(evaluator: Evaluator, clause: Counted, scopes: Scopes) -> Iterator[Scope]:
     for number, scope in enumerate(scopes, 1):
-        yield scope.binding(clause.variable, [evaluator.integer(number)])
+        yield scope.binding(clause.variable, [number])
 
 
 def _found(evaluator: Evaluator, clause: ForKept, scopes: Scopes) -> Iterator[Scope]:

@@ -2,17 +2,17 @@
 
 This is the one place where expressions are evaluated. Its parts:
 
-- `items`: the values, their conversions and their comparison
-- `functions`: the scalar operations, as two tables of pure functions of values (`OPERATORS` and
-  `FUNCTIONS`); a new operator, function or cast is an entry there
+- `atoms`, `casts`, `arithmetic`, `comparisons`: atomic values and the operations on them
+- `items`: sequences of nodes and values
+- `functions`: two tables of pure functions of sequences (`OPERATORS` and `FUNCTIONS`); a new
+  operator, function or cast is an entry there
 - `Evaluator`: the rest, which needs a scope or nodes: paths, variables, `if`, `for`, sets of nodes
 - `clauses`: the tuples of FLWOR expressions
 - `sequence_types`: `instance of`, casts and the conversion of arguments
 - `constructors`: new nodes
 
-Today only statements have such expressions. Predicates, outputs and group keys of patterns get the
-same scalar form (planned): their evaluator belongs beside this one and calls the same two tables,
-with the columns of a row in place of paths.
+Expressions over the columns of a row, without nodes, are compiled (`scalars`); they use the same
+tables.
 
 A path from the document that a pattern can express (`query/path_patterns`) is found by columns
 (`select`), with the value index where it helps. Every other path is walked step by step, with
@@ -28,20 +28,12 @@ from dataclasses import dataclass, replace
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.document.value_index import ValueIndex
 from axlog.errors import AxlogError, QueryError
+from axlog.evaluate.atoms import NUMERIC, Atom, Named
 from axlog.evaluate.clauses import tuples
 from axlog.evaluate.columns import columns_of, handles
 from axlog.evaluate.constructors import Builder
 from axlog.evaluate.functions import FUNCTIONS, OPERATORS
-from axlog.evaluate.items import (
-    Atom,
-    Item,
-    Items,
-    Named,
-    New,
-    Node,
-    is_true,
-    text,
-)
+from axlog.evaluate.items import Item, Items, New, Node, is_true, text
 from axlog.evaluate.node_tests import step_passes, step_reached
 from axlog.evaluate.select import select
 from axlog.evaluate.sequence_types import typed
@@ -128,8 +120,8 @@ class Evaluator:
     def value(self, given: Expression, scope: Scope) -> Items:
         """The value of an expression, a sequence."""
         match given:
-            case Constant(value=value):
-                return [float(value) if not isinstance(value, str) else value]
+            case Constant():
+                return [given.typed]
             case Path():
                 return self.path(given, scope)
             case Listed(items=items):
@@ -179,11 +171,6 @@ class Evaluator:
         """The scopes of the tuples that a look-up finds; plans override it."""
         raise AssertionError("a look-up outside a plan")
 
-    @staticmethod
-    def integer(value: int) -> Atom:
-        """An integer as a value."""
-        return float(value)
-
     def _quantified(self, given: Quantified, scope: Scope) -> bool:
         held = (
             self.holds(given.condition, scope.binding(given.variable, [item]))
@@ -232,9 +219,9 @@ class Evaluator:
                 first, second = arguments[1:]
                 return self.value(first if self.holds(arguments[0], scope) else second, scope)
             case "position":
-                return [float(scope.position)]
+                return [scope.position]
             case "last":
-                return [float(scope.size)]
+                return [scope.size]
             case "doc" | "document" | "collection":
                 return [DOCUMENT]
             case "xs:QName":
@@ -244,16 +231,17 @@ class Evaluator:
                 return [Named(label, written.rpartition(":")[0])]
         if name.startswith("new-"):
             return [self.builder(scope).computed(given)]
-        least, most, function = FUNCTIONS[name]
+        function = FUNCTIONS[name]
+        least, most = function.least, function.most
         if not least <= len(arguments) <= most:
             raise self.refused(
-                "XPTY0004", f"{name}() has {len(arguments)} arguments", given.at,
+                "XPST0017", f"{name}() has {len(arguments)} arguments", given.at,
                 expected=f"{least}" if least == most else f"{least} to {most}",
             )  # fmt: skip
         values = [self.value(argument, scope) for argument in arguments]
-        if not values and most > 0 and name != "error":
+        if not values and function.takes_context:
             values = [[scope.item]]
-        return function(self.tree, values)
+        return function.value(self.tree, values)
 
     # Paths --------------------------------------------------------------------------------------
 
@@ -373,7 +361,7 @@ class Evaluator:
 
     def _meeting_predicate(self, predicate: Predicate, items: Items, scope: Scope) -> Items:
         condition = predicate.condition
-        if isinstance(condition, Constant) and isinstance(condition.value, float):
+        if isinstance(condition, Constant) and not isinstance(condition.value, str):
             at = condition.value
             return [items[int(at) - 1]] if at == int(at) and 0 < at <= len(items) else []
         kept: Items = []
@@ -382,7 +370,7 @@ class Evaluator:
             if predicate.variable is not None:
                 inner = inner.binding(predicate.variable, [item])
             found = self.value(condition, inner)
-            if len(found) == 1 and type(found[0]) is float:
+            if len(found) == 1 and type(found[0]) in NUMERIC:
                 is_kept = found[0] == position
             else:
                 is_kept = is_true(found)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from axlog.query.function_names import CASTS, FUNCTIONS
+from axlog.query.function_names import CASTS, CLOCK, CONTEXT_FUNCTIONS, FUNCTIONS
+from axlog.query.numbers import literal
 from axlog.query.pattern import (
     AnyComment,
     AnyInstruction,
@@ -17,6 +18,7 @@ from axlog.query.pattern import (
     Test,
     Wildcard,
 )
+from axlog.query.regex_matcher import check_regex
 from axlog.query.syntax_tree import (
     AnyStep,
     Call,
@@ -128,7 +130,7 @@ class PathParser(Tokenizer):
             return Context(at)
         number = self.take_number()
         if number is not None:
-            return Constant(number, at)
+            return Constant(number, at, literal(self.text[at : self.offset]))
         if self.sees("$"):
             return Reference(self.need_variable(), at)
         if self.sees("(#"):
@@ -291,9 +293,13 @@ class PathParser(Tokenizer):
         written = f"{prefix}:{name}" if prefix else name
         if written in CASTS:
             return Call(written, arguments, at)
-        if prefix not in ("", "fn") or name not in FUNCTIONS:
+        if prefix not in ("", "fn") or name not in FUNCTIONS | CONTEXT_FUNCTIONS:
+            if name in CLOCK and prefix in ("", "fn"):
+                advice = "a variable given by the caller: `declare variable $now external`"
+                raise self.unsupported(f"{name}(), no function of the document,", at, None, advice)
             known = "one of " + ", ".join(f"{each}()" for each in sorted({*FUNCTIONS, *CASTS}))
             raise self.unsupported(f"the function {written}()", at, known)
+        check_regex(name, arguments, self.text)
         return Call(name, arguments, at)
 
     def arguments(self) -> tuple[Expression, ...]:

@@ -89,6 +89,8 @@ def _is_beyond(node: object) -> bool:
 def _named(node: object) -> tuple[str, str | None]:
     """The construct in words, and advice."""
     match node:
+        case Call(name="unary+" | "unary-"):
+            return "arithmetic", "compare with a precomputed number"
         case Call(name="if"):
             return "a choice by `if`", "`or` and `and` in a predicate"
         case Call(name=name) if name.startswith("new-"):

@@ -403,9 +403,9 @@ def position_bounds(condition: Expression) -> tuple[int, int] | None:
             return (int(value), int(value)) if value == int(value) and value > 0 else (1, 0)
         case Call(name="last"):
             return -1, -1
-        case Binary(
-            operator="-", left=Call(name="last"), right=Constant(value=back)
-        ) if not isinstance(back, str) and back == int(back) and back >= 0:
+        case Binary(operator="-", left=Call(name="last"), right=Constant(value=back)) if (
+            not isinstance(back, str) and back == int(back) and back >= 0
+        ):
             return -1 - int(back), -1 - int(back)
         case Binary(operator=operator, left=Call(name="position"), right=Constant(value=value)):
             return _range(operator, value)

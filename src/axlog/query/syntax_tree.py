@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
+from decimal import Decimal
 from typing import TypeAlias
 
 from axlog.query.pattern import Pattern, Test
@@ -16,10 +17,16 @@ from axlog.query.pattern import Pattern, Test
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A string or a number in the text."""
+    """A string or a number in the text; `exact` is the number in its type."""
 
     value: str | float
     at: int
+    exact: int | Decimal | float | None = None
+
+    @property
+    def typed(self) -> str | int | Decimal | float:
+        """The value in the type of XQuery: an integer, a decimal, a double or a string."""
+        return self.value if self.exact is None else self.exact
 
 
 # Paths ------------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ of XQuery and XQuery Update override those that their languages extend.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from axlog.query.function_names import TYPES
 from axlog.query.path_parser import KIND_TESTS, PathParser, path_of
 from axlog.query.pattern import AnyNode, Test
@@ -196,8 +198,11 @@ class XPathParser(PathParser):
         with self.nested():
             operand = self._signed()
         if isinstance(operand, Constant) and not isinstance(operand.value, str):
-            return Constant(-operand.value if sign == "-" else operand.value, at)
-        return Binary(sign, Constant(0.0, at), operand, at)
+            if sign == "+":
+                return replace(operand, at=at)
+            exact = None if operand.exact is None else -operand.exact
+            return Constant(-operand.value, at, exact)
+        return Call(f"unary{sign}", (operand,), at)
 
     def _map(self) -> Expression:
         found = self.path()
