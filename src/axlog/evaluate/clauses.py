@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import total_ordering
 from math import isnan
+from operator import lt
 from typing import TYPE_CHECKING, Any
 
-from axlog.errors import QueryError
-from axlog.evaluate.items import Atom, Item, Items, Untyped, atom
+from axlog.errors import ValueProblem
+from axlog.evaluate.atoms import Atom, Untyped
+from axlog.evaluate.comparisons import compared, grouping_key
+from axlog.evaluate.items import Items, atoms
 from axlog.query.syntax_tree import (
     Clause,
     Counted,
@@ -127,22 +130,15 @@ _STAGES: dict[type, Callable[[Evaluator, Any, Scopes], Iterator[Scope]]] = {
 
 def key_value(evaluator: Evaluator, items: Items) -> Items:
     """The value of a key of `group by` or `order by`: at most one atom, a string if untyped."""
-    found: list[Item] = [atom(evaluator.tree, item) for item in items]
+    found = atoms(evaluator.tree, items)
     if len(found) > 1:
-        raise QueryError("XPTY0004", "a key of `group by` or `order by` has several values")
-    return [str(each) if isinstance(each, Untyped) else each for each in found]
+        raise ValueProblem("XPTY0004", "a key of `group by` or `order by` has several values")
+    return [str(each) if type(each) is Untyped else each for each in found]
 
 
 def key_form(items: Items) -> object:
     """A hashable form of a key: equal forms are equal keys. NaN is equal to itself."""
-    if not items:
-        return None
-    (value,) = items
-    if isinstance(value, bool):
-        return bool, value
-    if isinstance(value, float) and isnan(value):
-        return float, "NaN"
-    return (str if isinstance(value, str) else "value"), value
+    return grouping_key(items[0]) if items else None  # type: ignore[arg-type]
 
 
 def order_key(evaluator: Evaluator, keys: Sequence[OrderKey], scope: Scope) -> tuple[object, ...]:
@@ -179,9 +175,7 @@ class _Place:
             return self.rank < other.rank
         if self.value is None or other.value is None:
             return False
-        if isinstance(self.value, str) != isinstance(other.value, str):
-            raise QueryError("XPTY0004", "`order by` compares values of different types")
-        return bool(self.value < other.value)  # type: ignore[operator]
+        return compared(lt, self.value, other.value)
 
     def __hash__(self) -> int:
         return hash((self.rank, self.value))

@@ -66,7 +66,9 @@ from axlog.query.syntax_tree import Sequence as Listed
 from axlog.query.tokenizer import unsupported
 
 DOCUMENT = Node(DOCUMENT_NODE)
-_IN_ORDER = frozenset({"child", "attribute", "self", "descendant", "descendant-or-self"})
+_DOWNWARD = frozenset({"child", "attribute", "self", "descendant", "descendant-or-self"})
+_NEAR = frozenset({"parent", "following-sibling", "preceding-sibling"})
+"""Axes that stay below the parent of a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,12 @@ class Evaluator:
         """The scopes of the tuples that clauses make (`clauses`)."""
         return tuples(self, clauses, scope)
 
+    def depend(self, node: int) -> None:
+        """Note that the value depends on a node and all below it; plans override it.
+
+        The nodes of variables and of the context, and what is below them, need no note.
+        """
+
     def kept(self, given: Kept, scope: Scope) -> Items:
         """The value of a look-up; plans, which keep collections, override it."""
         raise AssertionError("a look-up outside a plan")
@@ -223,6 +231,7 @@ class Evaluator:
             case "last":
                 return [scope.size]
             case "doc" | "document" | "collection":
+                self.depend(DOCUMENT_NODE)
                 return [DOCUMENT]
             case "xs:QName":
                 name_given = self.value(arguments[0], scope)
@@ -269,6 +278,7 @@ class Evaluator:
     def _start(self, given: Path, scope: Scope) -> Items:
         match given.start:
             case Root():
+                self.depend(DOCUMENT_NODE)
                 return [DOCUMENT]
             case Context():
                 return [scope.item]
@@ -304,7 +314,7 @@ class Evaluator:
             if from_all:
                 return self.ordered(self._anywhere(step, scope))
             found = [n for context in contexts for n in self._reached(step, context, scope)]
-            if len(contexts) < 2 and step.axis in _IN_ORDER:
+            if len(contexts) < 2 and step.axis in _DOWNWARD:
                 return list(found)
             return self.ordered(set(found))
         if from_all:
@@ -323,6 +333,9 @@ class Evaluator:
 
     def _reached(self, step: Step, context: Node, scope: Scope) -> list[Node]:
         """The nodes of one step from one node, in the order of its axis."""
+        if step.axis not in _DOWNWARD:
+            near = step.axis in _NEAR and context != DOCUMENT
+            self.depend(self.tree.parent(context) if near else DOCUMENT_NODE)
         found = [
             Node(node)
             for node in step_reached(self.tree, context, step.axis)

@@ -53,7 +53,9 @@ class ChosenOf:
 
 Source: TypeAlias = Leaf | KeysOf | ChosenOf
 
-IndexKind: TypeAlias = Literal["one", "string", "number", "node", "parent", "group", "order"]
+IndexKind: TypeAlias = Literal[
+    "one", "string", "number", "node", "parent", "group", "distinct", "order"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Index:
     - `string`, `number`: by any of the values of an expression, compared as strings or doubles
     - `node`: by the node of an expression; `parent`: by the parent of that node
     - `group`: by the single values of several expressions, as `group by` compares them
+    - `distinct`: by each of the values of an expression, as distinct-values() compares them
     - `order`: the values v with `key operator v`, as doubles or as strings (`is_number`)
     """
 

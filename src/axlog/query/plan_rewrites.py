@@ -177,18 +177,16 @@ class _Renaming:
 
 def _simplified(value: Any) -> Any:
     """The tree with `let` variables replaced, paths joined and nested queries merged."""
-    match value:
-        case Flwor():
-            return _simple_query(value)
-        case Path(start=Path() as start, steps=steps):
-            return _simplified(replace(start, steps=(*start.steps, *steps), at=value.at))
+    if isinstance(value, Flwor):
+        return _simple_query(value)
     found = rebuilt(value, _simplified)
-    match found:
-        case Path(start=Path() as start, steps=steps):
-            return replace(start, steps=(*start.steps, *steps), at=found.at)
-        case Path(start=start, steps=()) if not isinstance(start, Root | Context | Reference):
-            return start
-    return found
+    if not isinstance(found, Path):
+        return found
+    start: Any = found.start
+    if isinstance(start, Path):
+        return replace(start, steps=(*start.steps, *found.steps), at=found.at)
+    is_alone = not found.steps and not isinstance(start, Root | Context | Reference)
+    return start if is_alone else found
 
 
 def _simple_query(query: Flwor) -> Any:
@@ -206,10 +204,10 @@ def _simple_query(query: Flwor) -> Any:
     inside = _simplified(returned)
     if not kept:
         return inside
-    is_plain = all(isinstance(clause, For | Let | Where) for clause in kept)
-    if is_plain and isinstance(inside, Flwor) and isinstance(inside.clauses[0], For):
-        if all(isinstance(each, For | Let | Where) for each in inside.clauses):
-            return Flwor((*kept, *inside.clauses), inside.returned, query.at)
+    if isinstance(inside, Flwor) and isinstance(inside.clauses[0], For):
+        both = (*kept, *inside.clauses)
+        if all(isinstance(clause, For | Let | Where) for clause in both):
+            return Flwor(both, inside.returned, query.at)
     return Flwor(tuple(kept), inside, query.at)
 
 
@@ -282,7 +280,7 @@ def has_context(value: Any) -> bool:
     match value:
         case Context():
             return True
-        case Path(start=start, steps=steps):
+        case Path(start=start):
             return has_context(start)
         case Call(name=name, arguments=()):
             return name in _ON_CONTEXT or name in ("position", "last")
@@ -298,7 +296,7 @@ def in_context(value: Any, name: str) -> Any:
     match value:
         case Path(start=Context(at=at), steps=steps):
             return Path(Reference(name, at), steps, value.at)
-        case Path(start=start, steps=steps):
+        case Path(start=start):
             return replace(value, start=in_context(start, name))
         case Call(name=called, arguments=(), at=at) if called in _ON_CONTEXT:
             return replace(value, arguments=(Path(Reference(name, at), (), at),))
