@@ -48,7 +48,6 @@ from axlog.views.counting.engine import BLOCK, CountingEngine
 from axlog.views.maintainer import PutAside
 from axlog.views.net_changes import net
 from axlog.views.operators.disk_table import Shelf
-from axlog.views.row_key import row_key
 from axlog.views.view import MaintainedView
 
 log = logging.getLogger(__name__)
@@ -136,7 +135,7 @@ class MaintainedTree:
         if name in self.views:
             raise QueryError("AX202", f"there is already a view {name!r}")
         with self.lock:
-            pattern = row_key(asked.pattern).pattern
+            pattern = asked.row_key.pattern
             chosen = choice(pattern, maintainer, self.tree, self.thresholds)
             self.untune()
             kept = make(self.nodes(), pattern, chosen.name, self.engines, work)

@@ -12,23 +12,23 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from axlog.document.delta import Delta
-from axlog.document.ids import Id
 from axlog.document.times import Times, shown
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, SetupError
 from axlog.future.truth import Outlook, Possible
 from axlog.future.verdict_cache import TruthCache
+from axlog.query.columns import Columns
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.query import Query
 from axlog.query.truth import Truth
-from axlog.views.change import CLOCK, Change, Current, Row, timed_change, timed_row
+from axlog.views.arrow_table import arrow_table
+from axlog.views.change import CLOCK, Change, Current, Row, split_row, timed_change, timed_row
 from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.choose import Chosen
 from axlog.views.counting.prospects import Prospects
 from axlog.views.explanation import Explanation, explain
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
-from axlog.views.row_key import row_key
 from axlog.views.why import Derivation, derivations, inward
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class MaintainedView:
         """Whether no stream can change the document any more."""
         self.is_batched: Callable[[], bool] = lambda: False
         """Whether changes are held back until the end of a batch."""
-        self._key = row_key(query.pattern)
+        self._key = query.row_key
         self._splits = not self._key.is_all  # whether rows need a separate key
         self._buffer: ChangeBuffer | None = None
         self.public: object | None = None  # the `axlog.View` of it, once it was requested
@@ -95,8 +95,8 @@ class MaintainedView:
         return self.query.pattern
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return self.query.pattern.columns
+    def columns(self) -> Columns:
+        return self._key.columns
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ class MaintainedView:
     def _shown(self, rows: list[Row]) -> list[Row]:
         """Rows of the maintainer as the view returns them: with their key and their times."""
         if self._splits:
-            rows = [self._key.split(row, self.columns) for row in rows]
+            rows = [split_row(row, self._key) for row in rows]
         return rows if self.times == "seconds" else [timed_row(row, self.times) for row in rows]
 
     def __iter__(self) -> Iterator[Row]:
@@ -211,25 +211,10 @@ class MaintainedView:
     def to_arrow(self) -> pyarrow.Table:
         """The rows and their counts as an Arrow table (with the `arrow` extra).
 
-        Times are 64-bit floats of seconds, or timestamps in UTC where times are dates.
+        Times are 64-bit floats of seconds, or timestamps in UTC where times are dates. Counts are
+        integers, sums are decimals (`arrow_table.py`).
         """
-        try:
-            import pyarrow
-        except ImportError:
-            raise SetupError(
-                "AX901", "pyarrow is not installed", advice="pip install 'axlog[arrow]'"
-            ) from None
-        rows = self.rows()
-        plain = [row.to_dict() for row in rows]
-        data: dict[str, Any] = {column: [row[column] for row in plain] for column in self.columns}
-        is_dated = self.times == "dates"
-        kind = pyarrow.timestamp("us", "UTC") if is_dated else pyarrow.float64()
-        for output in self.pattern.outputs:
-            column = output.column
-            if output.kind is Kind.TIME and not any(isinstance(v, list) for v in data[column]):
-                times = [row[column] if is_dated else float(row[column]) for row in rows]
-                data[column] = pyarrow.array(times, kind)
-        return pyarrow.table({**data, "count": [row.count for row in rows]})
+        return arrow_table(self.rows(), self.columns, self.times)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the rows and their counts as a pandas data frame (with pandas and `arrow`)."""
@@ -247,7 +232,7 @@ class MaintainedView:
         head = "".join(f"<th>{escape(c)}</th>" for c in (*self.columns, "count"))
         body = "".join(
             "<tr>"
-            + "".join(f"<td>{escape(str(_cell(v)))}</td>" for v in (*row.values(), row.count))
+            + "".join(f"<td>{escape(_cell(v))}</td>" for v in (*row.values(), row.count))
             + "</tr>"
             for row in self.rows()
         )
@@ -406,9 +391,9 @@ class MaintainedView:
             if change.origin != CLOCK:
                 change.origin, change.microseconds = origin, time
             if splits:
-                change.row = self._key.split(change.row, self.columns)
+                change.row = split_row(change.row, self._key)
                 if change.before is not None:
-                    change.before = self._key.split(change.before, self.columns)
+                    change.before = split_row(change.before, self._key)
             if change.op == "never":
                 change.final = True
                 self.never += 1
@@ -497,5 +482,8 @@ def _no_prospects() -> Prospects | None:
     return None
 
 
-def _cell(value: Any) -> Any:
-    return str(value) if isinstance(value, Id) else value
+def _cell(value: Any) -> str:
+    """A value as a table shows it."""
+    if value is None:
+        return ""
+    return ", ".join(map(_cell, value)) if isinstance(value, tuple) else str(value)
