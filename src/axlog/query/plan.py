@@ -16,7 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from axlog.query.pattern import Pattern
+from axlog.query.columns import Columns
+from axlog.query.pattern import Axis, Kind, Output, Pattern, PatternNode, Wildcard
+from axlog.query.row_key import RowKey
 from axlog.query.syntax_tree import Clause, Expression, OrderKey
 
 
@@ -125,3 +127,20 @@ class Plan:
     text: str
     namespaces: tuple[tuple[str, str], ...]
     reevaluated: str | None = None
+
+
+EVERYTHING = Pattern(
+    (PatternNode(Axis.DESCENDANT, Wildcard(), "item"),),
+    outputs=(Output(Kind.ID, "item"), Output(Kind.CONT, "item")),
+)
+"""Stands for a plan in analyses: it shows the content of every element, so all data matters."""
+
+ITEM_KEY = RowKey(
+    names=("item",),
+    positions=(2,),
+    pattern=EVERYTHING,
+    steps=(),
+    columns=Columns(("id", "value"), ("id", "any"), ("any",)),
+    kept=Columns(("id", "value", "item"), ("id", "any", "any")),
+)
+"""The columns and the key of the items of a plan."""

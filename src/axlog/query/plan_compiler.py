@@ -129,10 +129,7 @@ class PlanCompiler:
         expression = prepared(expression)
         found = self._collected(expression)
         if found is None or found.rest is not None or found.keys or not self._is_last(found):
-            if found is None:
-                value = self.rewritten(expression)
-            else:
-                value = self._looked_up(found, "all")
+            value = self.rewritten(expression) if found is None else self._looked_up(found, "all")
             self._add(Collection(None, outputs=[OutputItems(value)]))
         root = self._collections[-1]
         root.read.add(0)
@@ -274,9 +271,11 @@ class PlanCompiler:
                     Path(Reference(name, value.at), (), value.at),
                     value.at,
                 )
+                known = len(self._collections)
                 found = self._collected(loop)
                 if found is not None and found.rest is None and found.keys:
                     return self._looked_up(found, "exists")
+                del self._collections[known:]
         return replace(value, left=self.rewritten(value.left), right=self.rewritten(value.right))
 
     # Collections ----------------------------------------------------------------------------------
@@ -500,12 +499,12 @@ class PlanCompiler:
         """A collection whose keys are the distinct values of an expression."""
         name = self._new_name("v")
         loop = Flwor((For(name, inside, 0),), Path(Reference(name, 0), (), 0), 0)
+        known = len(self._collections)
         found = self._collected(loop if isinstance(inside, Path) else inside)
         if found is None or found.rest is not None or found.keys:
+            del self._collections[known:]
             return None
         collection = self._collections[found.collection]
-        if collection.index.kind != "one":
-            return None
         values = (collection.outputs[0].value,)
         collection.index = Index("distinct", values)
         collection.read.add(0)
@@ -642,7 +641,7 @@ class _Regrouping:
 
     def of(self, value: Any) -> Any:
         match value:
-            case Path(start=Reference(name=name), steps=steps) if name in self._names:
+            case Path(start=Reference(name=name)) if name in self._names:
                 return self._path(value)
             case Flwor(clauses=(For() as first, *rest)) if type(first) is For:
                 mentioned = references_in(value)
@@ -661,11 +660,8 @@ class _Regrouping:
     def _length(self, steps: tuple[Any, ...]) -> int:
         """The number of steps that may be taken for each tuple by itself."""
         for at, step in enumerate(steps):
-            if references_in(step):
+            if references_in(step) or _has_positional_filter((step,)):
                 return at
-            if isinstance(step, Step) and step.is_filter:
-                if any(is_position(each.condition) for each in step.predicates):
-                    return at
         return len(steps)
 
     def _path(self, path: Path) -> Any:

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from axlog.document.tree import Tree
 from axlog.errors import QueryError
 from axlog.query.pattern import Pattern
+from axlog.query.query import Query
 from axlog.views.adaptive import MEASURED, Adaptive, Prices
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
+from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.maintainer import Maintainer
 from axlog.views.records.maintainer import Records, keep_records
 from axlog.views.reevaluate import Reevaluate
@@ -35,6 +37,8 @@ class Thresholds:
 
 
 DEFAULT_THRESHOLDS = Thresholds()
+INCREMENTAL = "incremental"
+"""In place of a maintainer's name: any that does not evaluate the whole query again."""
 
 MAINTAINERS: dict[str, type[Maintainer]] = {
     kind.name: kind for kind in (Counting, Algebraic, Adaptive, Records, Reevaluate)
@@ -57,8 +61,18 @@ def choice(
 ) -> Chosen:
     """The maintainer for a pattern; raises AX212 if the wanted maintainer declines it.
 
-    If the tree of the view is given, its size and its streams influence the choice.
+    `incremental` is any maintainer that does not evaluate the whole query again. If the tree of the
+    view is given, its size and its streams influence the choice.
     """
+    if wanted == INCREMENTAL:
+        chosen = choice(pattern, None, tree, thresholds)
+        if chosen.name == Reevaluate.name:
+            raise QueryError(
+                "AX212",
+                f"the query cannot be kept incrementally: {chosen.reason}",
+                advice="leave the choice to axlog",
+            )
+        return chosen
     if wanted is not None:
         kind = MAINTAINERS.get(wanted)
         if kind is None:
@@ -87,6 +101,33 @@ def choice(
     )
 
 
+def choice_for(
+    query: Query,
+    wanted: str | None = None,
+    tree: Tree | None = None,
+    thresholds: Thresholds = DEFAULT_THRESHOLDS,
+) -> Chosen:
+    """The maintainer for a query: of its pattern, or of its plan."""
+    if query.plan is None:
+        return choice(query.row_key.pattern, wanted, tree, thresholds)
+    if wanted not in (None, Dataflow.name, INCREMENTAL):
+        raise QueryError(
+            "AX212",
+            f"{wanted} declines the query: it is more than a pattern",
+            advice="leave the choice to axlog",
+        )
+    if query.plan.reevaluated is None:
+        reason = "an update costs the tuples that read what it changes"
+        return Chosen(Dataflow.name, reason if wanted != Dataflow.name else "requested")
+    if wanted == INCREMENTAL:
+        raise QueryError(
+            "AX212",
+            f"the query cannot be kept incrementally: {query.plan.reevaluated}",
+            advice="leave the choice to axlog",
+        )
+    return Chosen(Dataflow.name, query.plan.reevaluated)
+
+
 @dataclass(frozen=True, slots=True)
 class Engines:
     """The engines that the views of one document share."""
@@ -94,6 +135,15 @@ class Engines:
     counting: CountingEngine
     algebraic: AlgebraicEngine
     prices: Prices = MEASURED
+
+
+def make_for(
+    tree: Tree, query: Query, name: str, engines: Engines, work: int | None = None
+) -> Maintainer:
+    """Create the maintainer of this name for a query; `work` is the budget of the view."""
+    if query.plan is not None:
+        return Dataflow(tree, query, engines.counting, work)
+    return make(tree, query.row_key.pattern, name, engines, work)
 
 
 def make(

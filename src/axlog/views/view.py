@@ -26,7 +26,9 @@ from axlog.views.change import CLOCK, Change, Current, Row, split_row, timed_cha
 from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.choose import Chosen
 from axlog.views.counting.prospects import Prospects
+from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.explanation import Explanation, explain
+from axlog.views.items import ItemReader
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
 from axlog.views.why import Derivation, derivations, inward
@@ -88,6 +90,7 @@ class MaintainedView:
         self._key = query.row_key
         self._splits = not self._key.is_all  # whether rows need a separate key
         self._buffer: ChangeBuffer | None = None
+        self._reader = ItemReader(query)
         self.public: object | None = None  # the `axlog.View` of it, once it was requested
 
     @property
@@ -122,7 +125,17 @@ class MaintainedView:
         """The current rows, sorted: ids in document order, strings by code point."""
         with self._lock:
             self.refresh()
-            return self._shown(sorted(self.maintainer.rows(), key=_by_values))
+            rows = self.maintainer.rows()
+            is_ordered = self.maintainer.is_ordered
+            return self._shown(list(rows) if is_ordered else sorted(rows, key=_by_values))
+
+    def items(self) -> list[Any]:
+        """The result of an XPath or XQuery view, in its order; see the public `View.items`."""
+        with self._lock:
+            self.refresh()
+            if isinstance(self.maintainer, Dataflow):
+                return self.maintainer.items()
+            return self._reader.items(self._nodes())
 
     def head(self, n: int = 5) -> list[Row]:
         """Return at most `n` rows, in no particular order, without sorting a large view."""
@@ -382,7 +395,7 @@ class MaintainedView:
         the order of these. The changes of a deferred view have no cause.
         """
         if len(changes) > 1:
-            changes = sorted(changes, key=_in_order)
+            changes = sorted(changes, key=_by_op if self.maintainer.is_ordered else _in_order)
         origin = None if is_deferred else self.current.origin
         name, position, splits = self.name, self.position, self._splits
         for change in changes:
@@ -450,6 +463,10 @@ _OPS = {"delete": 0, "update": 1, "insert": 2, "never": 3}
 
 def _by_values(row: Row) -> tuple[Any, ...]:
     return row.values_
+
+
+def _by_op(change: Change) -> int:
+    return _OPS[change.op]
 
 
 def _in_order(change: Change) -> tuple[int, int, int, tuple[Any, ...]]:

@@ -105,10 +105,10 @@ class KeptCollection:
             for number, inner in enumerate(evaluator.tuples(plan.clauses, scope)):
                 order = order_key(evaluator, plan.order, inner) if plan.order else ()
                 keys, labels = entry_keys(evaluator, plan.index, inner)
-                items = [evaluator.value(output.value, inner) for output in plan.outputs]
+                outputs = [evaluator.value(output.value, inner) for output in plan.outputs]
                 variables = {name: inner.variables[name] for name in plan.exposed}
                 sort = (order, unit.place, number)
-                found.append(Entry(unit, sort, keys, labels, items, variables))
+                found.append(Entry(unit, sort, keys, labels, outputs, variables))
         except ValueProblem:
             self.errors += 1
             found = []

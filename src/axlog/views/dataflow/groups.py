@@ -137,9 +137,7 @@ def concatenated(tree: Tree, plan: Collection, output: int, entries: Iterable[En
     if not plan.outputs[output].is_path or not all(isinstance(item, Node) for item in found):
         return found
     nodes = {item for item in found if isinstance(item, Node)}
-    if len(nodes) < 2:
-        return list(nodes)
-    return sorted(nodes, key=lambda node: tree.id(node).key)
+    return [*sorted(nodes, key=lambda node: tree.id(node).key)] if len(nodes) > 1 else [*nodes]
 
 
 def parse_bounds(aspect: str) -> tuple[int, int]:
