@@ -35,7 +35,7 @@ from axlog.evaluate.constructors import Builder
 from axlog.evaluate.functions import FUNCTIONS, OPERATORS
 from axlog.evaluate.items import Item, Items, New, Node, is_true, text
 from axlog.evaluate.node_tests import step_passes, step_reached
-from axlog.evaluate.select import select
+from axlog.evaluate.select import covers, select
 from axlog.evaluate.sequence_types import typed
 from axlog.query.path_patterns import pattern_of
 from axlog.query.pattern import AnyNode, Name
@@ -295,7 +295,7 @@ class Evaluator:
             pattern = known[id(given)]
         else:
             pattern = pattern_of(given, self.statement.text, self._holes)
-        if pattern is None:
+        if pattern is None or covers(pattern) is not None:
             return None
         return select(self.tree, pattern, self.index, self._strings)
 

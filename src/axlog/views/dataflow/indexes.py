@@ -47,7 +47,7 @@ def entry_keys(
             return list(parents), [[Node(parent)] for parent in parents]
         case "order":
             extreme = extreme_value(tree, index, values[0], is_inner=True)
-            return ([] if extreme is None else [extreme]), [[]]
+            return ([], []) if extreme is None else ([extreme], [[]])
     keys = asked_keys(tree, index, values[0])
     return keys, [[] for _ in keys]
 
