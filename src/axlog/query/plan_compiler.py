@@ -120,6 +120,7 @@ class PlanCompiler:
         self._limits = limits
         self._collections: list[Collection] = []
         self._kinds: dict[str, ValueKind] = {}
+        self._chains: dict[str, list[For]] = {}  # by variable, the `for` clauses that bind it
         self._given: set[str] = set()  # external variables: the same in every tuple
         self._numbers = count(1)
 
@@ -178,12 +179,43 @@ class PlanCompiler:
         return rebuilt(value, self.rewritten)
 
     def _aggregate(self, call: Call, inside: Expression) -> Expression:
-        argument = self.rewritten(inside)
+        argument = self._below(inside) or self.rewritten(inside)
         if isinstance(argument, Kept) and argument.aspect == "all":
             if call.name in _READING:
                 self._collections[argument.collection].read.add(argument.output)
             return replace(argument, aspect=call.name, at=call.at)
         return replace(call, arguments=(argument,))
+
+    def _below(self, inside: Expression) -> Kept | None:
+        """A collection of the nodes below a variable that may have many, by that variable."""
+        if not isinstance(inside, Path) or not isinstance(inside.start, Reference):
+            return None
+        chain = self._chains.get(inside.start.name)
+        if not chain or not inside.steps:
+            return None
+        if not _is_shallow(chain[-1].source) and not any(map(_descends, inside.steps)):
+            return None
+        name = self._new_name()
+        leaf = self._leaf([*chain, For(name, inside, inside.at)])
+        if leaf is None:
+            return None
+        here: tuple[Expression, ...] = (Path(inside.start, (), inside.at),)
+        found = Path(Reference(name, inside.at), (), inside.at)
+        made = Collection(
+            leaf, index=Index("node", here), outputs=[OutputItems(found, is_path=True)]
+        )
+        return Kept(self._add(made), 0, "all", here, inside.at)
+
+    def _note_chains(self, block: _Block) -> None:
+        """Note how the pattern of a block binds each variable."""
+        loops = {clause.variable: clause for clause in block.leaf if isinstance(clause, For)}
+        for name in loops:
+            needed, waiting = {name}, [name]
+            while waiting:
+                more = references_in(loops[waiting.pop()]) & loops.keys() - needed
+                needed |= more
+                waiting += more
+            self._chains[name] = [clause for each, clause in loops.items() if each in needed]
 
     def _looked_up(self, found: _Found, aspect: str) -> Expression:
         at = 0
@@ -527,6 +559,7 @@ class PlanCompiler:
     ) -> _Found | None:
         """The collection of a block with its remaining clauses."""
         own = set(_names(block))
+        self._note_chains(block)
         closed: list[Clause] = []
         order: tuple[OrderKey, ...] = ()
         index = Index()
@@ -708,6 +741,19 @@ def _has_positional_filter(steps: Iterable[Any]) -> bool:
         and any(is_position(each.condition) for each in step.predicates)
         for step in steps
     )
+
+
+def _descends(step: object) -> bool:
+    return isinstance(step, Step) and step.axis.startswith("descendant")
+
+
+def _is_shallow(source: Expression) -> bool:
+    """Whether a path leads to the root element or its children, which may have much below them."""
+    match source:
+        case Path(start=Root(), steps=steps):
+            is_plain = all(isinstance(each, Step) and each.axis == "child" for each in steps)
+            return is_plain and len(steps) <= 2
+    return False
 
 
 def _may_repeat(returned: Expression) -> bool:
