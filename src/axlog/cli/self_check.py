@@ -14,7 +14,7 @@ from axlog.live.document import Document
 from axlog.live.internals import maintained
 from axlog.live.view import View
 from axlog.views.change import Change, Row
-from axlog.views.reevaluate import Reevaluate
+from axlog.views.choose import reference_rows
 
 Rows = Counter[tuple[str, int]]
 
@@ -55,8 +55,8 @@ class Check:
         return Counter((_text(row), row.count) for row in self._view.rows())
 
     def _wanted(self) -> Rows:
-        fresh = Reevaluate(maintained(self._document).nodes(), self._view.query.pattern)
-        return Counter((_text(row), row.count) for row in fresh.rows())
+        fresh = reference_rows(maintained(self._document).nodes(), self._view.query)
+        return Counter((_text(row), row.count) for row in fresh)
 
     @staticmethod
     def _shown(rows: Iterable[Row]) -> Counter[str]:

@@ -17,6 +17,7 @@ from axlog.query.query import Query
 from axlog.views.adaptive import MEASURED, Adaptive, Prices
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.maintainer import Algebraic
+from axlog.views.change import Row, split_row
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
 from axlog.views.dataflow.maintainer import Dataflow
@@ -144,6 +145,26 @@ def make_for(
     if query.plan is not None:
         return Dataflow(tree, query, engines.counting, work)
     return make(tree, query.row_key.pattern, name, engines, work)
+
+
+def recomputed(tree: Tree, query: Query) -> list[Row]:
+    """The rows of a query on a document, computed apart from the engines that keep it.
+
+    By counting on an engine of its own where it accepts the pattern, else by the definition.
+    """
+    if query.plan is not None:
+        kept = Dataflow(tree, query, CountingEngine(tree)).rows()
+        return [split_row(row, query.row_key) for row in kept]
+    pattern = query.pattern
+    kind = Counting if Counting.refusal(pattern) is None else Reevaluate
+    return list(kind(tree, pattern).rows())
+
+
+def reference_rows(tree: Tree, query: Query) -> list[Row]:
+    """The rows of a query by the definition of its pattern; of a plan, by another evaluation."""
+    if query.plan is not None:
+        return recomputed(tree, query)
+    return list(Reevaluate(tree, query.pattern).rows())
 
 
 def make(

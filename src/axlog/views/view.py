@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from axlog.document.delta import Delta
 from axlog.document.times import Times, shown
 from axlog.document.tree import Tree
-from axlog.errors import QueryError, SetupError
+from axlog.errors import QueryError, SetupError, UndecidedError
 from axlog.future.truth import Outlook, Possible
 from axlog.future.verdict_cache import TruthCache
 from axlog.query.columns import Columns
@@ -133,6 +133,9 @@ class MaintainedView:
         """The result of an XPath or XQuery view, in its order; see the public `View.items`."""
         with self._lock:
             self.refresh()
+            broken = self.maintainer.broken
+            if broken is not None:
+                raise broken
             if isinstance(self.maintainer, Dataflow):
                 return self.maintainer.items()
             return self._reader.items(self._nodes())
@@ -172,14 +175,25 @@ class MaintainedView:
             prospects = self.prospects()
             if prospects is not None:
                 return prospects.truth
-            return Truth.TRUE if self.holds() else self.truth_cache.truth
+            if self.holds():
+                return Truth.TRUE
+            self._refuse_plan("the truth")
+            return self.truth_cache.truth
 
     def possible(self) -> list[Possible]:
         """The rows that may still come, each with its known values, its needs and its deadline."""
         return [shown_possible(one, self.pattern, self.times) for one in self._possible()]
 
+    def _refuse_plan(self, question: str) -> None:
+        """Analyses of the future are about patterns."""
+        if self.query.plan is not None:
+            raise UndecidedError(
+                "AX503", f"{question} of {self.name!r}: the query is more than a pattern"
+            )
+
     def _possible(self) -> list[Possible]:
         """`possible` with times in microseconds."""
+        self._refuse_plan("the possible rows")
         with self._lock:
             prospects = self.prospects()
             if prospects is not None:
@@ -192,6 +206,7 @@ class MaintainedView:
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row, given by its values; omitted values may be anything."""
+        self._refuse_plan("the status of a row")
         row = inward(self.pattern, row)
         with self._lock:
             tree = self.nodes_left().copied()
@@ -202,6 +217,8 @@ class MaintainedView:
     def why(self, row: Mapping[str, Any]) -> list[Derivation]:
         """The derivations of a row: the document node that each pattern node matched."""
         with self._lock:
+            if isinstance(self.maintainer, Dataflow):
+                return self.maintainer.why(row, self.times)
             tree = self._nodes().copied()
         return derivations(tree, self.query.pattern, row, self.times)
 

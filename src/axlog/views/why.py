@@ -62,18 +62,18 @@ def derivations(
         found.append(
             Derivation(
                 tuple(
-                    Matched(
-                        steps[number],
-                        tree.id(node),
-                        tree.path(node),
-                        shown(tree.time(node), times),
-                        _origin(tree, node),
-                    )
+                    matched(tree, steps[number], node, times)
                     for number, node in sorted(valuation.nodes.items())
                 )
             )
         )
     return found
+
+
+def matched(tree: Tree, name: str, node: int, times: Times) -> Matched:
+    """A node of a derivation, with the name of what it matched."""
+    time = shown(tree.time(node), times)
+    return Matched(name, tree.id(node), tree.path(node), time, _origin(tree, node))
 
 
 def inward(pattern: Pattern, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class KeptCollection:
         self.tree = evaluator.tree
         self._evaluator = evaluator
         self._is_root = is_root
-        self._watchers: dict[Hashable, dict[Unit, dict[Aspect, Items]]] = {}
+        self._watchers: dict[Hashable, dict[Unit, dict[Aspect, Items | None]]] = {}
         self._reads_nodes = _reads_nodes(plan) or is_root
         self.replaced: Callable[[Unit, list[Entry]], None] = lambda unit, old: None
         """Called with a unit and its entries before; the root reports changes by it."""
@@ -219,10 +219,14 @@ class KeptCollection:
             return
         unit.lookups.add((self, key))
         of_unit = self._watchers.setdefault(key, {}).setdefault(unit, {})
-        if aspect[1] in _WHOLE:
-            of_unit[aspect] = []
-        else:
-            of_unit[aspect] = self._of_group(key, *aspect)
+        of_unit[aspect] = None if aspect[1] in _WHOLE else self._known(key, aspect)
+
+    def _known(self, key: Hashable, aspect: Aspect) -> Items | None:
+        """The value of a look-up; None if it has none, because of its data."""
+        try:
+            return self._of_group(key, *aspect)
+        except ValueProblem:
+            return None
 
     def unwatch(self, unit: Unit, key: Hashable) -> None:
         """Forget the look-ups of a unit under a key."""
@@ -246,7 +250,8 @@ class KeptCollection:
                 if unit in unit.collection.stale:
                     continue
                 for aspect, known in aspects.items():
-                    if aspect[1] in _WHOLE or unequal(known, self._of_group(key, *aspect)):
+                    value = None if known is None else self._known(key, aspect)
+                    if known is None or value is None or unequal(known, value):
                         unit.collection.stale.add(unit)
                         break
 

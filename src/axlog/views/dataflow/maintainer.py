@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from axlog.document.delta import Delta, renames
+from axlog.document.times import Times
 from axlog.document.tree import NONE, Tree
 from axlog.errors import QueryError
 from axlog.evaluate.items import Item, Items, Node
@@ -28,6 +29,7 @@ from axlog.views.dataflow.results import item_text, item_value
 from axlog.views.dataflow.sources import Chosen, Keys, Single, Source, Tuples
 from axlog.views.dataflow.units import Unit, UnitEvaluator
 from axlog.views.maintainer import Maintainer
+from axlog.views.why import Derivation, Matched, matched
 
 _Key = tuple[Any, ...]
 
@@ -253,6 +255,34 @@ class Dataflow(Maintainer):
 
     # Explanations ---------------------------------------------------------------------------------
 
+    def why(self, row: Mapping[str, Any], times: Times) -> list[Derivation]:
+        """The tuples behind a row: the nodes of their variables, groups included."""
+        self._load()
+        wanted = row.key_[0] if isinstance(row, Row) and row.key_ is not None else None
+        found = []
+        for unit, keys in self._shown.items():
+            shown = [self._rows[key][0] for key in keys]
+            if any(_is_of(row, wanted, values) for values in shown):
+                found += [Derivation(each) for each in self._derivations(unit, times)]
+        return found
+
+    def _derivations(self, unit: Unit, times: Times) -> Iterator[tuple[Matched, ...]]:
+        """The nodes of a tuple; of a key, those of its entries."""
+        nodes = [
+            (name, item)
+            for name, items in unit.values.items()
+            for item in items
+            if isinstance(item, Node)
+        ]
+        source = unit.collection.plan.source
+        if nodes or not isinstance(source, KeysOf):
+            tree = self.tree
+            yield tuple(matched(tree, f"${_plain(name)}", node, times) for name, node in nodes)
+            return
+        group = self.collections[source.collection].groups[unit.binding]
+        for member in dict.fromkeys(entry.unit for entry in group.entries):
+            yield from self._derivations(member, times)
+
     def operators(self) -> tuple[str, ...]:
         lines = []
         for number, collection in enumerate(self.collections):
@@ -271,6 +301,21 @@ class Dataflow(Maintainer):
                 f"collection {number + 1}: {source}{index}; {len(collection.units)} tuples"
             )
         return tuple(lines)
+
+
+def _plain(name: str) -> str:
+    """A variable as the query has it; those of the compiler stand for steps of paths."""
+    return name.partition("~")[0]
+
+
+def _is_of(row: Mapping[str, Any], wanted: Any, values: Values) -> bool:
+    if wanted is not None:
+        return bool(values[2] == wanted)
+    named = {"id": values[0], "value": values[1]}
+    return all(
+        column in named and (value is None or str(value) == str(named[column]))
+        for column, value in row.items()
+    )
 
 
 def _differ(one: Any, other: Any) -> bool:
