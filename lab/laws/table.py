@@ -49,6 +49,8 @@ from lab.laws.truth_law import check_truth
 from lab.laws.tuning_law import check_tuning, make_tuning_case
 from lab.laws.values_law import check_values, make_values_case, smaller_values
 from lab.laws.xpath_law import check_xpath, make_xpath_case, smaller_documents
+from lab.laws.xquery_cases import make_xquery_case, smaller_xquery
+from lab.laws.xquery_law import check_xquery
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,8 @@ LAWS: dict[str, Law] = {
     "8": Law("idle updates cost nothing", make_deaf_case, check_idle, 120, less_of),
     "11": Law("an operator's delta is the difference of its outputs", _make_operators,
               _check_operators, 200, _smaller_operators),
+    "xquery": Law("items equal Saxon's answer after every update", make_xquery_case, check_xquery,
+                  60, smaller_xquery),
     "algebra": Law("laws 1 and 2 for the algebra, on trees", make_algebra_case, check_algebra, 100,
                    smaller_algebra),
     "differential": Law("the whole API gives the same rows and changes", make_differential_case,
