@@ -33,11 +33,17 @@ from lab.laws.ids_law import check_ids, make_ids_case
 from lab.laws.lists_law import check_lists, make_lists_case
 from lab.laws.native_scalars_law import check_native_scalars, make_native_scalars_case
 from lab.laws.never_law import check_never, make_never_case
-from lab.laws.operators_law import check_operators, make_operators_case, smaller_operators
+from lab.laws.operators_law import (
+    OperatorsCase,
+    check_operators,
+    make_operators_case,
+    smaller_operators,
+)
 from lab.laws.outlook_cases import smaller_cases
 from lab.laws.outlook_law import check_outlook, make_small_case
 from lab.laws.parsers_law import check_mangled, make_mangled, smaller_mangled
 from lab.laws.records_law import check_records, make_records_case
+from lab.laws.relational_law import check_relational, make_relational_case, smaller_relational
 from lab.laws.replay_law import check_replay, make_replay_case, smaller_replays
 from lab.laws.rows_law import check_rows, make_rows_case, smaller_rows
 from lab.laws.scalars_cases import make_scalars_case, smaller_scalars
@@ -92,6 +98,19 @@ def _make_collected(random: Random) -> Any:
     return make_keyed_case(random) if random.random() < 0.3 else make_finished_case(random)
 
 
+def _make_operators(random: Random) -> Any:
+    return make_operators_case(random) if random.random() < 0.3 else make_relational_case(random)
+
+
+def _check_operators(case: Any) -> None:
+    (check_operators if isinstance(case, OperatorsCase) else check_relational)(case)
+
+
+def _smaller_operators(case: Any) -> Iterator[Any]:
+    smaller = smaller_operators if isinstance(case, OperatorsCase) else smaller_relational
+    return smaller(case)
+
+
 LAWS: dict[str, Law] = {
     "1": Law("rows, counts and changes are exact", make_case, check_exact, 600, less_of),
     "2": Law("batches tell the net difference", make_case, check_batches, 80, less_of),
@@ -104,8 +123,8 @@ LAWS: dict[str, Law] = {
     "7": Law("killed and restarted is undisturbed", make_replay_case, check_replay, 80,
              smaller_replays),
     "8": Law("idle updates cost nothing", make_deaf_case, check_idle, 120, less_of),
-    "11": Law("an operator's delta is the difference of its outputs", make_operators_case,
-              check_operators, 200, smaller_operators),
+    "11": Law("an operator's delta is the difference of its outputs", _make_operators,
+              _check_operators, 200, _smaller_operators),
     "algebra": Law("laws 1 and 2 for the algebra, on trees", make_algebra_case, check_algebra, 100,
                    smaller_algebra),
     "differential": Law("the whole API gives the same rows and changes", make_differential_case,
