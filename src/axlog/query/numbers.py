@@ -284,7 +284,9 @@ def _of_type(value: Number, found: Fraction) -> Number:
 
 def size(value: Number) -> Number:
     """fn:abs; Python's abs() would round a decimal."""
-    return value.copy_abs() if type(value) is Decimal else abs(value)
+    if type(value) is Decimal:
+        return value.copy_abs()
+    return abs(value) if type(value) is float else abs(integer_of(value))
 
 
 def floored(value: Number) -> Number:
