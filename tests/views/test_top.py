@@ -70,7 +70,7 @@ def test_the_next_row_enters_when_one_leaves() -> None:
     assert top.apply(0, {("a", 1): 1, ("b", 2): 1}) == {("a", 1): 1, ("b", 2): 1}
     assert top.apply(0, {("c", 3): 1}) == {("a", 1): -1, ("c", 3): 1}
     assert top.apply(0, {("d", 0): 1}) == {}
-    assert top.in_order() == [("c", 3), ("b", 2)]
+    assert top.in_order() == [(("c", 3), 1), (("b", 2), 1)]
     assert top.apply(0, {("b", 2): -1}) == {("b", 2): -1, ("a", 1): 1}
     assert top.apply(0, {("c", 3): 2}) == {("c", 3): 2}
     assert top.apply(0, {("b", 1): 1}) == {}  # a tie goes to the row that sorts first
@@ -85,7 +85,7 @@ def test_slices_count_from_both_ends(start: int, stop: int | None, shown: list[i
     top = Top(Stored(("n",), {}), itemgetter(0), start, stop)
     for n in (3, 0, 4, 1, 2):
         top.apply(0, {(n,): 1})
-    assert top.in_order() == [(n,) for n in shown]
+    assert top.in_order() == [((n,), 1) for n in shown]
 
 
 def messages(count: int) -> Iterator[Row]:

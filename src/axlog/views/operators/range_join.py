@@ -9,6 +9,7 @@ from axlog.evaluate.joins import Bag, Row, add, picker
 from axlog.evaluate.work import Meter
 from axlog.query.compile import Column
 from axlog.views.operators.aggregates import Aggregate
+from axlog.views.operators.lookups import having, known_part
 from axlog.views.operators.measures import Measures, Member, Tables
 from axlog.views.operators.operator import Cost, Operator, Source
 from axlog.views.operators.order import cell_key
@@ -287,12 +288,9 @@ class RangeJoin(Operator):
     # Answers -------------------------------------------------------------------------------------
 
     def lookup(self, columns: tuple[Column, ...], key: Row) -> Bag:
-        own = self.left.schema
-        known = [at for at, column in enumerate(columns) if column in own]
-        rows = self.left.lookup(tuple(columns[at] for at in known), picker(known)(key))
-        pick = picker([self.schema.index(column) for column in columns])
+        rows = self.left.lookup(*known_part(columns, key, self.left.schema))
         shown = ((row + self._cells(row), count) for row, count in rows.items())
-        return {row: count for row, count in shown if pick(row) == key}
+        return having(shown, self.schema, columns, key)
 
     def _cells(self, row: Row) -> Row:
         """The aggregates that a left row shows."""
