@@ -71,6 +71,28 @@ CODES: dict[str, str] = {
     "AX307": "data that the update or query needs was not kept",
     "AX308": "the patch cannot be applied",
     "FOER0000": "the statement raises an error",
+    "FOAR0001": "a number is divided by zero",
+    "FOAR0002": "a number is out of range",
+    "FOCA0002": "a number that is not finite has no such value",
+    "FOCA0003": "a number is too large for the type",
+    "FOCA0005": "NaN is used with a duration",
+    "FOCH0001": "a code point is no character of XML",
+    "FODT0001": "a date is out of range",
+    "FODT0002": "a duration is out of range",
+    "FODT0003": "this is not a zone",
+    "FORG0001": "a value cannot be converted to the type",
+    "FORG0003": "zero-or-one() has several items",
+    "FORG0004": "one-or-more() has no item",
+    "FORG0005": "exactly-one() has no item or several",
+    "FORG0006": "the argument of a function has the wrong type",
+    "FORG0008": "a date and a time have two zones",
+    "FORX0001": "the flags of a regular expression are not valid",
+    "FORX0002": "this is not a regular expression",
+    "FORX0003": "the regular expression matches the empty string",
+    "FORX0004": "the replacement is not valid",
+    "XPDY0050": "a value is not of the type that `treat as` names",
+    "XPST0017": "a function has the wrong number of arguments",
+    "XPST0080": "no value can be converted to this type",
     "XPTY0004": "a value has the wrong type",
     "XQDY0025": "an element has two attributes with the same name",
     "XQDY0026": "a processing instruction would contain '?>'",
@@ -322,6 +344,10 @@ class LimitError(InputError):
 
 class QueryError(AxlogError, ValueError):
     """A query that has no meaning."""
+
+
+class ValueProblem(QueryError):
+    """An expression that has no value for the data at hand: `1 div 0`, `xs:date("x")`."""
 
 
 class QuerySyntaxError(QueryError):

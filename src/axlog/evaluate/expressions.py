@@ -2,15 +2,15 @@
 
 This is the one place where expressions are evaluated. Its parts:
 
-- `items`: the values, their conversions and their comparison
-- `functions`: the scalar operations, as two tables of pure functions of values (`OPERATORS` and
-  `FUNCTIONS`); a new operator, function or cast is an entry there
+- `atoms`, `casts`, `arithmetic`, `comparisons`: atomic values and the operations on them
+- `items`: sequences of nodes and values
+- `functions`: two tables of pure functions of sequences (`OPERATORS` and `FUNCTIONS`); a new
+  operator, function or cast is an entry there
 - `Evaluator`: the rest, which needs a scope or nodes: paths, variables, `if`, `for`, sets of nodes
 - `constructors`: new nodes
 
-Today only statements have such expressions. Predicates, outputs and group keys of patterns get the
-same scalar form (planned): their evaluator belongs beside this one and calls the same two tables,
-with the columns of a row in place of paths.
+Expressions over the columns of a row, without nodes, are compiled (`scalars`); they use the same
+tables.
 
 A path from the document that a pattern can express (`query/path_patterns`) is found by columns
 (`select`), with the value index where it helps. Every other path is walked step by step, with
@@ -26,21 +26,14 @@ from dataclasses import dataclass, replace
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.document.value_index import ValueIndex
 from axlog.errors import AxlogError, QueryError
+from axlog.evaluate.atoms import NUMERIC, Atom, Named
 from axlog.evaluate.columns import columns_of, handles
 from axlog.evaluate.constructors import Builder
 from axlog.evaluate.functions import FUNCTIONS, OPERATORS
-from axlog.evaluate.items import (
-    Atom,
-    Item,
-    Items,
-    Named,
-    New,
-    Node,
-    is_true,
-    text,
-)
+from axlog.evaluate.items import Item, Items, New, Node, is_true, text
 from axlog.evaluate.node_tests import step_passes, step_reached
 from axlog.evaluate.select import select
+from axlog.evaluate.sequence_types import typed
 from axlog.query.path_patterns import pattern_of
 from axlog.query.pattern import AnyNode, Name
 from axlog.query.positions import place_at
@@ -66,6 +59,7 @@ from axlog.query.syntax_tree import (
     Root,
     Statement,
     Step,
+    Typed,
     Where,
 )
 from axlog.query.syntax_tree import Sequence as Listed
@@ -123,8 +117,8 @@ class Evaluator:
     def value(self, given: Expression, scope: Scope) -> Items:
         """The value of an expression, a sequence."""
         match given:
-            case Constant(value=value):
-                return [float(value) if not isinstance(value, str) else value]
+            case Constant():
+                return [given.typed]
             case Path():
                 return self.path(given, scope)
             case Listed(items=items):
@@ -141,6 +135,8 @@ class Evaluator:
                 ]
             case Quantified():
                 return [self._quantified(given, scope)]
+            case Typed():
+                return typed(self, given, self.value(given.value, scope))
 
     def _constructed(self, given: Constructor, scope: Scope) -> New:
         """The element of a constructor; cached if it encloses no expression."""
@@ -176,7 +172,7 @@ class Evaluator:
                 for position, item in enumerate(self.value(source, scope), 1):
                     inner = scope.binding(variable, [item])
                     if isinstance(first, ForAt):
-                        inner = inner.binding(first.position, [float(position)])
+                        inner = inner.binding(first.position, [position])
                     yield from self.tuples(rest, inner)
 
     def _quantified(self, given: Quantified, scope: Scope) -> bool:
@@ -227,9 +223,9 @@ class Evaluator:
                 first, second = arguments[1:]
                 return self.value(first if self.holds(arguments[0], scope) else second, scope)
             case "position":
-                return [float(scope.position)]
+                return [scope.position]
             case "last":
-                return [float(scope.size)]
+                return [scope.size]
             case "doc" | "document" | "collection":
                 return [DOCUMENT]
             case "xs:QName":
@@ -239,16 +235,17 @@ class Evaluator:
                 return [Named(label, written.rpartition(":")[0])]
         if name.startswith("new-"):
             return [self.builder(scope).computed(given)]
-        least, most, function = FUNCTIONS[name]
+        function = FUNCTIONS[name]
+        least, most = function.least, function.most
         if not least <= len(arguments) <= most:
             raise self.refused(
-                "XPTY0004", f"{name}() has {len(arguments)} arguments", given.at,
+                "XPST0017", f"{name}() has {len(arguments)} arguments", given.at,
                 expected=f"{least}" if least == most else f"{least} to {most}",
             )  # fmt: skip
         values = [self.value(argument, scope) for argument in arguments]
-        if not values and most > 0 and name != "error":
+        if not values and function.takes_context:
             values = [[scope.item]]
-        return function(self.tree, values)
+        return function.value(self.tree, values)
 
     # Paths --------------------------------------------------------------------------------------
 
@@ -320,7 +317,11 @@ class Evaluator:
         gathered: Items = []
         for position, item in enumerate(current, 1):
             gathered += self.value(inside, scope.focused(item, position, len(current)))
-        if isinstance(step, Group) and all(isinstance(item, Node) for item in gathered):
+        if (
+            isinstance(step, Group)
+            and not step.is_map
+            and all(isinstance(item, Node) for item in gathered)
+        ):
             return self.ordered({item for item in gathered if isinstance(item, Node)})
         return gathered
 
@@ -364,7 +365,7 @@ class Evaluator:
 
     def _meeting_predicate(self, predicate: Predicate, items: Items, scope: Scope) -> Items:
         condition = predicate.condition
-        if isinstance(condition, Constant) and isinstance(condition.value, float):
+        if isinstance(condition, Constant) and not isinstance(condition.value, str):
             at = condition.value
             return [items[int(at) - 1]] if at == int(at) and 0 < at <= len(items) else []
         kept: Items = []
@@ -373,7 +374,7 @@ class Evaluator:
             if predicate.variable is not None:
                 inner = inner.binding(predicate.variable, [item])
             found = self.value(condition, inner)
-            if len(found) == 1 and type(found[0]) is float:
+            if len(found) == 1 and type(found[0]) in NUMERIC:
                 is_kept = found[0] == position
             else:
                 is_kept = is_true(found)

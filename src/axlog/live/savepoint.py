@@ -117,8 +117,8 @@ class Savepoint:
         maintained.make_engines(maintained.engine.shelf, maintained.engine.block)
         for view in maintained.views.values():
             if not isinstance(view.maintainer, PutAside):
-                pattern, chosen = view.maintainer.pattern, view.chosen.name
-                view.maintainer = make(tree, pattern, chosen, maintained.engines, view.work)
+                chosen = view.chosen.name
+                view.maintainer = make(tree, view.stepping, chosen, maintained.engines, view.work)
             view.truth_cache.is_stale = True
 
     def _restore_streams(self, streams: Streams) -> None:

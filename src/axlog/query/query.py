@@ -13,8 +13,11 @@ from typing import Literal, TypeAlias, get_args
 
 from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError
-from axlog.query.native import parse_pattern
+from axlog.query.columns import Columns
+from axlog.query.native import parse_native
 from axlog.query.pattern import Pattern
+from axlog.query.row_key import RowKey, row_key
+from axlog.query.steps import Step
 from axlog.query.template import Template
 from axlog.query.xpath_compiler import parse_xpath
 from axlog.query.xquery_compiler import parse_xquery
@@ -28,12 +31,37 @@ _MATCH = re.compile(r"\s*match(?![\w.\-:(])")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One query: its pattern, its text and language, and the template that renders its rows."""
+    """One query: its pattern and steps, its text and language, and the template of its rows."""
 
     pattern: Pattern
     text: str
     language: str = "pattern"
     template: Template | None = None
+    steps: tuple[Step, ...] = ()
+    """What happens to the rows of the pattern; () where they are the rows of the query."""
+
+    @property
+    def row_key(self) -> RowKey:
+        """The columns that identify a row, and the pattern and steps that maintainers keep."""
+        return row_key(self.pattern, self.steps)
+
+    @property
+    def columns(self) -> Columns:
+        """The names of the columns of a row, with their types.
+
+        >>> parse_query("match //a#t/$x return $x, t.time").columns.types
+        ('text', 'time')
+        """
+        return self.row_key.columns
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The names of the columns that identify a row.
+
+        >>> parse_query("match //a#t return t.val").key
+        ('t.id',)
+        """
+        return self.row_key.names
 
 
 def parse_query(
@@ -50,7 +78,8 @@ def parse_query(
     """
     language = checked_language(language) or language_of(text)
     if language == "pattern":
-        return Query(parse_pattern(text, namespaces, limits), text)
+        pattern, steps = parse_native(text, namespaces, limits)
+        return Query(pattern, text, steps=steps)
     if language == "xquery":
         pattern, template = parse_xquery(text, namespaces, limits)
         return Query(pattern, text, language, template)
@@ -86,7 +115,7 @@ def xpath(
         namespaces: Prefixes that the expression may use, with their namespace names.
         show: Columns: `id`, `val` (string value), `cont` (XML), `label`, `time`.
 
-    >>> xpath("//person[phone]", show=("id", "val")).pattern.columns
+    >>> xpath("//person[phone]", show=("id", "val")).columns
     ('node.id', 'node.val')
     """
     return parse_query(text, namespaces, "xpath", show)

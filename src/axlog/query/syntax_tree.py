@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
+from decimal import Decimal
 from typing import TypeAlias
 
 from axlog.query.pattern import Pattern, Test
@@ -16,10 +17,16 @@ from axlog.query.pattern import Pattern, Test
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A string or a number in the text."""
+    """A string or a number in the text; `exact` is the number in its type."""
 
     value: str | float
     at: int
+    exact: int | Decimal | float | None = None
+
+    @property
+    def typed(self) -> str | int | Decimal | float:
+        """The value in the type of XQuery: an integer, a decimal, a double or a string."""
+        return self.value if self.exact is None else self.exact
 
 
 # Paths ------------------------------------------------------------------------------------------
@@ -73,10 +80,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A step in parentheses: `a/(b | c)`."""
+    """A step in parentheses: `a/(b | c)`. `is_map` marks the operand of `!`: no nodes required."""
 
     inside: Expression
     at: int
+    is_map: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +134,28 @@ class Quantified:
     variable: str
     source: Expression
     condition: Expression
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceType:
+    """`xs:decimal?`, `element(a)*`, `item()+`: a type name or a node test, and how many items.
+
+    `kind` is the written name: `xs:decimal`, `item()`, `empty-sequence()`, `element()`, ...
+    """
+
+    kind: str
+    test: Test | None = None
+    occurrence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """`instance of`, `treat as`, `castable as`, `cast as`, and `convert` for function arguments."""
+
+    operator: str
+    value: Expression
+    type: SequenceType
     at: int
 
 
@@ -191,7 +221,7 @@ class Constructor:
 
 
 Expression: TypeAlias = (
-    Constant | Path | Call | Binary | Sequence | Quantified | Flwor | Constructor
+    Constant | Path | Call | Binary | Sequence | Quantified | Typed | Flwor | Constructor
 )
 
 

@@ -11,7 +11,8 @@ the enclosing `for`.
 
 A view is maintained, so its query is limited to what a pattern expresses. A statement is evaluated
 once, so it may use more: positions, `if`, computed constructors, arithmetic, `||`, `to`, `is`,
-`intersect`, `except`, and the functions of `FUNCTIONS`. Precedence follows the recommendation.
+`intersect`, `except`, `!`, `=>`, casts, and the functions of `function_names`.
+Precedence follows the recommendation.
 
 `expression_categories.py` refuses mixtures of updates and values. Refused by name here:
 `copy ... modify` (it changes no document), user-defined functions and types, `order by`, `put`,
@@ -29,9 +30,11 @@ from axlog.document.name_expansion import refuse_growth
 from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError
 from axlog.query.expression_categories import Category, classify
+from axlog.query.function_names import CLOCK, CONTEXT_FUNCTIONS, FUNCTIONS, TYPES
 from axlog.query.path_patterns import prepare
 from axlog.query.pattern import Test
 from axlog.query.positions import place_at
+from axlog.query.regex_matcher import check_regex
 from axlog.query.syntax_tree import (
     Binary,
     Call,
@@ -43,33 +46,26 @@ from axlog.query.syntax_tree import (
     Flwor,
     For,
     ForAt,
+    Group,
     Path,
     Reference,
     Root,
     Sequence,
+    SequenceType,
     Statement,
+    Typed,
     Update,
 )
 from axlog.query.tokenizer import NCNAME, compiled
 from axlog.query.xquery_parser import XQueryParser
 
-FUNCTIONS = frozenset(
-    """abs boolean ceiling concat contains count data distinct-values doc document empty
-    ends-with error exists false floor last local-name lower-case max min name namespace-uri
-    normalize-space not number position QName round starts-with string string-join string-length
-    substring sum translate true upper-case""".split()
-)
-TYPES = frozenset("string integer int decimal double QName boolean".split())
-"""The types that a value can be cast to: `xs:integer("7")`."""
-
 _VALUE_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "is")
 _COMPARISON = r"!=|<=|>=|<<|>>|=|<|>"
-_TYPE_OPERATORS = {
-    "instance of": "`instance of`",
-    "treat as": "`treat as`",
-    "castable as": "`castable as`",
-    "cast as": "`cast as`",
-}
+_TYPE_OPERATORS = ("cast as", "castable as", "treat as", "instance of")
+_KINDS = (
+    "attribute comment document-node element empty-sequence item node processing-instruction text"
+)
+_SEQUENCE_TYPE = rf"(?:xs:({NCNAME})|({_KINDS.replace(' ', '|')})\s*\(\s*\))"
 _NODE = r"\s+nodes?(?![\w.\-:(])(?!\s+(?:into|as\s+(?:first|last)\s+into|before|after)\b)"
 _OPERAND = r"(?:\s*<|\s+[$/(.@*\"']|\s+(?!and\b|or\b|union\b|eq\b|ne\b|lt\b|is\b)[^\W\d])"
 _UPDATES = r"(insert|delete)(?![\w.\-:])|(replace)\s+(?:value\s+of\s+)?node\b|(rename)\s+node\b"
@@ -346,38 +342,79 @@ class UpdateParser(XQueryParser):
             found = Binary("|", found, self.operand(), at)
 
     def operand(self) -> Expression:
-        found = self.signed()
+        found = self._typed()
         while True:
             at = self.skip()
             word = self.take_word("intersect", "except")
             if word is None:
-                break
-            found = Binary(word, found, self.signed(), at)
-        word = self.take_word(*_TYPE_OPERATORS)
-        if word is not None:
-            raise self.unsupported(_TYPE_OPERATORS[word], at)
-        if self.sees("=>") or (self.sees("!") and not self.sees("!=")):
-            raise self.unsupported("this operator", at, advice="a function: f(a), a step: a/b")
+                return found
+            found = Binary(word, found, self._typed(), at)
+
+    def _typed(self) -> Expression:
+        """`cast as`, `castable as`, `treat as` and `instance of`, the closest first."""
+        found = self._arrows()
+        for word in _TYPE_OPERATORS:
+            at = self.skip()
+            if self.take_word(word):
+                found = Typed(word, found, self._type(word.startswith("cast")), at)
+        return found
+
+    def _type(self, is_atomic: bool) -> SequenceType:
+        """A sequence type."""
+        at = self.skip()
+        found = self.take_match(_SEQUENCE_TYPE)
+        if found is None or (found[1] is None and is_atomic):
+            raise self.unexpected("a type such as xs:integer")
+        if found[1] is not None and found[1] not in {*TYPES, "anyAtomicType", "numeric"}:
+            known = ", ".join(f"xs:{name}" for name in sorted(TYPES))
+            raise self.unsupported(f"the type xs:{found[1]}", at, expected=f"one of {known}")
+        name = f"xs:{found[1]}" if found[1] else f"{found[2]}()"
+        if name == "empty-sequence()":
+            return SequenceType(name)
+        return SequenceType(name, None, self.take(*"?" if is_atomic else "?*+") or "")
+
+    def _arrows(self) -> Expression:
+        """`value => function(more)` is `function(value, more)`."""
+        found = self.signed()
+        while self.take("=>"):
+            at = self.skip()
+            called = self.call(at)
+            found = Call(called.name, (found, *called.arguments), at)
+            check_regex(found.name, found.arguments, self.text)
         return found
 
     def signed(self) -> Expression:
         at = self.skip()
         sign = self.take("-", "+")
         if sign is None:
-            return self.path()
-        return Binary(sign, Constant(0.0, at), self.signed(), at)
+            return self._mapped()
+        return Call(f"unary{sign}", (self.signed(),), at)
+
+    def _mapped(self) -> Expression:
+        """`items ! expression`, from left to right."""
+        found = self.path()
+        while self.sees("!") and not self.sees("!="):
+            at = self.skip()
+            self.take("!")
+            found = Path(found, (Group(self.path(), at, is_map=True),), at)
+        return found
 
     def call(self, at: int) -> Call:
-        """A function call; statements know the functions of `FUNCTIONS` and casts to `TYPES`."""
+        """A function call; statements know the functions and types of `function_names`."""
         prefix, name = self.take_name() or ("", "")
         written = f"{prefix}:{name}" if prefix else name
-        is_known = (prefix in ("", "fn") and name in FUNCTIONS) or (
+        is_known = (prefix in ("", "fn") and name in FUNCTIONS | CONTEXT_FUNCTIONS) or (
             prefix == "xs" and name in TYPES
         )
         if not is_known:
+            if name in CLOCK and prefix in ("", "fn"):
+                advice = "a value given to the statement: `declare variable $now external`"
+                raise self.unsupported(f"{name}(), no function of the document,", at, None, advice)
             known = "one of " + ", ".join(f"{one}()" for one in sorted(FUNCTIONS))
             raise self.unsupported(f"the function {written}()", at, expected=known)
-        return Call(written if prefix == "xs" else name, self.arguments(), at)
+        arguments = self.arguments()
+        check_regex(name, arguments, self.text)
+        return Call(written if prefix == "xs" else name, arguments, at)
 
     # constructors and tests
 

@@ -10,6 +10,7 @@ of XQuery and XQuery Update override those that their languages extend.
 
 from __future__ import annotations
 
+from axlog.query.numbers import literal
 from axlog.query.pattern import (
     AnyComment,
     AnyInstruction,
@@ -263,7 +264,7 @@ class XPathParser(Tokenizer):
             return Context(at)
         number = self.take_number()
         if number is not None:
-            return Constant(number, at)
+            return Constant(number, at, literal(self.text[at : self.offset]))
         if self.sees("$"):
             return Reference(self.need_variable(), at)
         if self.sees("(#"):

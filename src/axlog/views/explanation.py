@@ -56,7 +56,7 @@ def explain(
         query=query.text,
         language=query.language,
         pattern=str(query.pattern),
-        columns=query.pattern.columns,
+        columns=query.columns,
         relations=tuple((relation.name, relation.columns) for relation in program.relations),
         program=tuple(rules.splitlines()),
         maintainer=chosen.name,

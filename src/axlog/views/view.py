@@ -12,24 +12,28 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from axlog.document.delta import Delta
-from axlog.document.ids import Id
 from axlog.document.times import Times, shown
 from axlog.document.tree import Tree
-from axlog.errors import QueryError, SetupError
+from axlog.errors import QueryError, SetupError, UndecidedError
+from axlog.evaluate.sort_keys import exact_row_key
 from axlog.future.truth import Outlook, Possible
 from axlog.future.verdict_cache import TruthCache
+from axlog.query.columns import Columns
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.query import Query
+from axlog.query.steps import has_groups, order_of
 from axlog.query.truth import Truth
-from axlog.views.change import CLOCK, Change, Current, Row, timed_change, timed_row
+from axlog.views.arrow_table import arrow_table
+from axlog.views.change import CLOCK, Change, Current, Row, split_row, timed_change, timed_row
 from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.choose import Chosen
 from axlog.views.counting.prospects import Prospects
 from axlog.views.explanation import Explanation, explain
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
-from axlog.views.row_key import row_key
-from axlog.views.why import Derivation, derivations, inward
+from axlog.views.step_chain import OnValueError, sort_order
+from axlog.views.step_rows import Stepping
+from axlog.views.why import Derivation, derivations, inward, step_derivations
 
 if TYPE_CHECKING:
     import pandas
@@ -61,6 +65,7 @@ class MaintainedView:
         self.maintainer = maintainer
         self.chosen = chosen
         self.times: Times = times
+        self.stepping = Stepping(query.row_key, query.text)
         self.work: int | None = None  # rows that an update may make it read; None: the default
         self.position = 0  # of the last change
         self.never = 0  # number of `never` changes emitted
@@ -85,7 +90,9 @@ class MaintainedView:
         """Whether no stream can change the document any more."""
         self.is_batched: Callable[[], bool] = lambda: False
         """Whether changes are held back until the end of a batch."""
-        self._key = row_key(query.pattern)
+        self._key = query.row_key
+        order = order_of(self._key.steps)
+        self._order = None if order is None else sort_order(order, self._key.kept)
         self._splits = not self._key.is_all  # whether rows need a separate key
         self._buffer: ChangeBuffer | None = None
         self.public: object | None = None  # the `axlog.View` of it, once it was requested
@@ -95,8 +102,8 @@ class MaintainedView:
         return self.query.pattern
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return self.query.pattern.columns
+    def columns(self) -> Columns:
+        return self._key.columns
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -122,7 +129,14 @@ class MaintainedView:
         """The current rows, sorted: ids in document order, strings by code point."""
         with self._lock:
             self.refresh()
-            return self._shown(sorted(self.maintainer.rows(), key=_by_values))
+            return self._shown(sorted(self.maintainer.rows(), key=self._by_values))
+
+    def _by_values(self, row: Row) -> tuple[Any, ...]:
+        """The place of a row: by the order of the query, then by its values."""
+        if not self._key.steps:
+            return row.values_
+        place = () if self._order is None else self._order(row.values_)
+        return place, exact_row_key(row.values_)
 
     def head(self, n: int = 5) -> list[Row]:
         """Return at most `n` rows, in no particular order, without sorting a large view."""
@@ -133,7 +147,7 @@ class MaintainedView:
     def _shown(self, rows: list[Row]) -> list[Row]:
         """Rows of the maintainer as the view returns them: with their key and their times."""
         if self._splits:
-            rows = [self._key.split(row, self.columns) for row in rows]
+            rows = [split_row(row, self._key) for row in rows]
         return rows if self.times == "seconds" else [timed_row(row, self.times) for row in rows]
 
     def __iter__(self) -> Iterator[Row]:
@@ -155,6 +169,7 @@ class MaintainedView:
         The verdict is maintained as data arrives (`future/verdict_cache.py`). Raises
         `UndecidedError` where the analysis gives no verdict; the rows are exact all the same.
         """
+        self._refuse_steps("truth")
         with self._lock:
             prospects = self.prospects()
             if prospects is not None:
@@ -163,6 +178,7 @@ class MaintainedView:
 
     def possible(self) -> list[Possible]:
         """The rows that may still come, each with its known values, its needs and its deadline."""
+        self._refuse_steps("possible")
         return [shown_possible(one, self.pattern, self.times) for one in self._possible()]
 
     def _possible(self) -> list[Possible]:
@@ -179,6 +195,7 @@ class MaintainedView:
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row, given by its values; omitted values may be anything."""
+        self._refuse_steps("status")
         row = inward(self.pattern, row)
         with self._lock:
             tree = self.nodes_left().copied()
@@ -186,10 +203,22 @@ class MaintainedView:
         status = Outlook(tree, self.query.pattern).status(row)
         return Truth.TRUE if is_collected else status
 
+    def _refuse_steps(self, question: str) -> None:
+        """The analyses decide rows of patterns."""
+        if self._key.steps:
+            what = "aggregates" if has_groups(self._key.steps) else "computed values or an order"
+            raise UndecidedError(
+                "AX502",
+                f"the {question} of a view with {what} is not decided",
+                advice="ask the view of the pattern alone",
+            )
+
     def why(self, row: Mapping[str, Any]) -> list[Derivation]:
         """The derivations of a row: the document node that each pattern node matched."""
         with self._lock:
             tree = self._nodes().copied()
+        if self._key.steps:
+            return step_derivations(tree, self.stepping, row, self.times)
         return derivations(tree, self.query.pattern, row, self.times)
 
     def explain(self) -> Explanation:
@@ -211,25 +240,10 @@ class MaintainedView:
     def to_arrow(self) -> pyarrow.Table:
         """The rows and their counts as an Arrow table (with the `arrow` extra).
 
-        Times are 64-bit floats of seconds, or timestamps in UTC where times are dates.
+        Times are 64-bit floats of seconds, or timestamps in UTC where times are dates. Counts are
+        integers, sums are decimals (`arrow_table.py`).
         """
-        try:
-            import pyarrow
-        except ImportError:
-            raise SetupError(
-                "AX901", "pyarrow is not installed", advice="pip install 'axlog[arrow]'"
-            ) from None
-        rows = self.rows()
-        plain = [row.to_dict() for row in rows]
-        data: dict[str, Any] = {column: [row[column] for row in plain] for column in self.columns}
-        is_dated = self.times == "dates"
-        kind = pyarrow.timestamp("us", "UTC") if is_dated else pyarrow.float64()
-        for output in self.pattern.outputs:
-            column = output.column
-            if output.kind is Kind.TIME and not any(isinstance(v, list) for v in data[column]):
-                times = [row[column] if is_dated else float(row[column]) for row in rows]
-                data[column] = pyarrow.array(times, kind)
-        return pyarrow.table({**data, "count": [row.count for row in rows]})
+        return arrow_table(self.rows(), self.columns, self.times)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the rows and their counts as a pandas data frame (with pandas and `arrow`)."""
@@ -247,7 +261,7 @@ class MaintainedView:
         head = "".join(f"<th>{escape(c)}</th>" for c in (*self.columns, "count"))
         body = "".join(
             "<tr>"
-            + "".join(f"<td>{escape(str(_cell(v)))}</td>" for v in (*row.values(), row.count))
+            + "".join(f"<td>{escape(_cell(v))}</td>" for v in (*row.values(), row.count))
             + "</tr>"
             for row in self.rows()
         )
@@ -397,7 +411,7 @@ class MaintainedView:
         the order of these. The changes of a deferred view have no cause.
         """
         if len(changes) > 1:
-            changes = sorted(changes, key=_in_order)
+            changes = sorted(changes, key=_in_any_order if self._key.steps else _in_order)
         origin = None if is_deferred else self.current.origin
         name, position, splits = self.name, self.position, self._splits
         for change in changes:
@@ -406,9 +420,9 @@ class MaintainedView:
             if change.origin != CLOCK:
                 change.origin, change.microseconds = origin, time
             if splits:
-                change.row = self._key.split(change.row, self.columns)
+                change.row = split_row(change.row, self._key)
                 if change.before is not None:
-                    change.before = self._key.split(change.before, self.columns)
+                    change.before = split_row(change.before, self._key)
             if change.op == "never":
                 change.final = True
                 self.never += 1
@@ -463,14 +477,18 @@ class MaintainedView:
 _OPS = {"delete": 0, "update": 1, "insert": 2, "never": 3}
 
 
-def _by_values(row: Row) -> tuple[Any, ...]:
-    return row.values_
-
-
 def _in_order(change: Change) -> tuple[int, int, int, tuple[Any, ...]]:
     values = change.row.values_
     if change.op == "never":  # unknown values sort first
         values = tuple((value is not None, value) for value in values)
+    if change.origin == CLOCK:
+        return 0, change.microseconds, _OPS[change.op], values
+    return 1, 0, _OPS[change.op], values
+
+
+def _in_any_order(change: Change) -> tuple[int, int, int, tuple[Any, ...]]:
+    """The same, for values of several types."""
+    values = exact_row_key(change.row.values_)
     if change.origin == CLOCK:
         return 0, change.microseconds, _OPS[change.op], values
     return 1, 0, _OPS[change.op], values
@@ -493,9 +511,19 @@ def shown_possible(one: Possible, pattern: Pattern, times: Times) -> Possible:
     return Possible(row, one.needs, None if until is None else shown(int(until), times))
 
 
+def checked_policy(given: str) -> OnValueError:
+    """The option `on_value_error`; raises AX211 for an unknown value."""
+    if given in ("null", "reject"):
+        return "null" if given == "null" else "reject"
+    raise QueryError("AX211", f"on_value_error={given!r}", expected="null or reject")
+
+
 def _no_prospects() -> Prospects | None:
     return None
 
 
-def _cell(value: Any) -> Any:
-    return str(value) if isinstance(value, Id) else value
+def _cell(value: Any) -> str:
+    """A value as a table shows it."""
+    if value is None:
+        return ""
+    return ", ".join(map(_cell, value)) if isinstance(value, tuple) else str(value)
