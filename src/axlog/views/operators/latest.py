@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from axlog.evaluate.joins import Bag, Row, add, picker
+from axlog.evaluate.sort_keys import exact_row_key
 from axlog.query.compile import Column
 from axlog.views.operators.lookups import having, key_within
 from axlog.views.operators.operator import Cost, Counted, Operator, Source
-from axlog.views.operators.order import row_key
 
 
 class Latest(Operator):
@@ -31,7 +31,7 @@ class Latest(Operator):
         order: Callable[[Row], Any],
         per: Sequence[Column] = (),
         *,
-        tie: Callable[[Row], Any] = row_key,
+        tie: Callable[[Row], Any] = exact_row_key,
     ) -> None:
         """`order`: the sort key of a row; the least is the best. The others as for `Top`."""
         self.schema = below.schema

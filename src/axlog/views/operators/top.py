@@ -7,10 +7,10 @@ from itertools import chain
 from typing import Any
 
 from axlog.evaluate.joins import Bag, Row, add, picker
+from axlog.evaluate.sort_keys import exact_row_key
 from axlog.query.compile import Column
 from axlog.views.operators.lookups import having, key_within
 from axlog.views.operators.operator import Cost, Counted, Operator, Source
-from axlog.views.operators.order import row_key
 from axlog.views.operators.ordered_index import OrderedIndex
 
 
@@ -39,7 +39,7 @@ class Top(Operator):
         stop: int | None = None,
         per: Sequence[Column] = (),
         *,
-        tie: Callable[[Row], Any] = row_key,
+        tie: Callable[[Row], Any] = exact_row_key,
         is_append_only: bool = False,
     ) -> None:
         """`order`: the sort key of a row; `per`: the columns that rows of a partition share.
