@@ -15,6 +15,7 @@ from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError
 from axlog.query.columns import Columns
 from axlog.query.native import parse_native
+from axlog.query.native_text import native_text
 from axlog.query.pattern import Pattern
 from axlog.query.row_key import RowKey, row_key
 from axlog.query.steps import Step
@@ -39,6 +40,14 @@ class Query:
     template: Template | None = None
     steps: tuple[Step, ...] = ()
     """What happens to the rows of the pattern; () where they are the rows of the query."""
+
+    def __str__(self) -> str:
+        """The canonical native text of its pattern and steps.
+
+        >>> print(parse_query("match //a/$x return count( ) as n"))
+        match //a/$x return count() as n
+        """
+        return native_text(self.pattern, self.steps)
 
     @property
     def row_key(self) -> RowKey:
