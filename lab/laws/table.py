@@ -51,6 +51,8 @@ from lab.laws.truth_law import check_truth
 from lab.laws.tuning_law import check_tuning, make_tuning_case
 from lab.laws.values_law import check_values, make_values_case, smaller_values
 from lab.laws.xpath_law import check_xpath, make_xpath_case, smaller_documents
+from lab.laws.xquery_cases import make_xquery_case, smaller_xquery
+from lab.laws.xquery_law import check_xquery
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,8 @@ LAWS: dict[str, Law] = {
               _check_operators, 200, _smaller_operators),
     "aggregates": Law("computed, grouped and ordered rows are those of the definition and SQLite",
                       make_aggregates_case, check_aggregates, 100, smaller_aggregates),
+    "xquery": Law("items equal Saxon's answer after every update", make_xquery_case, check_xquery,
+                  60, smaller_xquery),
     "algebra": Law("laws 1 and 2 for the algebra, on trees", make_algebra_case, check_algebra, 100,
                    smaller_algebra),
     "differential": Law("the whole API gives the same rows and changes", make_differential_case,

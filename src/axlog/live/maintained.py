@@ -43,7 +43,7 @@ from axlog.query.update_parser import parse_statements
 from axlog.reporting import report
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.change import Change, Current
-from axlog.views.choose import DEFAULT_THRESHOLDS, Engines, choice, make
+from axlog.views.choose import DEFAULT_THRESHOLDS, Engines, choice_for, make_for
 from axlog.views.counting.engine import BLOCK, CountingEngine
 from axlog.views.maintainer import PutAside
 from axlog.views.net_changes import net
@@ -138,11 +138,10 @@ class MaintainedTree:
         if name in self.views:
             raise QueryError("AX202", f"there is already a view {name!r}")
         with self.lock:
-            key = asked.row_key
-            chosen = choice(key.pattern, maintainer, self.tree, self.thresholds, key.steps)
-            stepping = Stepping(key, asked.text, checked_policy(on_value_error))
+            chosen = choice_for(asked, maintainer, self.tree, self.thresholds)
+            stepping = Stepping(asked.row_key, asked.text, checked_policy(on_value_error))
             self.untune()
-            kept = make(self.nodes(), stepping, chosen.name, self.engines, work)
+            kept = make_for(self.nodes(), asked, stepping, chosen.name, self.engines, work)
             view = self.views[name] = MaintainedView(
                 name, asked, kept, chosen, self.lock, self.nodes, self.times
             )

@@ -280,6 +280,8 @@ class Choice:
             return Evidence(view, reason=f'the document has the option never="{self.how}"')
         if not self.keeps:
             return Evidence(view, reason="messages are not kept")
+        if view.query.plan is not None:
+            return Evidence(view, reason="the query is more than a pattern")
         if has_not(pattern) or tree.types is not None:
             if self.how == "all":
                 return WalkEvidence(view)

@@ -130,6 +130,19 @@ class View:
         """
         return self._maintained.rows()
 
+    def items(self) -> list[Any]:
+        """Return the result of an XPath or XQuery view, in its order.
+
+        Elements and constructed elements are XML text, attributes and texts their strings, atomic
+        values Python values. A tree pattern has rows instead: AX211.
+
+        >>> import axlog
+        >>> doc = axlog.parse("<orders><order>17</order><order>4</order></orders>")
+        >>> doc.watch("//order").items(), doc.watch("sum(//order)").items()
+        (['<order>17</order>', '<order>4</order>'], [21.0])
+        """
+        return self._maintained.items()
+
     def head(self, n: int = 5) -> list[Row]:
         """Return some rows, in no particular order, without sorting a large view.
 

@@ -27,7 +27,7 @@ from axlog.pipeline import kinds, yaml_reader
 from axlog.pipeline.documents import calls_of, declare, is_xml, read_document, types_of
 from axlog.pipeline.model import DocumentModel, StreamModel, ViewModel
 from axlog.query.query import Query, parse_query
-from axlog.views.choose import choice
+from axlog.views.choose import choice_for
 
 AnyKind = SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]
 M = TypeVar("M", bound=BaseModel)
@@ -364,7 +364,7 @@ class _Checks:
 
     def query(self, view: ViewModel) -> Query:
         query = parse_query(view.query, self.namespaces, view.language)
-        choice(query.pattern, view.maintainer)
+        choice_for(query, view.maintainer)
         return query
 
     def columns(self, shape: ViewShape, taken: Sequence[str], path: yaml_reader.Path) -> None:

@@ -1,7 +1,8 @@
-"""The parser of XQuery views: XPath, the prolog, `for`, `let`, `where`, `return`, constructors.
+"""The parser of XQuery: XPath, the prolog, the clauses of FLWOR expressions, constructors.
 
-Refused by name: `order by`, `at $i`, types, `if`, computed constructors, functions and modules.
-Statements of XQuery Update have a parser of their own on top of this one (`update_parser.py`).
+Functions of the prolog are expanded where they are called (`function_expansion.py`). Modules, maps,
+arrays, `switch`, `typeswitch` and `try` are refused by name. Statements of XQuery Update have a
+parser of their own on top of this one (`update_parser.py`).
 
 A constructor is XML inside the query, with `{...}` for expressions. Its text follows the rules of
 XML, not those of the query: there are references (`&amp;`), braces are doubled, and white space
@@ -15,18 +16,31 @@ import re
 from dataclasses import dataclass
 
 from axlog.errors import QueryError
+from axlog.query.function_expansion import Function, expanded
 from axlog.query.positions import place_at
 from axlog.query.syntax_tree import (
+    Call,
     Clause,
+    Constant,
     Constructor,
     Context,
+    Counted,
     Enclosed,
     Expression,
+    External,
     Flwor,
     For,
+    ForAt,
+    GroupBy,
     Let,
+    OrderBy,
+    OrderKey,
+    Path,
     Reference,
+    Root,
     Sequence,
+    SequenceType,
+    Typed,
     Where,
     Written,
 )
@@ -41,18 +55,30 @@ _PROLOG = (
     r"|boundary-space|base-uri|context|decimal-format|%|updating|revalidation)\b"
 )
 _TAG_START = rf"<{NCNAME}"
+_COMPUTED = (
+    rf"(element|attribute|processing-instruction)\s+(?:({NCNAME}(?::{NCNAME})?)\s*)?\{{"
+    rf"|(element|attribute|processing-instruction|text|comment|document)\s*\{{"
+)
 _ATTRIBUTE = rf"\s+({NCNAME}(?::{NCNAME})?\s*=\s*)([\"'])"
 _NAMESPACE = rf"xmlns(?::({NCNAME}))?\s*=\s*(\"[^\"{{}}]*\"|'[^'{{}}]*')"
 _ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _REFERENCE = r"&(?:#(\d{1,7})|#x([0-9A-Fa-f]{1,6})|(\w+));"
 
 
+_CLAUSES = ("for", "let", "where", "group by", "order by", "stable order by", "count")
+_CODEPOINT = "http://www.w3.org/2005/xpath-functions/collation/codepoint"
+
+
 def looks_like_xquery(text: str) -> bool:
     """Whether a text begins as only XQuery can: `for $`, `let $`, a constructor, a prolog."""
     parser = XQueryParser(text, {})
     at = parser.skip()
-    starts = (r"(?:for|let)\s*\$", _TAG_START, _BLOCK, _PROLOG)
+    starts = (r"(?:for|let)\s*\$", _TAG_START, _BLOCK, _PROLOG, _COMPUTED)
     return any(parser.match_at(start, at) for start in starts)
+
+
+def _converted(value: Expression, type_: SequenceType | None) -> Expression:
+    return value if type_ is None else Typed("treat as", value, type_, value.at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +104,20 @@ class XQueryParser(XPathParser):
         self.declared: list[Clause] = []
         self.keeps_space = False
         self.names_size = 0
+        self.functions: dict[tuple[str, int], Function] = {}
         self._written: dict[str, str] = {}  # namespaces declared by the enclosing constructors
+        self._is_empty_greatest = False  # the default of `order by`
 
     def parse_query(self) -> Expression:
         """The prolog and the query; variables of the prolog become clauses before the query."""
         self.prolog()
-        found = self.parse()
-        return Flwor(tuple(self.declared), found, found.at) if self.declared else found
+        return self.whole(self.parse())
+
+    def whole(self, found: Expression) -> Expression:
+        """An expression with the variables and functions of the prolog."""
+        if self.declared:
+            found = Flwor(tuple(self.declared), found, found.at)
+        return expanded(found, self.functions, self.text) if self.functions else found
 
     # the prolog
 
@@ -112,8 +145,20 @@ class XQueryParser(XPathParser):
             self.namespaces[prefix] = self.need_string("a namespace")
         elif self.take_word("default element namespace"):
             self.namespaces[""] = self.need_string("a namespace")
-        elif self.take_word("default order"):  # has no effect without `order by`
-            self.take_word("empty greatest", "empty least")
+        elif self.take_word("default order"):
+            empty = self.take_word("empty greatest", "empty least")
+            self._is_empty_greatest = empty == "empty greatest"
+        elif self.take_word("construction"):
+            self.take_word("strip", "preserve")
+        elif self.take_word("copy-namespaces"):
+            self.take_word("preserve", "no-preserve")
+            self.need(",")
+            self.take_word("inherit", "no-inherit")
+        elif self.take_word("default function namespace"):
+            self.need_string("a namespace")
+        elif self.take_word("option"):
+            self.take_name()
+            self.need_string("a value")
         elif self.take_word("boundary-space"):
             self.keeps_space = self.take_word("preserve", "strip") == "preserve"
         elif self.take_word("ordering"):  # rows are a set
@@ -121,66 +166,135 @@ class XQueryParser(XPathParser):
         elif self.take_word("variable"):
             start = self.skip()
             variable = self.need_variable()
+            type_ = self.sequence_type() if self.take_word("as") else None
+            if self.take_word("external"):
+                self.declared.append(External(variable, Path(Root(start), (), start), start))
+                if self.take(":="):
+                    self.declared[-1] = Let(variable, self.single(), start)
+                return
             self.need(":=")
-            self.declared.append(Let(variable, self.single(), start))
+            self.declared.append(Let(variable, _converted(self.single(), type_), start))
+        elif self.take_word("function"):
+            self._function(at)
         else:
             word = self.take_name() or ("", "this")
             raise self.unsupported(f"`declare {word[1]}`", at)
 
+    def _function(self, at: int) -> None:
+        """`declare function name($a as type, ...) as type { body }`, after the word `function`."""
+        prefix, name = self.take_name() or ("", "")
+        parameters: list[tuple[str, SequenceType | None]] = []
+        self.need("(")
+        while not self.take(")"):
+            variable = self.need_variable()
+            parameters.append((variable, self.sequence_type() if self.take_word("as") else None))
+            if not self.sees(")"):
+                self.need(",")
+        result = self.sequence_type() if self.take_word("as") else None
+        if self.take_word("external"):
+            raise self.unsupported("an external function", at)
+        body = self._block()
+        written = f"{prefix}:{name}" if prefix else name
+        if (written, len(parameters)) in self.functions:
+            raise self.refusal(f"the function {written}() is declared twice", at)
+        made = Function(written, tuple(parameters), result, body, at)
+        self.functions[written, len(parameters)] = made
+
+    def called(
+        self, prefix: str, name: str, arguments: tuple[Expression, ...], at: int
+    ) -> Expression:
+        """A call; the functions of the prolog have a prefix and may be declared later."""
+        if prefix and prefix not in ("fn", "xs") and prefix in {"local", *self.namespaces}:
+            return Call(f"{prefix}:{name}", arguments, at)
+        return super().called(prefix, name, arguments, at)
+
     # clauses
 
     def flwor(self, at: int) -> Expression:
-        """`for`, `let`, `where` and `return`."""
+        """The clauses of a FLWOR expression, and `return`."""
         with self.nested():
             clauses = self.clauses()
             self.need_word("return")
             return Flwor(tuple(clauses), self.single(), at)
 
     def clauses(self) -> list[Clause]:
-        """`for`, `let` and `where` in any order; the caller reads the rest."""
+        """All clauses before `return`, in any order; the caller reads the rest."""
         found: list[Clause] = []
         while True:
             at = self.skip()
-            match self.take_word("for", "let", "where"):
+            match self.take_word(*_CLAUSES):
                 case "for":
-                    self.bindings(found, is_for=True)
+                    self._for(found)
                 case "let":
-                    self.bindings(found, is_for=False)
+                    self._let(found)
                 case "where":
                     found.append(Where(self.single(), at))
+                case "group by":
+                    found.append(self._group(at))
+                case "order by" | "stable order by":
+                    found.append(self._order(at))
+                case "count":
+                    found.append(Counted(self.need_variable(), at))
                 case _:
-                    self._refuse_clause(at)
                     return found
 
-    def bindings(self, found: list[Clause], is_for: bool) -> None:
-        """The variables of one `for` or `let`."""
+    def _for(self, found: list[Clause]) -> None:
+        """The variables of one `for`."""
         while True:
             at = self.skip()
             variable = self.need_variable()
             if self.take_word("as"):
-                raise self.unsupported("a type of a variable", at, advice="leave `as ...` out")
-            if is_for:
-                if self.take_word("at"):
-                    raise self.unsupported("a position by `at`", at, advice="leave `at $i` out")
-                if self.take_word("allowing empty"):
-                    raise self.unsupported("`allowing empty`", at, advice="a path in the return")
-                self.need_word("in")
-                found.append(For(variable, self.single(), at))
+                self.sequence_type()
+            allows_empty = self.take_word("allowing empty") is not None
+            position = self.need_variable() if self.take_word("at") else None
+            self.need_word("in")
+            source = self.single()
+            if position is None:
+                found.append(For(variable, source, at, allows_empty))
             else:
-                if not self.take_word("in"):  # as printed in paper 5, figure 3
-                    self.need(":=")
-                found.append(Let(variable, self.single(), at))
+                found.append(ForAt(variable, source, at, allows_empty, position))
             if not self.take(","):
                 return
 
-    def _refuse_clause(self, at: int) -> None:
-        word = self.take_word("order by", "stable order by", "group by", "count")
-        if word is None:
-            return
-        advice = None
-        if word.endswith("order by"):
-            advice = "leave it out: rows are a set, sort them by their columns where you show them"
-        raise self.unsupported(f"`{word}`", at, advice=advice)
+    def _let(self, found: list[Clause]) -> None:
+        """The variables of one `let`."""
+        while True:
+            at = self.skip()
+            variable = self.need_variable()
+            type_ = self.sequence_type() if self.take_word("as") else None
+            if not self.take_word("in"):  # as printed in paper 5, figure 3
+                self.need(":=")
+            found.append(Let(variable, _converted(self.single(), type_), at))
+            if not self.take(","):
+                return
+
+    def _group(self, at: int) -> GroupBy:
+        keys: list[tuple[str, Expression | None]] = []
+        while True:
+            variable = self.need_variable()
+            if self.take_word("as"):
+                self.sequence_type()
+            keys.append((variable, self.single() if self.take(":=") else None))
+            self._collation()
+            if not self.take(","):
+                return GroupBy(tuple(keys), at)
+
+    def _order(self, at: int) -> OrderBy:
+        keys: list[OrderKey] = []
+        while True:
+            value = self.single()
+            is_descending = self.take_word("ascending", "descending") == "descending"
+            empty = self.take_word("empty greatest", "empty least")
+            greatest = self._is_empty_greatest if empty is None else empty == "empty greatest"
+            keys.append(OrderKey(value, is_descending, greatest))
+            self._collation()
+            if not self.take(","):
+                return OrderBy(tuple(keys), at)
+
+    def _collation(self) -> None:
+        at = self.skip()
+        if self.take_word("collation") and self.need_string("a collation") != _CODEPOINT:
+            raise self.unsupported("a collation", at, advice="leave it out: by code point")
 
     # expressions that can start a path
 
@@ -197,7 +311,45 @@ class XQueryParser(XPathParser):
         refused = self.match_at(_REFUSED, at)
         if refused is not None:
             raise self.unsupported(f"`{refused.group()[:-1].strip()}`", at)
+        for opening, closing, name in (("<!--", "-->", "comment"), ("<?", "?>", "instruction")):
+            if self.text.startswith(opening, at):
+                return self._markup_alone(at, opening, closing, name)
+        computed = self.match_at(_COMPUTED, at)
+        if computed is not None:
+            return self._computed(computed, at)
         return super().primary(at)
+
+    def _markup_alone(self, at: int, opening: str, closing: str, name: str) -> Call:
+        end = self.text.find(closing, at + len(opening))
+        if end < 0:
+            raise self.refusal(f"`{opening}` is not closed", at, advice=closing)
+        self.offset = end + len(closing)
+        inside = self.text[at + len(opening) : end]
+        if name == "comment":
+            return Call("new-comment", (Constant(inside, at),), at)
+        target, _, data = inside.partition(" ")
+        return Call("new-processing-instruction", (Constant(target, at), Constant(data, at)), at)
+
+    def _computed(self, found: re.Match[str], at: int) -> Call:
+        kind, written = found.group(1) or found.group(3), found.group(2)
+        arguments: list[Expression] = []
+        self.offset = found.end() - 1
+        if written is not None:
+            arguments.append(Constant(written, at))
+        elif kind in ("element", "attribute", "processing-instruction"):
+            arguments.append(self._block())
+        arguments.append(self._block())
+        return Call(f"new-{kind}", tuple(arguments), at)
+
+    def _block(self) -> Expression:
+        self.need("{")
+        at = self.skip()
+        if self.take("}"):
+            return Sequence((), at)
+        with self.nested():
+            inside = self.expression()
+        self.need("}")
+        return inside
 
     # constructors
 

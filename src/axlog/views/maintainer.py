@@ -27,6 +27,8 @@ class Maintainer(ABC):
 
     name: str
     """The name that users select it by."""
+    is_ordered = False
+    """Whether `rows` gives the rows in the order of the query."""
 
     def __init__(self, tree: Tree, pattern: Pattern) -> None:
         self.tree = tree

@@ -28,7 +28,9 @@ from axlog.views.change import CLOCK, Change, Current, Row, split_row, timed_cha
 from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.choose import Chosen
 from axlog.views.counting.prospects import Prospects
+from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.explanation import Explanation, explain
+from axlog.views.items import ItemReader
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
 from axlog.views.step_chain import OnValueError, sort_order
@@ -92,9 +94,12 @@ class MaintainedView:
         """Whether changes are held back until the end of a batch."""
         self._key = query.row_key
         order = order_of(self._key.steps)
+        is_ordered, has_steps = maintainer.is_ordered, bool(self._key.steps)
+        self._change_order = _by_op if is_ordered else _in_any_order if has_steps else _in_order
         self._order = None if order is None else sort_order(order, self._key.kept)
         self._splits = not self._key.is_all  # whether rows need a separate key
         self._buffer: ChangeBuffer | None = None
+        self._reader = ItemReader(query)
         self.public: object | None = None  # the `axlog.View` of it, once it was requested
 
     @property
@@ -129,7 +134,9 @@ class MaintainedView:
         """The current rows, sorted: ids in document order, strings by code point."""
         with self._lock:
             self.refresh()
-            return self._shown(sorted(self.maintainer.rows(), key=self._by_values))
+            rows = self.maintainer.rows()
+            is_ordered = self.maintainer.is_ordered
+            return self._shown(list(rows) if is_ordered else sorted(rows, key=self._by_values))
 
     def _by_values(self, row: Row) -> tuple[Any, ...]:
         """The place of a row: by the order of the query, then by its values."""
@@ -137,6 +144,17 @@ class MaintainedView:
             return row.values_
         place = () if self._order is None else self._order(row.values_)
         return place, exact_row_key(row.values_)
+
+    def items(self) -> list[Any]:
+        """The result of an XPath or XQuery view, in its order; see the public `View.items`."""
+        with self._lock:
+            self.refresh()
+            broken = self.maintainer.broken
+            if broken is not None:
+                raise broken
+            if isinstance(self.maintainer, Dataflow):
+                return self.maintainer.items()
+            return self._reader.items(self._nodes())
 
     def head(self, n: int = 5) -> list[Row]:
         """Return at most `n` rows, in no particular order, without sorting a large view."""
@@ -169,16 +187,18 @@ class MaintainedView:
         The verdict is maintained as data arrives (`future/verdict_cache.py`). Raises
         `UndecidedError` where the analysis gives no verdict; the rows are exact all the same.
         """
-        self._refuse_steps("truth")
         with self._lock:
             prospects = self.prospects()
             if prospects is not None:
                 return prospects.truth
-            return Truth.TRUE if self.holds() else self.truth_cache.truth
+            if self.holds():
+                return Truth.TRUE
+            self._refuse_undecided("truth")
+            return self.truth_cache.truth
 
     def possible(self) -> list[Possible]:
         """The rows that may still come, each with its known values, its needs and its deadline."""
-        self._refuse_steps("possible")
+        self._refuse_undecided("possible rows")
         return [shown_possible(one, self.pattern, self.times) for one in self._possible()]
 
     def _possible(self) -> list[Possible]:
@@ -195,7 +215,7 @@ class MaintainedView:
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row, given by its values; omitted values may be anything."""
-        self._refuse_steps("status")
+        self._refuse_undecided("status")
         row = inward(self.pattern, row)
         with self._lock:
             tree = self.nodes_left().copied()
@@ -203,19 +223,25 @@ class MaintainedView:
         status = Outlook(tree, self.query.pattern).status(row)
         return Truth.TRUE if is_collected else status
 
-    def _refuse_steps(self, question: str) -> None:
-        """The analyses decide rows of patterns."""
-        if self._key.steps:
+    def _refuse_undecided(self, question: str) -> None:
+        """The analyses of the future decide rows of patterns."""
+        if self.query.plan is not None:
+            what = "an expression that is more than a pattern"
+        elif self._key.steps:
             what = "aggregates" if has_groups(self._key.steps) else "computed values or an order"
-            raise UndecidedError(
-                "AX502",
-                f"the {question} of a view with {what} is not decided",
-                advice="ask the view of the pattern alone",
-            )
+        else:
+            return
+        raise UndecidedError(
+            "AX502",
+            f"the {question} of a view with {what} is not decided",
+            advice="ask the view of the pattern alone",
+        )
 
     def why(self, row: Mapping[str, Any]) -> list[Derivation]:
         """The derivations of a row: the document node that each pattern node matched."""
         with self._lock:
+            if isinstance(self.maintainer, Dataflow):
+                return self.maintainer.why(row, self.times)
             tree = self._nodes().copied()
         if self._key.steps:
             return step_derivations(tree, self.stepping, row, self.times)
@@ -411,7 +437,7 @@ class MaintainedView:
         the order of these. The changes of a deferred view have no cause.
         """
         if len(changes) > 1:
-            changes = sorted(changes, key=_in_any_order if self._key.steps else _in_order)
+            changes = sorted(changes, key=self._change_order)
         origin = None if is_deferred else self.current.origin
         name, position, splits = self.name, self.position, self._splits
         for change in changes:
@@ -475,6 +501,10 @@ class MaintainedView:
 
 
 _OPS = {"delete": 0, "update": 1, "insert": 2, "never": 3}
+
+
+def _by_op(change: Change) -> int:
+    return _OPS[change.op]
 
 
 def _in_order(change: Change) -> tuple[int, int, int, tuple[Any, ...]]:

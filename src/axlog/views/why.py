@@ -70,13 +70,7 @@ def derivations(
 def _derivation(tree: Tree, steps: Sequence[str], valuation: Valuation, times: Times) -> Derivation:
     return Derivation(
         tuple(
-            Matched(
-                steps[number],
-                tree.id(node),
-                tree.path(node),
-                shown(tree.time(node), times),
-                _origin(tree, node),
-            )
+            matched(tree, steps[number], node, times)
             for number, node in sorted(valuation.nodes.items())
         )
     )
@@ -111,6 +105,12 @@ def step_derivations(
         if any(all(_text(each[at]) == _text(value) for at, value in wanted) for each in passed):
             found.append(_derivation(tree, nodes, valuation, times))
     return found
+
+
+def matched(tree: Tree, name: str, node: int, times: Times) -> Matched:
+    """A node of a derivation, with the name of what it matched."""
+    time = shown(tree.time(node), times)
+    return Matched(name, tree.id(node), tree.path(node), time, _origin(tree, node))
 
 
 def inward(pattern: Pattern, row: Mapping[str, Any]) -> dict[str, Any]:

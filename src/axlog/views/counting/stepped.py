@@ -2,8 +2,8 @@
 
     signed bag of bindings -> values of the pattern's outputs -> operators -> rows of the view
 
-The rows of the pattern are not kept, unless they show values or contents of nodes: then a change
-below a node must find the rows that show it. Messages that become no nodes take the same path.
+The rows of the pattern are not kept, unless they show ids, values or contents: a change below a node
+must find the rows that show it, and a deleted node has no id any more. Messages that become no nodes take the same path.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class SteppedCounting(Counting):
     def _values_of(self, moved: Bag) -> Bag:
         """A delta of bindings as a delta of the values that the pattern shows."""
         show, found = self._show.values, dict[Any, int]()
-        if not self._show.reads:
+        if not self._show.needs_nodes:
             for binding, count in moved.items():
                 add(found, show(binding), count)
             return found
