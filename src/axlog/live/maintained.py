@@ -218,13 +218,13 @@ class MaintainedTree:
             raise UpdateError("AX302", f"there is no place {where!r}", expected=expected) from None
         forest: Content = tuple(read_forest(content, self.limits))
         with self.lock:
-            nodes = select(self.nodes(), self.parse(target).pattern, self._values)
+            nodes = select(self.nodes(), self.parse(target).only_pattern, self._values)
             return self.apply([Insert(place, node, forest) for node in nodes], at)
 
     def delete(self, target: str, at: Time | None = None) -> list[Change]:
         """Delete every node that a pattern selects."""
         with self.lock:
-            nodes = select(self.nodes(), self.parse(target).pattern, self._values)
+            nodes = select(self.nodes(), self.parse(target).only_pattern, self._values)
             return self.apply([Delete(node) for node in nodes], at)
 
     def update(

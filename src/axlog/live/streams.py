@@ -180,7 +180,7 @@ class Streams(StreamHooks):
     ) -> list[Change]:
         def operations() -> list[Operation]:
             tree = self.maintained.nodes()
-            wanted = self.maintained.parse(pattern).pattern
+            wanted = self.maintained.parse(pattern).only_pattern
             return delete_at_call(tree, stream, lambda node: holds(tree, wanted, node))
 
         return self._take(stream, pattern, at, latest, operations)

@@ -55,6 +55,20 @@ class Query:
         return native_text(self.pattern, self.steps)
 
     @property
+    def only_pattern(self) -> Pattern:
+        """The pattern of a query without steps; raises AX211 for others.
+
+        For uses that need nodes or matches, not computed rows.
+        """
+        if self.steps:
+            raise UnsupportedError(
+                "AX211",
+                "computed values, aggregates and order are not supported here",
+                expected="a pattern: paths, constraints and plain outputs",
+            )
+        return self.pattern
+
+    @property
     def row_key(self) -> RowKey:
         """The columns that identify a row, and the pattern and steps that maintainers keep."""
         return row_key(self.pattern, self.steps) if self.plan is None else ITEM_KEY
