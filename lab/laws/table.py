@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from lab.laws.aggregates_cases import make_aggregates_case, smaller_aggregates
+from lab.laws.aggregates_law import check_aggregates
 from lab.laws.algebra_law import check_algebra, make_algebra_case, smaller_algebra
 from lab.laws.constraints_cases import make_constraints_case, smaller_constraints
 from lab.laws.constraints_law import check_constraints
@@ -127,6 +129,8 @@ LAWS: dict[str, Law] = {
     "8": Law("idle updates cost nothing", make_deaf_case, check_idle, 120, less_of),
     "11": Law("an operator's delta is the difference of its outputs", _make_operators,
               _check_operators, 200, _smaller_operators),
+    "aggregates": Law("computed, grouped and ordered rows are those of the definition and SQLite",
+                      make_aggregates_case, check_aggregates, 100, smaller_aggregates),
     "xquery": Law("items equal Saxon's answer after every update", make_xquery_case, check_xquery,
                   60, smaller_xquery),
     "algebra": Law("laws 1 and 2 for the algebra, on trees", make_algebra_case, check_algebra, 100,

@@ -11,7 +11,7 @@ connect to it through one slot, `hooks` (`hooks.py`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import RLock
 
@@ -32,7 +32,7 @@ from axlog.document.times import (
 )
 from axlog.document.tree import NONE, Tree
 from axlog.document.value_index import ValueIndex
-from axlog.errors import QueryError, UpdateError
+from axlog.errors import QueryError, UpdateError, ValueProblem
 from axlog.evaluate.select import select
 from axlog.evaluate.statements import operations_of
 from axlog.future.verdict_cache import only_adds
@@ -93,6 +93,8 @@ class MaintainedTree:
         self.collected = 0  # nodes and streams that collection dropped because no view needs them
         self.hooks: StreamHooks = IDLE
         """The streams that feed the document; `IDLE` without streams."""
+        self.savepoint: Callable[[], Savepoint | None] = lambda: None
+        """Makes a state to return to, for updates that a view may refuse after they are applied."""
 
     def settle(self) -> None:
         """Turn messages that were set aside into nodes."""
@@ -177,6 +179,8 @@ class MaintainedTree:
         """Set a view aside if an update exceeds its limit. The update is applied."""
         try:
             yield
+        except ValueProblem:
+            raise  # the view rejects the update
         except QueryError as error:
             self._set_aside(view, error)
 
@@ -214,13 +218,13 @@ class MaintainedTree:
             raise UpdateError("AX302", f"there is no place {where!r}", expected=expected) from None
         forest: Content = tuple(read_forest(content, self.limits))
         with self.lock:
-            nodes = select(self.nodes(), self.parse(target).pattern, self._values)
+            nodes = select(self.nodes(), self.parse(target).only_pattern, self._values)
             return self.apply([Insert(place, node, forest) for node in nodes], at)
 
     def delete(self, target: str, at: Time | None = None) -> list[Change]:
         """Delete every node that a pattern selects."""
         with self.lock:
-            nodes = select(self.nodes(), self.parse(target).pattern, self._values)
+            nodes = select(self.nodes(), self.parse(target).only_pattern, self._values)
             return self.apply([Delete(node) for node in nodes], at)
 
     def update(
@@ -264,6 +268,7 @@ class MaintainedTree:
         if origin is None:
             self._refuse_if_collected()
             self.untune()
+        savepoint = self.savepoint() if any(v.rejects for v in self.views.values()) else None
         plan = pending.planned(
             self.tree, operations, time, limits=self.limits, keep_whitespace=self.keep_whitespace
         )
@@ -293,8 +298,13 @@ class MaintainedTree:
             guard.after(plan.delta)
         told: Told = []
         for view in views:
-            with self._setting_aside(view):
-                told.append((view, view.after(plan.delta)))
+            try:
+                with self._setting_aside(view):
+                    told.append((view, view.after(plan.delta)))
+            except ValueProblem:
+                assert savepoint is not None, "only views that reject values raise them"
+                savepoint.restore()
+                raise
         return told
 
     def announce(self, each: Told) -> list[Change]:

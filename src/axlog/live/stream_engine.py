@@ -24,7 +24,7 @@ from axlog.document.loader import read_forest
 from axlog.document.operations import checked_time, insert_at_call
 from axlog.document.pending import Plan
 from axlog.document.times import Shown, Time, Times, microseconds, shown
-from axlog.errors import QueryError, StreamError, UpdateError
+from axlog.errors import QueryError, StreamError, UpdateError, ValueProblem
 from axlog.evaluate.joins import Bag, Row
 from axlog.live.collector import Collector, SavedKeys
 from axlog.live.maintained import MaintainedTree, Told
@@ -110,6 +110,8 @@ class ShortWay:
     """Whether some view needs nodes: wanted messages take the long path, the others need none."""
     arrive: Callable[[tuple[Bag, ...]], None] | None = field(repr=False, default=None)
     """Passes the matches on to the possible rows that are kept from them."""
+    rejects: bool = False
+    """Whether a view may refuse a message for its values, after it was matched."""
 
 
 class StreamEngine:
@@ -182,8 +184,10 @@ class StreamEngine:
                 # The long path raises the error, or sets aside the view that exceeds a limit.
                 return None
             bags = read
-            tree.clock = time
             status = way.status
+            if way.rejects and any(bags):
+                return self._join_or_reject(way, bags, time, message)
+            tree.clock = time
             status.messages += 1
             status.microseconds = time
             if bags is way.unread:
@@ -306,13 +310,38 @@ class StreamEngine:
         told: Told = []
         document.current.origin = way.status.stream, way.status.messages
         if bags:
-            if way.arrive is not None:
+            if way.arrive is not None and not way.rejects:
                 way.arrive(bags)
             told = way.carry(bags, time)
+            if way.arrive is not None and way.rejects:
+                way.arrive(bags)
             document.engine.climbed += 1
         if self._collector.is_busy or self._collector.next < time:
             told = self._collector.after(told, time)
         return document.announce(told) if told else []
+
+    def _join_or_reject(
+        self, way: ShortWay, bags: tuple[Bag, ...], time: int, message: bytes
+    ) -> list[Change]:
+        """Do the same for a message that a view may refuse: then only its number is used up."""
+        tree, status = self._document.tree, way.status
+        clock, tree.clock = tree.clock, time
+        before, status.microseconds = status.microseconds, time
+        status.messages += 1
+        if self.keeps:
+            self._aside.append((status.stream, message, time, status.messages))
+        else:
+            self._document.forgotten += 1
+        try:
+            return self._join(way, bags, time)
+        except ValueProblem:
+            tree.clock, status.microseconds = clock, before
+            status.refused += 1
+            if self.keeps:
+                self._aside.pop()
+            else:
+                self._document.forgotten -= 1
+            raise
 
     def _find(self, stream: str) -> ShortWay | None:
         """Return the short path of a stream. None: its messages cannot take it."""
@@ -354,6 +383,7 @@ class StreamEngine:
         route.follow(views)
         unread = None if wanted is None else plan.unread
         way = ShortWay(plan, self.status(stream), route.carry, plan.bags, unread)
+        way.rejects = route.rejects
         if is_short:
             here, everywhere = route.here, route.everywhere
             way.arrive = self._collector.tracker.arrival(route.node, here, everywhere)

@@ -404,7 +404,7 @@ def _path_text(node: PatternNode, at_root: bool) -> str:
         else:
             text += _step_text(node, at_start)
         at_start = False
-        if node.name is not None:
+        if node.name is not None and "~" not in node.name:  # others are not written
             text += f"#{node.name}"
         if _is_comparison(node):
             return f"{text} {node.comparisons[0]}"

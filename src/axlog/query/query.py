@@ -15,6 +15,7 @@ from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError, QuerySyntaxError, UnsupportedError
 from axlog.query.columns import Columns
 from axlog.query.native import parse_native
+from axlog.query.native_text import native_text
 from axlog.query.pattern import Pattern
 from axlog.query.plan import EVERYTHING, ITEM_KEY, Plan
 from axlog.query.plan_parser import parse_plan
@@ -44,6 +45,28 @@ class Query:
     plan: Plan | None = field(default=None, compare=False)
     """How a query is kept that is more than a pattern; `pattern` then stands for all nodes."""
     namespaces: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
+
+    def __str__(self) -> str:
+        """The canonical native text of its pattern and steps.
+
+        >>> print(parse_query("match //a/$x return count( ) as n"))
+        match //a/$x return count() as n
+        """
+        return native_text(self.pattern, self.steps)
+
+    @property
+    def only_pattern(self) -> Pattern:
+        """The pattern of a query without steps; raises AX211 for others.
+
+        For uses that need nodes or matches, not computed rows.
+        """
+        if self.steps:
+            raise UnsupportedError(
+                "AX211",
+                "computed values, aggregates and order are not supported here",
+                expected="a pattern: paths, constraints and plain outputs",
+            )
+        return self.pattern
 
     @property
     def row_key(self) -> RowKey:

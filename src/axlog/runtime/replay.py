@@ -81,6 +81,8 @@ class Replay:
         query = written.views[view]
         parsed = parse_query(query.query, self._model.namespaces, query.language)
         calls = calls_of(document_of(written, self._model.directory)).values()
+        if parsed.steps:
+            return False
         return not has_not(parsed.pattern) and all(c.get("deletes", "no") == "no" for c in calls)
 
     @contextmanager

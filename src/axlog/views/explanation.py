@@ -69,7 +69,7 @@ def explain(
     return Explanation(
         query=query.text,
         language=query.language,
-        pattern=str(query.pattern),
+        pattern=str(query),
         columns=query.columns,
         relations=tuple((relation.name, relation.columns) for relation in program.relations),
         program=tuple(rules.splitlines()),

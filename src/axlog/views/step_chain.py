@@ -62,7 +62,8 @@ class StepChain:
         """`columns`: of the pattern's rows; `find`: looks up such rows, for lineage."""
         self.problems = 0
         self._text = text
-        self._rejects = on_value_error == "reject"
+        self.rejects = on_value_error == "reject"
+        self._checked: list[Compute_] = []  # what a group computes of its rows
         self.operators: list[Operator] = []
         source: Source = Feed(columns, find or _nothing)
         types = dict(zip(columns, columns.types, strict=True))
@@ -78,11 +79,32 @@ class StepChain:
     # Deltas ---------------------------------------------------------------------------------------
 
     def apply(self, delta: Bag) -> Bag:
-        """Pass the delta of the pattern's rows; return the delta of the view's rows."""
+        """Pass the delta of the pattern's rows; return the delta of the view's rows.
+
+        If a value is rejected, it raises and changes nothing.
+        """
+        if self.rejects:
+            return self._apply_whole(delta)
         for operator in self.operators:
             if not delta:
                 return delta
             delta = operator.apply(0, delta)
+        return delta
+
+    def _apply_whole(self, delta: Bag) -> Bag:
+        applied: list[tuple[Operator, Bag]] = []
+        try:
+            for operator in self.operators:
+                if isinstance(operator, GroupOperator):  # it must not fail halfway
+                    for row in delta:
+                        for read in self._checked:
+                            read(row)
+                given, delta = delta, operator.apply(0, delta)
+                applied.append((operator, given))
+        except ValueProblem:
+            for operator, given in reversed(applied):
+                operator.apply(0, negated(given))
+            raise
         return delta
 
     def first(self) -> Bag:
@@ -171,7 +193,7 @@ class StepChain:
 
     def _guarded(self, function: Compute_) -> Compute_:
         """A function whose errors give None, or are raised to the update."""
-        if self._rejects:
+        if self.rejects:
             return function
 
         def value(row: Row) -> Any:
@@ -197,6 +219,11 @@ class StepChain:
 
         return [group, Map(group, group.schema, shown, step.keys)]
 
+    def _checked_addend(self, read: Compute_) -> Compute_:
+        addend = self._guarded(_addend(read))
+        self._checked.append(addend)
+        return addend
+
     def _aggregate(self, step: Aggregate, columns: Sequence[str]) -> kinds.Aggregate:
         if step.argument is None:
             return kinds.Count()
@@ -209,9 +236,9 @@ class StepChain:
             case "count":
                 return kinds.CountDistinct(read) if step.is_distinct else kinds.Count(read)
             case "sum":
-                return kinds.Sum(self._guarded(_addend(read)))
+                return kinds.Sum(self._checked_addend(read))
             case "avg":
-                return kinds.Average(self._guarded(_addend(read)))
+                return kinds.Average(self._checked_addend(read))
             case "min":
                 return kinds.Min(_number_first(read), _extreme_key)
             case "max":
@@ -219,6 +246,11 @@ class StepChain:
             case "collect":
                 return kinds.Collect(read, read, _extreme_key)
         return kinds.StringJoin(_texts(read), step.separator, read, _extreme_key)
+
+
+def negated(delta: Bag) -> Bag:
+    """The delta that takes another one back."""
+    return {row: -count for row, count in delta.items()}
 
 
 def sort_order(step: Order, columns: Sequence[str]) -> Callable[[Row], tuple[Any, ...]]:

@@ -11,7 +11,20 @@ from math import isfinite, isinf, isnan
 from typing import Any
 
 from axlog.document.ids import Id
+from axlog.query.dates import (
+    Date,
+    DateTime,
+    DayTimeDuration,
+    Duration,
+    Time,
+    YearMonthDuration,
+    duration_of,
+    time_value_of,
+)
 
+_DATES: dict[str, type[Any]] = {
+    kind.type: kind for kind in (Date, DateTime, Time, Duration, DayTimeDuration, YearMonthDuration)
+}
 _EXACT = 1 << 53  # integers up to it are exact as doubles
 
 
@@ -70,6 +83,8 @@ def saved_value(value: Any) -> Any:
         return {"decimal": str(value)}
     if kind is float:
         return {"double": repr(value)}
+    if kind in _DATES.values():
+        return {"atom": [value.type, str(value)]}
     if isinstance(value, str):
         return str(value)
     raise TypeError(f"a value of the type {kind.__name__} in a row")
@@ -88,4 +103,14 @@ def restored_value(saved: Any) -> Any:
         return Id(bytes.fromhex(said), tuple(saved["labels"]))
     if kind == "values":
         return tuple(restored_value(each) for each in said)
+    if kind == "atom":
+        return _atom(*said)
     return Decimal(said) if kind == "decimal" else float(said)
+
+
+def _atom(type_: str, text: str) -> Any:
+    """A date, time or duration."""
+    kind = _DATES[type_]
+    if issubclass(kind, Duration):
+        return duration_of(text, kind)
+    return time_value_of(text, kind)

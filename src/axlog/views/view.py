@@ -103,6 +103,11 @@ class MaintainedView:
         self.public: object | None = None  # the `axlog.View` of it, once it was requested
 
     @property
+    def rejects(self) -> bool:
+        """Whether an update with a value that the query cannot compute is refused."""
+        return bool(self.stepping.key.steps) and self.stepping.on_value_error == "reject"
+
+    @property
     def pattern(self) -> Any:
         return self.query.pattern
 
