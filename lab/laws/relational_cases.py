@@ -29,9 +29,12 @@ from axlog.views.operators.feed import Stored
 from axlog.views.operators.filter import Filter
 from axlog.views.operators.group import Group
 from axlog.views.operators.latest import Latest
+from axlog.views.operators.left_join import LeftJoin
 from axlog.views.operators.map import Map
 from axlog.views.operators.operator import Operator
 from axlog.views.operators.order import cell_key, order_key
+from axlog.views.operators.range_join import RangeJoin
+from axlog.views.operators.sets import difference
 from axlog.views.operators.top import Top
 
 KEYS = ("1", "2", "3")
@@ -61,10 +64,14 @@ def _cell(random: Random, column: str) -> Any:
     return random.choice(TEXTS)
 
 
+Schemas = tuple[tuple[str, ...], ...]
+Cells = tuple[Any, ...]
+
+
 class Subject:
     """An operator with its parameters, and its output by definition."""
 
-    schemas: tuple[tuple[str, ...], ...] = (("k", "l", "n", "t"),)
+    schemas: Schemas = (("k", "l", "n", "t"),)
     is_append_only: bool = False
     is_local = True
     """Whether the rows behind an output row yield it by themselves."""
@@ -292,11 +299,100 @@ class LatestSubject(TopSubject):
         return Latest(inputs[0], self.order, [self.schemas[0][at] for at in self.per])
 
 
+# Two sides ----------------------------------------------------------------------------------------
+
+
+class LeftJoinSubject(Subject):
+    schemas: Schemas = (("k1", "i1"), ("t1", "k1", "n1"))
+
+    def __init__(self, random: Random) -> None:
+        self.on = random.choice((("k1",), ()))
+        if not self.on:
+            self.schemas = (("k1", "i1"), ("t1", "n1"))
+        self.default: Row = tuple([0] * (len(self.schemas[1]) - len(self.on)))
+
+    def build(self, inputs: Sequence[Stored]) -> Operator:
+        return LeftJoin(inputs[0], inputs[1], self.on, self.default)
+
+    def output(self, bags: Sequence[Bag]) -> Bag:
+        found: Bag = {}
+        for left, count in bags[0].items():
+            rights = [(row, n) for row, n in bags[1].items() if not self.on or row[1] == left[0]]
+            for row, n in rights:
+                add(found, left + ((row[0], row[2]) if self.on else row), count * n)
+            if not rights:
+                add(found, left + self.default, count)
+        return found
+
+
+class RangeJoinSubject(Subject):
+    schemas: Schemas = (("k1", "n1", "i1"), ("k1", "n2", "t1"))
+
+    def __init__(self, random: Random) -> None:
+        self.on = random.choice(((), ("k1",)))
+        if not self.on:
+            self.schemas = (("k1", "n1", "i1"), ("k2", "n2", "t1"))
+        if random.random() < 0.5:
+            self.schemas = tuple((k, "i" + n[1:] + "0", t) for k, n, t in self.schemas)
+        self.comparison: Any = random.choice(ORDERS)
+        read = lambda row: row[1]  # noqa: E731
+        kinds: list[tuple[str, Aggregate]] = [
+            ("rows", Count()), ("count", Count(lambda row: row[2])), ("sum", Sum(read)),
+            ("avg", Average(read)),
+        ]  # fmt: skip
+        self.chosen = random.sample(kinds, random.randint(1, 4))
+
+    def build(self, inputs: Sequence[Stored]) -> Operator:
+        values = (lambda row: row[1], lambda row: row[1])
+        return RangeJoin((inputs[0], inputs[1]), values, self.comparison, self.chosen, self.on)
+
+    def output(self, bags: Sequence[Bag]) -> Bag:
+        found: Bag = {}
+        for left, count in bags[0].items():
+            rights: list[Cells] = [
+                row for row, n in bags[1].items() for _ in range(n) if self.holds(left, row)
+            ]
+            values: dict[str, Any] = {
+                "rows": len(rights),
+                "count": len([row for row in rights if row[2] is not None]),
+                "sum": total_of([row[1] for row in rights]),
+                "avg": total_of([row[1] for row in rights], is_average=True),
+            }
+            add(found, left + tuple(values[name] for name, _ in self.chosen), count)
+        return found
+
+    def holds(self, left: Cells, right: Cells) -> bool:
+        """Whether a right row belongs to a left row."""
+        if (self.on and left[0] != right[0]) or left[1] is None or right[1] is None:
+            return False
+        found = compare_cells(right[1], left[1])
+        return found in {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (1, 0)}[self.comparison]
+
+
+class DifferenceSubject(Subject):
+    schemas = (("k1", "i1"), ("k1", "i1"))
+
+    def __init__(self, random: Random) -> None:
+        if random.random() < 0.5:
+            self.schemas = (("k1", "k2"), ("k2", "k1"))
+
+    def build(self, inputs: Sequence[Stored]) -> Operator:
+        return difference(inputs[0], self.schemas[1])
+
+    def output(self, bags: Sequence[Bag]) -> Bag:
+        places = [self.schemas[1].index(column) for column in self.schemas[0]]
+        rights = {tuple(row[at] for at in places) for row in bags[1]}
+        return {row: count for row, count in bags[0].items() if row not in rights}
+
+
 SUBJECTS: dict[str, Callable[[Random], Subject]] = {
     "filter": FilterSubject,
     "map": MapSubject,
     "group": GroupSubject,
     "top": TopSubject,
     "latest": LatestSubject,
+    "left join": LeftJoinSubject,
+    "range join": RangeJoinSubject,
+    "difference": DifferenceSubject,
 }
 """Every operator over rows by its name."""

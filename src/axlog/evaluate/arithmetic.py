@@ -96,6 +96,7 @@ def _factor(value: Number | Untyped) -> Fraction:
             raise ValueProblem("FOCA0005", "a duration is multiplied by NaN")
         if not isfinite(number):
             raise ValueProblem("FODT0002", "a duration is multiplied by infinity")
+        return Fraction(repr(number))
     return fraction_of(number)
 
 
@@ -114,7 +115,7 @@ def _duration_over(one: Duration, other: Number | Untyped) -> Duration:
     factor = _factor(number)
     if not factor:
         raise ValueProblem("FODT0002", "a duration is divided by zero")
-    return scaled(one, 1 / factor)
+    return scaled(one, 1 / factor, _QUOTIENT_SCALE)
 
 
 def _duration_ratio(one: Duration, other: Duration) -> Decimal:
@@ -190,6 +191,9 @@ def _operation(symbol: str) -> Operation:
     def calculate(one: Atom, other: Atom) -> Atom:
         found = by_types.get((type(one), type(other)))
         if found is None:
+            for value in (one, other):
+                if type(value) is Untyped:
+                    _double(value)  # raises FORG0001 if it is no number
             raise ValueProblem(
                 "XPTY0004",
                 f"`{symbol}` is not defined for {type_of(one)} and {type_of(other)}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from math import inf, isnan
 from typing import Any
 
@@ -17,19 +16,19 @@ from axlog.evaluate.deep_equality import deep_equal
 from axlog.evaluate.items import Items, is_true
 from axlog.evaluate.signatures import Function, function
 from axlog.query.dates import DayTimeDuration, YearMonthDuration
-from axlog.query.numbers import decimal_of, double, rounded
+from axlog.query.numbers import double, rounded
 
 _DURATIONS = (DayTimeDuration, YearMonthDuration)
 
 
 def _alike(values: Sequence[Atom], name: str) -> list[Any]:
-    """The values of an aggregate in one type: untyped ones as doubles, numbers promoted."""
+    """The values of an aggregate in one type: untyped ones as doubles, numbers beside doubles."""
     found = [cast(value, "xs:double") if type(value) is Untyped else value for value in values]
     kinds = {type(value) for value in found}
     if kinds <= NUMERIC:
         if float in kinds:
             return [double(value) for value in found]  # type: ignore[arg-type]
-        return [decimal_of(value) for value in found] if Decimal in kinds else found  # type: ignore[arg-type]
+        return found
     if len(kinds) > 1:
         raise ValueProblem("FORG0006", f"{name}() has values of several types")
     return found
@@ -105,9 +104,9 @@ def _string(value: Atom) -> Atom:
     return str.__str__(value) if type(value) is Untyped else value
 
 
-def _subsequence(items: Items, start: float, length: float = inf) -> Items:
+def _subsequence(items: Items, start: float, length: float | None = None) -> Items:
     first = float(rounded(start))
-    last = first + float(rounded(length))
+    last = inf if length is None else first + float(rounded(length))
     return [item for at, item in enumerate(items, 1) if first <= at < last]
 
 

@@ -34,13 +34,7 @@ def typed(evaluator: Evaluator, given: Typed, items: Items) -> Items:
         case "instance of":
             return [is_instance(tree, items, type_)]
         case "castable as":
-            try:
-                cast_items(atoms(tree, items), type_)
-            except ValueProblem as problem:
-                if problem.code == "XPST0080":
-                    raise
-                return [False]
-            return [True]
+            return [is_castable(atoms(tree, items), type_)]
         case "cast as":
             return cast_items(atoms(tree, items), type_)
         case "convert":
@@ -91,6 +85,17 @@ def cast_items(values: list[Atom], type_: SequenceType) -> Items:
     if len(values) != 1:
         raise ValueProblem("XPTY0004", f"{len(values)} values cannot be cast to {type_.kind}")
     return [convert(values[0])]
+
+
+def is_castable(values: list[Atom], type_: SequenceType) -> bool:
+    """`castable as`."""
+    try:
+        cast_items(values, type_)
+    except ValueProblem as problem:
+        if problem.code == "XPST0080":
+            raise
+        return False
+    return True
 
 
 def _converted(tree: Tree, items: Items, type_: SequenceType) -> Items:

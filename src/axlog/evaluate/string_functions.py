@@ -24,10 +24,10 @@ def _string_join(values: Sequence[Atom], separator: str = "") -> str:
     return separator.join([text_of(value) for value in values])
 
 
-def _substring(whole: str | None, start: float, length: float = inf) -> str:
+def _substring(whole: str | None, start: float, length: float | None = None) -> str:
     whole = whole or ""
     first = float(rounded(start))
-    last = first + float(rounded(length))
+    last = inf if length is None else first + float(rounded(length))
     if isnan(first) or isnan(last) or (isinf(first) and first > 0):
         return ""
     begin = 0 if isinf(first) else max(int(first) - 1, 0)

@@ -48,7 +48,8 @@ from axlog.views.counting.engine import BLOCK, CountingEngine
 from axlog.views.maintainer import PutAside
 from axlog.views.net_changes import net
 from axlog.views.operators.disk_table import Shelf
-from axlog.views.view import MaintainedView
+from axlog.views.step_rows import Stepping
+from axlog.views.view import MaintainedView, checked_policy
 
 log = logging.getLogger(__name__)
 
@@ -124,11 +125,13 @@ class MaintainedTree:
         language: str | None = None,
         maintainer: str | None = None,
         work: int | None = None,
+        on_value_error: str = "null",
     ) -> MaintainedView:
         """Keep the rows of a query from now on.
 
         `work` is the number of rows that one update may make the view read. A view that exceeds it
-        is set aside with AX216. Without it `Limits.work` applies.
+        is set aside with AX216. Without it `Limits.work` applies. `on_value_error` says what
+        happens with a value that the query cannot compute: `null` or `reject`.
         """
         asked = self.parse(query, language)
         name = name if name is not None else self.new_name()
@@ -136,12 +139,13 @@ class MaintainedTree:
             raise QueryError("AX202", f"there is already a view {name!r}")
         with self.lock:
             chosen = choice_for(asked, maintainer, self.tree, self.thresholds)
+            stepping = Stepping(asked.row_key, asked.text, checked_policy(on_value_error))
             self.untune()
-            kept = make_for(self.nodes(), asked, chosen.name, self.engines, work)
+            kept = make_for(self.nodes(), asked, stepping, chosen.name, self.engines, work)
             view = self.views[name] = MaintainedView(
                 name, asked, kept, chosen, self.lock, self.nodes, self.times
             )
-            view.work = work
+            view.work, view.stepping = work, stepping
             view.prospects = lambda: self.hooks.prospects(view)
             view.truth_cache.may_come = lambda: self.hooks.may_come(view)
             view.how_never = lambda: self.hooks.how_never(view)

@@ -274,6 +274,8 @@ class Choice:
     def without_join(self, view: MaintainedView) -> Evidence:
         """Return the evidence of a view that no join gives."""
         tree, pattern = self.document.tree, view.query.pattern
+        if view.query.steps:
+            return Evidence(view, reason="the rows are computed by steps after the pattern")
         if self.how in ("off", "joins"):
             return Evidence(view, reason=f'the document has the option never="{self.how}"')
         if not self.keeps:
@@ -293,6 +295,8 @@ class Choice:
     ) -> Prospects | None:
         """Return the prospects of a view whose rows one two-way join makes, exactly."""
         maintainer = view.maintainer
+        if view.query.steps:
+            return None
         if not isinstance(maintainer, Counting) or not shows_only_strings_and_times(
             maintainer.pattern
         ):

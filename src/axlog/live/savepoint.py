@@ -118,7 +118,9 @@ class Savepoint:
         for view in maintained.views.values():
             if not isinstance(view.maintainer, PutAside):
                 chosen, engines = view.chosen.name, maintained.engines
-                view.maintainer = make_for(tree, view.query, chosen, engines, view.work)
+                view.maintainer = make_for(
+                    tree, view.query, view.stepping, chosen, engines, view.work
+                )
             view.truth_cache.is_stale = True
 
     def _restore_streams(self, streams: Streams) -> None:

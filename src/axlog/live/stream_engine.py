@@ -25,7 +25,7 @@ from axlog.document.operations import checked_time, insert_at_call
 from axlog.document.pending import Plan
 from axlog.document.times import Shown, Time, Times, microseconds, shown
 from axlog.errors import QueryError, StreamError, UpdateError
-from axlog.evaluate.joins import Bag, Row, add_all
+from axlog.evaluate.joins import Bag, Row
 from axlog.live.collector import Collector, SavedKeys
 from axlog.live.maintained import MaintainedTree, Told
 from axlog.match.matcher_generator import can_match, names_needed
@@ -260,7 +260,7 @@ class StreamEngine:
         document = self._document
         with document.lock:
             views = tuple(
-                (name, view.position, tuple(_counting(view).counts().items()))
+                (name, view.position, _counting(view).state())
                 for name, view in document.views.items()
                 if view.broken is None
             )
@@ -293,9 +293,7 @@ class StreamEngine:
             restore_tables(document.engine, tables)
             for name, position, rows in views:
                 view = document.views[name]
-                moved = dict(rows)
-                add_all(moved, _counting(view).counts(), -1)
-                _counting(view).take(moved)
+                _counting(view).restore(rows)
                 view.resume(position)
                 view.truth_cache.is_stale = True
             document.tree.clock = clock

@@ -122,6 +122,7 @@ def _verify(view: MaintainedView, whole: Restored | None) -> Verified:
     if whole is None:
         reason = "messages were not kept, and the log does not go back to the first"
         return Verified(view.name, len(rows), reason=reason)
+    # Recompute by counting, on a fresh engine, if it supports the pattern; else by definition.
     try:
         right = recomputed(maintained(whole.document).nodes(), view.query)
     except AxlogError as error:

@@ -5,8 +5,9 @@ their instants are (the implicit zone is UTC). A `Duration` has months and nanos
 All are hashable, and their text is the canonical form of XML Schema.
 
 Nanoseconds are integers; a literal with more than nine decimals has a `Fraction`, which sums and
-differences keep. In a product or quotient, seconds are rounded to 20 decimals, and months to whole
-months. Years have at most twelve digits; results beyond are refused (FODT0001, FODT0002).
+differences keep. In a quotient, seconds are rounded to 20 decimals; months are rounded to whole
+months. Years have at most twelve digits, and durations at most 2,147,483,647
+months; results beyond are refused (FODT0001, FODT0002).
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 _MOST_YEAR = 999_999_999_999
-_MOST_MONTHS = 12 * _MOST_YEAR
-_MOST_NANOSECONDS = 366 * _MOST_YEAR * DAY
+_MOST_MONTHS = 2**31 - 1
+_MOST_NANOSECONDS = 10**340
 _ZONE = r"(Z|[+-]\d\d:\d\d)?"
 _DAY_PART = r"(-?(?:[1-9]\d{4,11}|\d{4}))-(\d\d)-(\d\d)"
 _TIME_PART = r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,400}))?"
@@ -36,8 +37,6 @@ _DURATION = re.compile(
     r"(?:T(?=\d)(?:(\d{1,18})H)?(?:(\d{1,18})M)?(?:(\d{1,18})(?:\.(\d{1,400}))?S)?)?",
     re.ASCII,
 )
-_FINEST = 10**11
-"""Parts of a nanosecond in a product or quotient: seconds have 20 decimals."""
 _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _SPACE = " \t\r\n"
 
@@ -402,9 +401,10 @@ def half_up(value: Exact) -> int:
     return int((2 * value + 1) // 2)
 
 
-def scaled(duration: Duration, factor: Fraction) -> Duration:
-    """A duration times a number."""
+def scaled(duration: Duration, factor: Fraction, decimals: int = 400) -> Duration:
+    """A duration times a number; the seconds have at most so many decimals."""
     exact = duration.nanoseconds * factor
-    if exact.denominator != 1:
-        exact = Fraction(half_up(exact * _FINEST), _FINEST)
+    finest = 10 ** (decimals - 9)
+    if exact.denominator != 1 and exact.denominator > finest:
+        exact = Fraction(half_up(exact * finest), finest)
     return type(duration)(half_up(duration.months * factor), whole(exact))

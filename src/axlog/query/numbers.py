@@ -2,8 +2,8 @@
 
 An xs:integer is an `int`, an xs:decimal a `Decimal`, an xs:double a `float`. Integers and decimals
 are exact, with at most `MOST_DIGITS` digits; a result with more is refused (FOAR0002). A quotient
-of decimals has 18 decimals, or as many as an operand with more; the last one is rounded, a half
-down.
+of decimals has 18 decimals, and one more for each decimal that the dividend has more than the
+divisor; the last one is rounded, a half down.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ DECIMALS = Context(
     prec=MOST_DIGITS, Emin=-20_000, Emax=20_000, traps=[Inexact, InvalidOperation, Overflow]
 )
 _DIVISION_SCALE = 18
+_LONG = 2**63
 _LARGEST = 10**MOST_DIGITS
 _INTEGER = re.compile(r"\d+", re.ASCII)
 
@@ -146,8 +147,9 @@ def divided(one: int | Decimal, other: int | Decimal) -> Decimal:
     """
     if not other:
         raise ValueProblem("FOAR0001", "a number is divided by zero")
-    a, b = _parts(one), _parts(other)
-    scale = max(_DIVISION_SCALE, -a[1], -b[1])
+    is_long = type(one) is type(other) is int and max(abs(one), abs(other)) >= _LONG
+    a, b = _parts(one, is_long), _parts(other, is_long)
+    scale = _DIVISION_SCALE + max(b[1] - a[1], 0)
     power = scale + a[1] - b[1]
     if abs(power) > 2 * MOST_DIGITS:
         raise _too_large()
@@ -168,12 +170,11 @@ def decimal_from(value: int, scale: int) -> Decimal:
     return Decimal(value).scaleb(-scale, DECIMALS)
 
 
-def _parts(value: int | Decimal) -> tuple[int, int]:
-    """An integer and the power of ten that multiplies it; no zeros at the end of a decimal."""
-    if type(value) is int:
+def _parts(value: int | Decimal, is_shortened: bool) -> tuple[int, int]:
+    """An integer and the power of ten that multiplies it; a decimal has no zeros at its end."""
+    if type(value) is int and not is_shortened:
         return value, 0
-    assert isinstance(value, Decimal)
-    sign, digits, exponent = value.normalize(DECIMALS).as_tuple()
+    sign, digits, exponent = decimal_of(value).normalize(DECIMALS).as_tuple()
     assert isinstance(exponent, int)
     size = int("".join(map(str, digits)))
     return (-size if sign else size), exponent
@@ -219,8 +220,10 @@ def whole_quotient(one: Number, other: Number) -> int:
         left, right = double(one), double(other)
         if not isfinite(left) or isnan(right):
             raise ValueProblem("FOAR0002", "the quotient is not an integer")
-        if isinf(right):
-            return 0
+        quotient = double_quotient(left, right)
+        if not isfinite(quotient):
+            raise ValueProblem("FOAR0002", "the quotient is out of range")
+        return checked(trunc(quotient))
     return checked(trunc(fraction_of(one) / fraction_of(other)))
 
 

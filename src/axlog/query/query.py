@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias, get_args
 from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError, QuerySyntaxError, UnsupportedError
 from axlog.query.columns import Columns
-from axlog.query.native import parse_pattern
+from axlog.query.native import parse_native
 from axlog.query.pattern import Pattern
 from axlog.query.plan import EVERYTHING, ITEM_KEY, Plan
 from axlog.query.plan_parser import parse_plan
@@ -95,7 +95,8 @@ def parse_query(
     asked = checked_language(language)
     language = asked or language_of(text)
     if language == "pattern":
-        return Query(parse_pattern(text, namespaces, limits), text)
+        pattern, steps = parse_native(text, namespaces, limits)
+        return Query(pattern, text, steps=steps)
     try:
         return _parse(text, namespaces, language, show, limits)
     except QuerySyntaxError as error:

@@ -54,6 +54,11 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
+class Distinct:
+    """Each row of the pattern counts once, whatever its derivation count."""
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate:
     """One aggregate of a group: a function of the values of a column.
 
@@ -94,7 +99,7 @@ class Order:
     limit: int | None = None
 
 
-Step: TypeAlias = Compute | Filter | Group | Order
+Step: TypeAlias = Distinct | Compute | Filter | Group | Order
 
 
 def is_hidden(column: str) -> bool:

@@ -56,8 +56,8 @@ def _times(arrow: Any, shown: list[Any], times: Times) -> Any:
 
 
 def _array(arrow: Any, type_: ColumnType, values: list[Any]) -> Any:
-    if type_ == "any":
-        type_ = _type_of(values)
+    if type_ in ("any", "decimal"):  # a product of a text may be a duration
+        type_ = _type_of(values, type_)
     if type_ == "integer" and all(v is None or -(1 << 63) <= v < 1 << 63 for v in values):
         return arrow.array(values, arrow.int64())
     if type_ in ("integer", "decimal"):
@@ -76,9 +76,9 @@ def _text(value: Any) -> str | None:
     return None if value is None else value if isinstance(value, str) else str(value)
 
 
-def _type_of(values: list[Any]) -> ColumnType:
+def _type_of(values: list[Any], static: ColumnType) -> ColumnType:
     kinds = {type(value) for value in values if value is not None}
-    if kinds and kinds <= {int, Decimal}:
+    if kinds <= {int, Decimal} and (kinds or static == "decimal"):
         return "decimal"
     if kinds == {bool}:
         return "truth"

@@ -15,11 +15,13 @@ from axlog.document.delta import Delta
 from axlog.document.times import Times, shown
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, SetupError, UndecidedError
+from axlog.evaluate.sort_keys import exact_row_key
 from axlog.future.truth import Outlook, Possible
 from axlog.future.verdict_cache import TruthCache
 from axlog.query.columns import Columns
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.query import Query
+from axlog.query.steps import has_groups, order_of
 from axlog.query.truth import Truth
 from axlog.views.arrow_table import arrow_table
 from axlog.views.change import CLOCK, Change, Current, Row, split_row, timed_change, timed_row
@@ -31,7 +33,9 @@ from axlog.views.explanation import Explanation, explain
 from axlog.views.items import ItemReader
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
-from axlog.views.why import Derivation, derivations, inward
+from axlog.views.step_chain import OnValueError, sort_order
+from axlog.views.step_rows import Stepping
+from axlog.views.why import Derivation, derivations, inward, step_derivations
 
 if TYPE_CHECKING:
     import pandas
@@ -63,6 +67,7 @@ class MaintainedView:
         self.maintainer = maintainer
         self.chosen = chosen
         self.times: Times = times
+        self.stepping = Stepping(query.row_key, query.text)
         self.work: int | None = None  # rows that an update may make it read; None: the default
         self.position = 0  # of the last change
         self.never = 0  # number of `never` changes emitted
@@ -88,6 +93,8 @@ class MaintainedView:
         self.is_batched: Callable[[], bool] = lambda: False
         """Whether changes are held back until the end of a batch."""
         self._key = query.row_key
+        order = order_of(self._key.steps)
+        self._order = None if order is None else sort_order(order, self._key.kept)
         self._splits = not self._key.is_all  # whether rows need a separate key
         self._buffer: ChangeBuffer | None = None
         self._reader = ItemReader(query)
@@ -127,7 +134,14 @@ class MaintainedView:
             self.refresh()
             rows = self.maintainer.rows()
             is_ordered = self.maintainer.is_ordered
-            return self._shown(list(rows) if is_ordered else sorted(rows, key=_by_values))
+            return self._shown(list(rows) if is_ordered else sorted(rows, key=self._by_values))
+
+    def _by_values(self, row: Row) -> tuple[Any, ...]:
+        """The place of a row: by the order of the query, then by its values."""
+        if not self._key.steps:
+            return row.values_
+        place = () if self._order is None else self._order(row.values_)
+        return place, exact_row_key(row.values_)
 
     def items(self) -> list[Any]:
         """The result of an XPath or XQuery view, in its order; see the public `View.items`."""
@@ -171,29 +185,20 @@ class MaintainedView:
         The verdict is maintained as data arrives (`future/verdict_cache.py`). Raises
         `UndecidedError` where the analysis gives no verdict; the rows are exact all the same.
         """
+        self._refuse_steps("truth")
         with self._lock:
             prospects = self.prospects()
             if prospects is not None:
                 return prospects.truth
-            if self.holds():
-                return Truth.TRUE
-            self._refuse_plan("the truth")
-            return self.truth_cache.truth
+            return Truth.TRUE if self.holds() else self.truth_cache.truth
 
     def possible(self) -> list[Possible]:
         """The rows that may still come, each with its known values, its needs and its deadline."""
+        self._refuse_steps("possible")
         return [shown_possible(one, self.pattern, self.times) for one in self._possible()]
-
-    def _refuse_plan(self, question: str) -> None:
-        """Analyses of the future are about patterns."""
-        if self.query.plan is not None:
-            raise UndecidedError(
-                "AX503", f"{question} of {self.name!r}: the query is more than a pattern"
-            )
 
     def _possible(self) -> list[Possible]:
         """`possible` with times in microseconds."""
-        self._refuse_plan("the possible rows")
         with self._lock:
             prospects = self.prospects()
             if prospects is not None:
@@ -206,7 +211,7 @@ class MaintainedView:
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row, given by its values; omitted values may be anything."""
-        self._refuse_plan("the status of a row")
+        self._refuse_steps("status")
         row = inward(self.pattern, row)
         with self._lock:
             tree = self.nodes_left().copied()
@@ -214,12 +219,28 @@ class MaintainedView:
         status = Outlook(tree, self.query.pattern).status(row)
         return Truth.TRUE if is_collected else status
 
+    def _refuse_steps(self, question: str) -> None:
+        """The analyses decide rows of patterns."""
+        if self.query.plan is not None:
+            raise UndecidedError(
+                "AX502", f"the {question} of a view that is more than a pattern is not decided"
+            )
+        if self._key.steps:
+            what = "aggregates" if has_groups(self._key.steps) else "computed values or an order"
+            raise UndecidedError(
+                "AX502",
+                f"the {question} of a view with {what} is not decided",
+                advice="ask the view of the pattern alone",
+            )
+
     def why(self, row: Mapping[str, Any]) -> list[Derivation]:
         """The derivations of a row: the document node that each pattern node matched."""
         with self._lock:
             if isinstance(self.maintainer, Dataflow):
                 return self.maintainer.why(row, self.times)
             tree = self._nodes().copied()
+        if self._key.steps:
+            return step_derivations(tree, self.stepping, row, self.times)
         return derivations(tree, self.query.pattern, row, self.times)
 
     def explain(self) -> Explanation:
@@ -412,7 +433,7 @@ class MaintainedView:
         the order of these. The changes of a deferred view have no cause.
         """
         if len(changes) > 1:
-            changes = sorted(changes, key=_by_op if self.maintainer.is_ordered else _in_order)
+            changes = sorted(changes, key=self._in_order())
         origin = None if is_deferred else self.current.origin
         name, position, splits = self.name, self.position, self._splits
         for change in changes:
@@ -433,6 +454,12 @@ class MaintainedView:
         if self.times == "dates":
             return [timed_change(change, self.times) for change in changes]
         return changes
+
+    def _in_order(self) -> Callable[[Change], Any]:
+        """The order of the changes of one update."""
+        if self.maintainer.is_ordered:
+            return _by_op
+        return _in_any_order if self._key.steps else _in_order
 
     def _is_final(self, change: Change) -> bool:
         """Whether a deleted row can never return: a stream or the clock deleted it, and no stream
@@ -478,10 +505,6 @@ class MaintainedView:
 _OPS = {"delete": 0, "update": 1, "insert": 2, "never": 3}
 
 
-def _by_values(row: Row) -> tuple[Any, ...]:
-    return row.values_
-
-
 def _by_op(change: Change) -> int:
     return _OPS[change.op]
 
@@ -490,6 +513,14 @@ def _in_order(change: Change) -> tuple[int, int, int, tuple[Any, ...]]:
     values = change.row.values_
     if change.op == "never":  # unknown values sort first
         values = tuple((value is not None, value) for value in values)
+    if change.origin == CLOCK:
+        return 0, change.microseconds, _OPS[change.op], values
+    return 1, 0, _OPS[change.op], values
+
+
+def _in_any_order(change: Change) -> tuple[int, int, int, tuple[Any, ...]]:
+    """The same, for values of several types."""
+    values = exact_row_key(change.row.values_)
     if change.origin == CLOCK:
         return 0, change.microseconds, _OPS[change.op], values
     return 1, 0, _OPS[change.op], values
@@ -510,6 +541,13 @@ def shown_possible(one: Possible, pattern: Pattern, times: Times) -> Possible:
     }
     until = one.deadline
     return Possible(row, one.needs, None if until is None else shown(int(until), times))
+
+
+def checked_policy(given: str) -> OnValueError:
+    """The option `on_value_error`; raises AX211 for an unknown value."""
+    if given in ("null", "reject"):
+        return "null" if given == "null" else "reject"
+    raise QueryError("AX211", f"on_value_error={given!r}", expected="null or reject")
 
 
 def _no_prospects() -> Prospects | None:

@@ -94,7 +94,7 @@ def _cell(type_: ColumnType, shown: Any, plain: Any) -> Any:
     if type_ == "time" and not isinstance(shown, tuple):
         return shown if isinstance(shown, datetime) else float(shown)
     if type_ == "decimal":
-        return _decimal(Decimal(shown))
+        return _decimal(Decimal(shown)) if isinstance(shown, int | Decimal) else None
     if type_ == "integer":
         return int(shown) if shown in _INTEGERS else None
     if type_ == "double":

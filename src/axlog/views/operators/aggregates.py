@@ -5,6 +5,7 @@ An aggregate is a description that all groups share. Each group has a state of i
     add(value, count)    a row came (or went, with a negative count) whose value this is
     result()             the value of the aggregate
     rows(), load(...)    the state as plain rows with counts, and their addition to a state
+    merge(state)         the addition of another state
 
 `read` gives the value of a row for the aggregate; rows without a value (None) are skipped. The
 rows of two states together are the rows of both groups together. So a state can be built in parts,
@@ -42,6 +43,24 @@ class State(Protocol):
 
     def load(self, row: tuple[Any, ...], count: int) -> None:
         """Add a row of another state."""
+
+    def merge(self, other: Any) -> None:
+        """Add all of another state of the same aggregate."""
+
+
+class _ByRows:
+    """A state that takes another one row by row."""
+
+    __slots__ = ()
+
+    def load(self, row: tuple[Any, ...], count: int) -> None:
+        """Add a row of another state."""
+        raise NotImplementedError
+
+    def merge(self, other: State) -> None:
+        """Add all of another state of the same aggregate."""
+        for row, count in other.rows():
+            self.load(row, count)
 
 
 class Aggregate(ABC):
@@ -88,6 +107,9 @@ class CountState:
     def load(self, row: tuple[Any, ...], count: int) -> None:
         self.count += count
 
+    def merge(self, other: CountState) -> None:
+        self.count += other.count
+
 
 def _every_row(row: Row) -> bool:
     return True
@@ -114,7 +136,7 @@ class Count(Aggregate):
         return CountState()
 
 
-class DistinctState(dict[Any, int]):
+class DistinctState(_ByRows, dict[Any, int]):
     """The different values, with counts."""
 
     __slots__ = ()
@@ -193,7 +215,7 @@ class Average(Aggregate):
 # Extremes -----------------------------------------------------------------------------------------
 
 
-class ExtremeState:
+class ExtremeState(_ByRows):
     """All values in order; the least or the greatest is the result."""
 
     __slots__ = ("aggregate", "index")
@@ -218,7 +240,7 @@ class ExtremeState:
         self.add(row[0], count)
 
 
-class BestState:
+class BestState(_ByRows):
     """The least or the greatest value of values that only ever come."""
 
     __slots__ = ("aggregate", "key", "value")
@@ -288,7 +310,7 @@ class Max(Extreme):
 # Sequences ----------------------------------------------------------------------------------------
 
 
-class SequenceState:
+class SequenceState(_ByRows):
     """All values in a given order."""
 
     __slots__ = ("aggregate", "index")

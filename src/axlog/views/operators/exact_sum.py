@@ -204,3 +204,15 @@ class ExactSum:
             floats.nans += rest[1]
             floats.highs += rest[2]
             floats.lows += rest[3]
+
+    def merge(self, other: ExactSum) -> None:
+        """Add all of another sum."""
+        if other.others is not None:
+            for row, count in other.rows():
+                self.load(row, count)
+            return
+        self.integers += other.integers
+        self.integer += other.integer
+        if other.decimals or other.decimal:
+            self.decimals += other.decimals
+            self.decimal = _plus(self.decimal, other.decimal)

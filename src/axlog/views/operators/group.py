@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
 
 from axlog.evaluate.joins import Bag, Row, picker
 from axlog.query.compile import Column
-from axlog.views.operators.aggregates import Aggregate, Count, State
+from axlog.views.operators.aggregates import Aggregate
 from axlog.views.operators.group_generator import Put, generate_put
-from axlog.views.operators.operator import Cost, Counted, Operator, Snapshot, Source
-from axlog.views.operators.table import Positions
-
-Tables: TypeAlias = Sequence[Iterable[Counted]]
-
-
-class Member:
-    """One group: the number of its rows, the states of its aggregates, its output row."""
-
-    __slots__ = ("count", "row", "states")
-
-    def __init__(self, states: list[State]) -> None:
-        self.count = 0
-        self.states = states
-        self.row: Row | None = None  # None: the group has no rows, and shows none
+from axlog.views.operators.measures import Measures, Member, Tables
+from axlog.views.operators.operator import Cost, Operator, Snapshot, Source
 
 
 class Group(Operator):
@@ -43,8 +29,7 @@ class Group(Operator):
 
     name = "group"
     __slots__ = (
-        "_always", "_groups", "_key", "_positions", "_reads", "_show", "aggregates", "below",
-        "keys", "put", "schema",
+        "_always", "_groups", "_key", "_measures", "below", "keys", "put", "schema",
     )  # fmt: skip
 
     def __init__(
@@ -59,18 +44,13 @@ class Group(Operator):
         assert not (always and keys), "a group with keys appears with its first row"
         self.below = below
         self.keys = tuple(keys)
-        self.aggregates = [aggregate for _, aggregate in aggregates]
-        self.schema = (*self.keys, *(column for column, _ in aggregates))
-        self._positions: Positions = tuple(map(below.schema.index, self.keys))
-        self._key = picker(self._positions)
-        kept = [each for each in self.aggregates if not _counts_rows(each)]
-        self._reads = [each.read for each in kept]
-        self._show = [None if _counts_rows(each) else kept.index(each) for each in self.aggregates]
+        measures = self._measures = Measures(aggregates)
+        self.schema = (*self.keys, *measures.columns)
+        positions = tuple(map(below.schema.index, self.keys))
+        self._key = picker(positions)
         self._groups: dict[Row, Member] = {}
         self._always = always
-        self.put: Put = generate_put(
-            self._groups, self._new, self._positions, self._reads, self._show, always=always
-        )
+        self.put: Put = generate_put(self._groups, measures, positions, always=always)
         """Apply one row; return the output row of its group before and after it.
 
         None stands for no row. Both are the same object if the output does not change.
@@ -79,22 +59,13 @@ class Group(Operator):
 
     def _begin(self) -> None:
         if self._always:
-            member = self._groups[()] = self._new()
-            member.row = self._shown((), member)
-
-    def _new(self) -> Member:
-        return Member([each.new() for each in self.aggregates if not _counts_rows(each)])
-
-    def _shown(self, key: Row, member: Member) -> Row:
-        states = member.states
-        return key + tuple(
-            [member.count if at is None else states[at].result() for at in self._show]
-        )
+            member = self._groups[()] = self._measures.new()
+            member.row = self._measures.cells(member)
 
     @property
     def empty(self) -> Row:
         """The aggregates of no rows: what a left join shows where there is no group."""
-        return self._shown((), self._new())
+        return self._measures.cells(self._measures.new())
 
     # Deltas --------------------------------------------------------------------------------------
 
@@ -104,7 +75,7 @@ class Group(Operator):
         if not member.count and not self._always:
             del self._groups[key]
             return None
-        after = self._shown(key, member)
+        after = key + self._measures.cells(member)
         if after == before:
             return before
         member.row = after
@@ -121,15 +92,8 @@ class Group(Operator):
             return {before: -1} if after is None else {before: -1, after: 1}
         touched: dict[Row, Member] = {}
         for row, count in delta.items():
-            self._add(self._touch(self._key(row), touched), row, count)
+            self._measures.add(self._touch(self._key(row), touched), row, count)
         return self._moved(touched)
-
-    def _add(self, member: Member, row: Row, count: int) -> None:
-        member.count += count
-        for read, state in zip(self._reads, member.states, strict=True):
-            value = read(row)
-            if value is not None:
-                state.add(value, count)
 
     def _touch(self, key: Row, touched: dict[Row, Member]) -> Member:
         """The group of a key, noted as changed."""
@@ -137,7 +101,7 @@ class Group(Operator):
         if member is None:
             member = self._groups.get(key)
             if member is None:
-                member = self._groups[key] = self._new()
+                member = self._groups[key] = self._measures.new()
             touched[key] = member
         return member
 
@@ -166,9 +130,9 @@ class Group(Operator):
             key = self._key(row)
             member = made.get(key)
             if member is None:
-                member = made[key] = self._new()
-            self._add(member, row, count)
-        return self.FORMAT, tuple(map(tuple, self._tables(made)))
+                member = made[key] = self._measures.new()
+            self._measures.add(member, row, count)
+        return self.FORMAT, tuple(map(tuple, self._measures.tables(made)))
 
     def merge(self, part: Snapshot) -> Bag:
         """Apply a delta that was aggregated elsewhere; return the delta of the output."""
@@ -176,29 +140,18 @@ class Group(Operator):
         return self._merge(part[1])
 
     def _merge(self, tables: Tables) -> Bag:
-        width = len(self.keys)
         touched: dict[Row, Member] = {}
-        groups, *states = tables
-        for key, count in groups:
-            self._touch(key, touched).count += count
-        for number, rows in enumerate(states):
-            for row, count in rows:
-                self._touch(row[:width], touched).states[number].load(row[width:], count)
+        self._measures.load(tables, len(self.keys), lambda key: self._touch(key, touched))
         return self._moved(touched)
 
     # State ---------------------------------------------------------------------------------------
 
     @property
     def table_count(self) -> int:
-        return 1 + len(self._reads)
+        return self._measures.table_count
 
     def state(self) -> Tables:
-        return self._tables(self._groups)
-
-    def _tables(self, groups: dict[Row, Member]) -> Tables:
-        """The number of rows of each group, then the states of each aggregate by group."""
-        numbers = [(key, each.count) for key, each in groups.items()]
-        return [numbers, *(_state_rows(groups, number) for number in range(len(self._reads)))]
+        return self._measures.tables(self._groups)
 
     def load(self, state: Tables) -> None:
         self._groups.clear()
@@ -227,13 +180,3 @@ class Group(Operator):
 
     def cost(self, port: int) -> Cost:
         return Cost(1, 0)
-
-
-def _counts_rows(aggregate: Aggregate) -> bool:
-    return isinstance(aggregate, Count) and aggregate.counts_rows
-
-
-def _state_rows(groups: dict[Row, Member], number: int) -> Iterator[Counted]:
-    for key, member in groups.items():
-        for row, count in member.states[number].rows():
-            yield key + row, count

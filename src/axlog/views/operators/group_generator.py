@@ -9,35 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from types import CodeType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from axlog.evaluate.joins import Row
+from axlog.views.operators.measures import Measures, Member
 
-if TYPE_CHECKING:
-    from axlog.views.operators.aggregates import Read
-    from axlog.views.operators.group import Member
-
-Put: TypeAlias = "Callable[[Row, int], tuple[Row | None, Row | None]]"
+Put: TypeAlias = Callable[[Row, int], tuple[Row | None, Row | None]]
 """Applies one row; returns the output row of its group before and after it."""
 
 
 def generate_put(
-    groups: dict[Row, Member],
-    new: Callable[[], Member],
-    keys: Sequence[int],
-    reads: Sequence[Read],
-    shown: Sequence[int | None],
-    *,
-    always: bool,
+    groups: dict[Row, Member], measures: Measures, keys: Sequence[int], *, always: bool
 ) -> Put:
     """The function of one group operator.
 
-    `keys`: the positions of the keys in a row; `reads`: the value of a row for each state; `shown`:
-    the state of each output column, None for the number of rows; `always`: an empty group stays.
+    `keys`: the positions of the keys in a row; `always`: an empty group stays.
     """
-    scope: dict[str, Any] = {"groups": groups, "new": new}
+    reads = measures.reads
+    scope: dict[str, Any] = {"groups": groups, "new": measures.new}
     scope.update((f"read{at}", read) for at, read in enumerate(reads))
-    exec(_compiled(_source(tuple(keys), len(reads), tuple(shown), always)), scope)
+    exec(_compiled(_source(tuple(keys), len(reads), measures.shown, always)), scope)
     put: Put = scope["put"]
     return put
 
@@ -47,7 +38,7 @@ def _compiled(source: str) -> CodeType:
     return compile(source, "<group>", "exec")
 
 
-def _source(keys: tuple[int, ...], reads: int, shown: tuple[int | None, ...], always: bool) -> str:
+def _source(keys: tuple[int, ...], reads: int, shown: Sequence[int | None], always: bool) -> str:
     lines = [
         "def put(row, count):",
         f"key = {_tuple([f'row[{at}]' for at in keys])}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 BLOCK = 512
@@ -27,7 +27,7 @@ class OrderedIndex:
     again when blocks were split or joined.
     """
 
-    __slots__ = ("_counts", "_items", "_keys", "_lasts", "_size", "_tree")
+    __slots__ = ("_counts", "_items", "_keys", "_lasts", "_notes", "_size", "_tree")
 
     def __init__(self) -> None:
         self._keys: list[list[Any]] = []
@@ -36,6 +36,7 @@ class OrderedIndex:
         self._lasts: list[Any] = []  # the last key of each block
         self._size = 0
         self._tree: list[int] | None = None
+        self._notes: dict[int, Any] = {}  # the summaries of blocks, by the identity of their keys
 
     def __len__(self) -> int:
         """The number of different keys."""
@@ -63,11 +64,15 @@ class OrderedIndex:
             if keys[place] == key:
                 counts = self._counts[at]
                 total = counts[place] + count
+                if self._notes:
+                    self._notes.pop(id(keys), None)
                 if total:
                     counts[place] = total
                 else:
                     self._remove(at, place)
                 return total
+        if self._notes:
+            self._notes.pop(id(keys), None)
         keys.insert(place, key)
         self._items[at].insert(place, item)
         self._counts[at].insert(place, count)
@@ -78,14 +83,14 @@ class OrderedIndex:
             self._shift(at, 1)
         return count
 
-    def count(self, key: Any) -> int:
-        """The count of the item with this key; 0 if there is none."""
-        at = bisect_left(self._lasts, key)
-        if at == len(self._lasts):
-            return 0
-        keys = self._keys[at]
-        place = bisect_left(keys, key)
-        return self._counts[at][place] if keys[place] == key else 0
+    def get(self, key: Any, *, to_change: bool = False) -> Any:
+        """The item with this key; None if there is none. `to_change`: the caller will change it."""
+        at, place = self._locate(key, after=False)
+        if at == len(self._keys) or self._keys[at][place] != key:
+            return None
+        if to_change and self._notes:
+            self._notes.pop(id(self._keys[at]), None)
+        return self._items[at][place]
 
     def last(self) -> Entry:
         """The entry with the greatest key."""
@@ -134,6 +139,27 @@ class OrderedIndex:
             left -= len(self._keys[at]) - place
             at, place = at + 1, 0
 
+    def parts(self, start: int, stop: int, summarise: Callable[[list[Any]], Any]) -> Iterator[Any]:
+        """The items between two positions, in order: those of whole blocks by one summary.
+
+        The summaries are kept until their block changes. The same function must always be given.
+        """
+        left = min(stop, self._size) - start
+        if left <= 0:
+            return
+        at, place = self._find(start)
+        while left > 0:
+            items = self._items[at]
+            if place or len(items) > left:
+                yield from items[place : place + left]
+            else:
+                note = id(self._keys[at])
+                if note not in self._notes:
+                    self._notes[note] = summarise(items)
+                yield self._notes[note]
+            left -= len(items) - place
+            at, place = at + 1, 0
+
     def _find(self, position: int) -> tuple[int, int]:
         """The block of a position, and the place in it."""
         if position < len(self._keys[0]):
@@ -176,12 +202,14 @@ class OrderedIndex:
 
     def _join(self, at: int) -> None:
         """Append the next block to a block."""
+        self._notes.pop(id(self._keys[at]), None)
         for column in (self._keys, self._items, self._counts):
             column[at] += column[at + 1]
         self._lasts[at] = self._lasts[at + 1]
         self._drop(at + 1)
 
     def _drop(self, at: int) -> None:
+        self._notes.pop(id(self._keys[at]), None)
         del self._keys[at], self._items[at], self._counts[at], self._lasts[at]
         self._tree = None
 

@@ -102,9 +102,9 @@ class Top(Operator):
     def _shift(self, index: OrderedIndex, place: int, own: Row, count: int, result: Bag) -> None:
         """Add the rows that enter or leave the slice to the result.
 
-        The row at `place` has come (with a positive count) or gone. Only that row and the rows at
-        the ends of the slice with it and of the slice without it can differ. All positions are
-        those of the order with the row.
+        The row at `place` has come (with a positive count) or gone. All positions are those of the
+        order with the row. The ends of the slice without the row, which moves the rows behind it,
+        are at most one off from those of the slice with it: only the rows there can differ.
         """
         sign = 1 if count > 0 else -1
         size = len(index) + (sign < 0)
@@ -112,8 +112,8 @@ class Top(Operator):
         first, end, _ = self._slice.indices(size - 1)  # positions in the order without the row
         if start <= place < stop:
             add(result, own, count)
-        for at in {min(start, first + (first >= place)), min(stop, end + (end > place))} - {place}:
-            if at < size:
+        for at in {first, end}:
+            if at != place and at < size:
                 is_in, was_in = start <= at < stop, first <= at - (at > place) < end
                 if is_in != was_in:
                     _, row, total = index.at(at - (sign < 0 and at > place))
