@@ -31,6 +31,7 @@ from lab.laws.finished_law import check_finished, make_finished_case, make_keyed
 from lab.laws.fuzz_cases import less_of, make_case, make_deaf_case
 from lab.laws.ids_law import check_ids, make_ids_case
 from lab.laws.lists_law import check_lists, make_lists_case
+from lab.laws.native_scalars_law import check_native_scalars, make_native_scalars_case
 from lab.laws.never_law import check_never, make_never_case
 from lab.laws.operators_law import (
     OperatorsCase,
@@ -45,6 +46,8 @@ from lab.laws.records_law import check_records, make_records_case
 from lab.laws.relational_law import check_relational, make_relational_case, smaller_relational
 from lab.laws.replay_law import check_replay, make_replay_case, smaller_replays
 from lab.laws.rows_law import check_rows, make_rows_case, smaller_rows
+from lab.laws.scalars_cases import make_scalars_case, smaller_scalars
+from lab.laws.scalars_law import check_scalars
 from lab.laws.truth_law import check_truth
 from lab.laws.tuning_law import check_tuning, make_tuning_case
 from lab.laws.values_law import check_values, make_values_case, smaller_values
@@ -137,7 +140,7 @@ LAWS: dict[str, Law] = {
                    smaller_mangled),
     "rows": Law("all evaluators find what the definitions find", make_rows_case, check_rows, 1560,
                 smaller_rows),
-    "lists": Law("reduced, aggregated, integrated lists", make_lists_case, check_lists, 2100),
+    "lists": Law("reduced, aggregated, integrated lists", make_lists_case, check_lists, 1900),
     "filters": Law("filters find what evaluation finds", make_filter_case, check_filter, 200),
     "feeds": Law("a feed's changes are told, all and only", make_feed_case, check_feed, 60,
                  smaller_feeds),
@@ -152,6 +155,10 @@ LAWS: dict[str, Law] = {
     "collect": Law("collection changes nothing", _make_collected, check_finished, 5),
     "values": Law("values are ordered by their kind", make_values_case, check_values, 100,
                   smaller_values),
+    "scalars": Law("expressions have Saxon's values", make_scalars_case, check_scalars, 50,
+                   smaller_scalars),
+    "native-scalars": Law("native calculations are exact", make_native_scalars_case,
+                          check_native_scalars, 150),
     "pipelines": Law("pipelines on both engines do what the definition says", _make_buckets,
                      _check_buckets, 20, _smaller_buckets),
     "damage": Law("damaged stores are whole or refused", make_damage_case, check_damage_case, 100),

@@ -282,6 +282,11 @@ def _of_type(value: Number, found: Fraction) -> Number:
     return DECIMALS.divide(Decimal(found.numerator), Decimal(found.denominator))
 
 
+def size(value: Number) -> Number:
+    """fn:abs; Python's abs() would round a decimal."""
+    return value.copy_abs() if type(value) is Decimal else abs(value)
+
+
 def floored(value: Number) -> Number:
     """fn:floor."""
     return _whole(value, -1)
