@@ -95,7 +95,9 @@ class MaintainedView:
         self._key = query.row_key
         order = order_of(self._key.steps)
         is_ordered, has_steps = maintainer.is_ordered, bool(self._key.steps)
-        self._change_order = _by_op if is_ordered else _in_any_order if has_steps else _in_order
+        self._change_order: Callable[[Change], Any] = (
+            _by_op if is_ordered else _in_any_order if has_steps else _in_order
+        )
         self._order = None if order is None else sort_order(order, self._key.kept)
         self._splits = not self._key.is_all  # whether rows need a separate key
         self._buffer: ChangeBuffer | None = None
@@ -193,9 +195,10 @@ class MaintainedView:
         `UndecidedError` where the analysis gives no verdict; the rows are exact all the same.
         """
         with self._lock:
-            prospects = self.prospects()
-            if prospects is not None:
-                return prospects.truth
+            if self.query.is_pattern:
+                prospects = self.prospects()
+                if prospects is not None:
+                    return prospects.truth
             if self.holds():
                 return Truth.TRUE
             self._refuse_undecided("truth")
