@@ -47,6 +47,11 @@ class RowKey:
         """Whether the key has values that rows do not show."""
         return len(self.pattern.outputs) > self.shown
 
+    def of(self, row: Row) -> Values:
+        """The key of a row of a maintainer."""
+        values = row.values_
+        return tuple([values[at] for at in self.positions])
+
     def split(self, row: Row, columns: tuple[str, ...]) -> Row:
         """The row of a maintainer with its shown values and its key.
 

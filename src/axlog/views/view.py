@@ -21,7 +21,7 @@ from axlog.future.verdict_cache import TruthCache
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.query import Query
 from axlog.query.truth import Truth
-from axlog.views.change import CLOCK, Change, Current, Row, timed_change, timed_row
+from axlog.views.change import CLOCK, Change, Current, Row, Values, timed_change, timed_row
 from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.choose import Chosen
 from axlog.views.counting.prospects import Prospects
@@ -87,6 +87,8 @@ class MaintainedView:
         """Whether changes are held back until the end of a batch."""
         self._key = row_key(query.pattern)
         self._splits = not self._key.is_all  # whether rows need a separate key
+        shows_ids = any(output.kind is Kind.ID for output in self._key.pattern.outputs)
+        self._pairs = self._splits or shows_ids  # whether an update may keep the key of a row
         self._buffer: ChangeBuffer | None = None
         self.public: object | None = None  # the `axlog.View` of it, once it was requested
 
@@ -397,6 +399,8 @@ class MaintainedView:
         the order of these. The changes of a deferred view have no cause.
         """
         if len(changes) > 1:
+            if self._pairs:
+                changes = self._paired(changes)
             changes = sorted(changes, key=_in_order)
         origin = None if is_deferred else self.current.origin
         name, position, splits = self.name, self.position, self._splits
@@ -418,6 +422,27 @@ class MaintainedView:
         if self.times == "dates":
             return [timed_change(change, self.times) for change in changes]
         return changes
+
+    def _paired(self, changes: list[Change]) -> list[Change]:
+        """The changes with one `update` in place of a deletion and an insertion with the same key.
+
+        A message that replaces another takes over the ids of its nodes.
+        """
+        by_op: dict[str, dict[Values, Change]] = {"insert": {}, "delete": {}}
+        for change in changes:
+            if change.op in by_op and change.origin != CLOCK:
+                by_op[change.op][self._key.of(change.row)] = change
+        come, gone = by_op["insert"], by_op["delete"]
+        both = come.keys() & gone.keys()
+        if not both:
+            return changes
+        left = {id(each[key]) for each in by_op.values() for key in both}
+        kept = [change for change in changes if id(change) not in left]
+        for key in both:
+            row, before = come[key].row, gone[key].row
+            if row.values_ != before.values_:
+                kept.append(Change("update", row, before))
+        return kept
 
     def _is_final(self, change: Change) -> bool:
         """Whether a deleted row can never return: a stream or the clock deleted it, and no stream
