@@ -37,6 +37,7 @@ from lab.laws.outlook_cases import smaller_cases
 from lab.laws.outlook_law import check_outlook, make_small_case
 from lab.laws.parsers_law import check_mangled, make_mangled, smaller_mangled
 from lab.laws.records_law import check_records, make_records_case
+from lab.laws.replace_law import check_replace, make_replace_case, smaller_replace
 from lab.laws.replay_law import check_replay, make_replay_case, smaller_replays
 from lab.laws.rows_law import check_rows, make_rows_case, smaller_rows
 from lab.laws.truth_law import check_truth
@@ -110,11 +111,13 @@ LAWS: dict[str, Law] = {
     "envelope": Law("changes merged by key are the rows", make_case, check_envelope, 40, less_of),
     "records": Law("laws 1 and 2 for sibling and reverse axes", make_records_case, check_records,
                    200, less_of),
+    "replace": Law("messages that replace others are as trees replaced", make_replace_case,
+                   check_replace, 60, smaller_replace),
     "parsers": Law("mangled input is read or refused", make_mangled, check_mangled, 400,
                    smaller_mangled),
     "rows": Law("all evaluators find what the definitions find", make_rows_case, check_rows, 1560,
                 smaller_rows),
-    "lists": Law("reduced, aggregated, integrated lists", make_lists_case, check_lists, 2100),
+    "lists": Law("reduced, aggregated, integrated lists", make_lists_case, check_lists, 2040),
     "filters": Law("filters find what evaluation finds", make_filter_case, check_filter, 200),
     "feeds": Law("a feed's changes are told, all and only", make_feed_case, check_feed, 60,
                  smaller_feeds),

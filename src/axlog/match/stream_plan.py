@@ -132,11 +132,16 @@ class MessagePlan:
             and fits(message, self.limits)
         )
 
+    @cached_property
+    def _interpreter(self) -> Interpreter:
+        wanted = (*self.here, *self.everywhere)
+        made = Interpreter(each for relation in wanted for each in relation.walk())
+        made.look_anywhere(self.everywhere)
+        return made
+
     def bags_on(self, tree: Tree, tops: Iterable[int]) -> tuple[Bag, ...]:
         """The bags of subtrees of a tree, by the interpreter."""
-        wanted = (*self.here, *self.everywhere)
-        interpreter = Interpreter(each for relation in wanted for each in relation.walk())
-        below = interpreter.gathered(tree, tops)
+        below = self._interpreter.gathered(tree, tops)
         here = [below.children.get(relation, {}) for relation in self.here]
         return (*here, *(below.descendants.get(relation, {}) for relation in self.everywhere))
 
