@@ -91,6 +91,8 @@ def _expanded(step: str, namespaces: Mapping[str, str], text: str) -> str:
         if space is not None or prefix not in namespaces:
             raise _refused(text, f"the prefix {prefix!r} is not declared")
         space = f"{{{namespaces[prefix]}}}"
+    elif space is None and not mark and namespaces.get(""):
+        space = f"{{{namespaces['']}}}"
     return f"{mark}{'' if space in (None, '{}') else space}{name}"
 
 
