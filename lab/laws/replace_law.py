@@ -209,7 +209,7 @@ class Reference:
         tops = etree.ElementTree(self.root)
         tree = load(etree.tostring(tops, encoding="unicode"), limits=DEFAULT_LIMITS)
         nodes = [n for n in tree.subtree(tree.root) if tree.kind(n).name in ("ELEMENT", "CALL")]
-        elements = [e for e in self.root.iter(etree.Element)]
+        elements = list(self.root.iter(etree.Element))
         for node, element in zip(nodes, elements, strict=True):
             if element in self.times:
                 for below in (node, *tree.chain(node)):
