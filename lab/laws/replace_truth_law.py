@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, combinations, product
 from random import Random
 from typing import Any
 
@@ -96,10 +96,9 @@ def _attributes() -> list[tuple[Fragment, ...]]:
 
 
 def _children() -> Iterator[tuple[Fragment, ...]]:
-    """Elements `k`: none, one, two, or one that holds an element."""
-    one, two, nine = (element("k", text(key)) for key in _KEYS)
-    holding = element("k", element("b", text("1")))
-    yield from ((), (one,), (two,), (nine,), (one, two), (holding,), (one, holding))
+    """Elements `k`: none, one or two, of which one may hold an element."""
+    each = [*(element("k", text(key)) for key in _KEYS), element("k", element("b", text("1")))]
+    return chain.from_iterable(combinations(each, count) for count in range(3))
 
 
 def _xml(fragment: Fragment) -> str:

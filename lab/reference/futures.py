@@ -221,10 +221,10 @@ def _bringings(tree: Tree, stream: str, bound: Bound) -> list[Bringing]:
             found += [_message(time, stream, forest) for forest in forests if forest]
         return found
     timed = [(time, part) for time in times for part in bound.parts(tree, stream, time)]
-    forests = _timed_forests(timed, room, bound.ordered)
+    brought = _timed_forests(timed, room, bound.ordered)
     if replaces:  # a message is one tree; of two with one key and time, either may be the last
-        return [tuple(Message(at, stream, (part,)) for at, part in chosen) for chosen in forests]
-    return [_by_time(stream, chosen) for chosen in forests]
+        return [tuple(Message(at, stream, (part,)) for at, part in chosen) for chosen in brought]
+    return [_by_time(stream, chosen) for chosen in brought]
 
 
 def _has_key(fragment: Fragment, path: KeyPath) -> bool:
