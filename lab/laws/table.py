@@ -46,6 +46,12 @@ from lab.laws.outlook_law import check_outlook, make_small_case
 from lab.laws.parsers_law import check_mangled, make_mangled, smaller_mangled
 from lab.laws.records_law import check_records, make_records_case
 from lab.laws.relational_law import check_relational, make_relational_case, smaller_relational
+from lab.laws.replace_law import check_replace, make_replace_case, smaller_replace
+from lab.laws.replace_truth_law import (
+    check_replace_truth,
+    make_replace_truth_case,
+    smaller_replace_truth,
+)
 from lab.laws.replay_law import check_replay, make_replay_case, smaller_replays
 from lab.laws.rows_law import check_rows, make_rows_case, smaller_rows
 from lab.laws.scalars_cases import make_scalars_case, smaller_scalars
@@ -140,6 +146,10 @@ LAWS: dict[str, Law] = {
     "envelope": Law("changes merged by key are the rows", make_case, check_envelope, 40, less_of),
     "records": Law("laws 1 and 2 for sibling and reverse axes", make_records_case, check_records,
                    200, less_of),
+    "replace": Law("messages that replace others are as trees replaced", make_replace_case,
+                   check_replace, 60, smaller_replace),
+    "replace-truth": Law("truth by brute force where messages replace others",
+                         make_replace_truth_case, check_replace_truth, 40, smaller_replace_truth),
     "parsers": Law("mangled input is read or refused", make_mangled, check_mangled, 400,
                    smaller_mangled),
     "rows": Law("all evaluators find what the definitions find", make_rows_case, check_rows, 1560,
@@ -169,5 +179,5 @@ LAWS: dict[str, Law] = {
 }  # fmt: skip
 """Every law by its name; the shares add up to ten thousand."""
 
-PARTS = {"4": ("4", "truth", "never", "fallen", "constraints", "collect")}
+PARTS = {"4": ("4", "truth", "never", "fallen", "constraints", "collect", "replace-truth")}
 """Laws that are checked in several ways: as of now, as data arrives, and with garbage collected."""

@@ -10,7 +10,9 @@
 Exact implies axlog implies lazy. If any stream may delete, only lazy relevance is defined: a
 deletion may test any data that has arrived, so whole messages matter, of all streams that deliver
 data where something is deleted. A row that shows the value or content of a node changes with all
-data that streams deliver below the node. Queries with `not` are rejected. (Paper 1, section 5;
+data that streams deliver below the node. The same holds if a stream replaces its messages and they
+may be a part of a row: a row that exists now may be lost, so data that adds no row now may matter.
+Queries with `not` are rejected. (Paper 1, section 5;
 paper 2, section 6 and definition 7; paper 3, section 3.4.)
 """
 
@@ -26,6 +28,7 @@ from axlog.evaluate.answers import answers, holds
 from axlog.future.capacity import fits
 from axlog.future.generalized_rows import Need, Values
 from axlog.future.instances import Instances
+from axlog.future.replacement import may_matter
 from axlog.future.scenarios import Scenarios, can_be_met, may_bring, with_join_variables
 from axlog.future.scratch_document import Scratch
 from axlog.future.type_messages import apply_messages
@@ -68,6 +71,13 @@ def relevance(
     lazy = lazily_wanted(tree, pattern, together=together)
     if any(tree.call(node).deletes != "no" for node in tree.calls().values()):
         return _lazy_with_deletions(tree, pattern, lazy)
+    replacing = {
+        stream
+        for stream, node in tree.calls().items()
+        if tree.call(node).replace is not None and may_matter(tree, pattern, stream)
+    }
+    if replacing:
+        return _lazy_with_replacements(tree, pattern, lazy, replacing)
     try:
         scenarios = Scenarios(tree, with_join_variables(pattern), together=together)
     except UndecidedError as error:
@@ -139,6 +149,28 @@ def _lazy_with_deletions(
         found[stream] = Relevance(
             stream, bool(asked) or is_seen, bool(asked) or is_seen, None, tuple(sorted(asked)),
             "some stream may delete: only lazy relevance is defined", whole=is_seen or bool(asked),
+        )  # fmt: skip
+    return found
+
+
+_LAZY_ONLY = "some stream replaces its messages: only lazy relevance is defined"
+
+
+def _lazy_with_replacements(
+    tree: Tree, pattern: Pattern, lazy: set[tuple[Relation, str]], replacing: set[str]
+) -> dict[str, Relevance]:
+    """Lazy relevance: of streams that are required, or that may replace a part of a row."""
+    matters = bool(lazy) or holds(tree, pattern)
+    found: dict[str, Relevance] = {}
+    for stream in sorted(tree.calls()):
+        asked = {str(r.node) for r, s in lazy if s == stream}
+        is_whole = matters and stream in replacing
+        if is_whole:
+            asked.add(ANYTHING)
+        undecided = (None, _LAZY_ONLY) if asked else (False, None)
+        found[stream] = Relevance(
+            stream, bool(asked), bool(asked), undecided[0], tuple(sorted(asked)), undecided[1],
+            whole=is_whole,
         )  # fmt: skip
     return found
 

@@ -28,6 +28,7 @@ from axlog.future.generalized_rows import Need, Values
 from axlog.future.keys import has_value
 from axlog.future.negation import Negation, pins_of
 from axlog.future.profiles import has_not
+from axlog.future.replacement import check_replacement
 from axlog.future.scenarios import Scenarios, is_limited
 from axlog.future.time_constraints import deadline, not_before, some_new
 from axlog.future.type_trees import may_hold_calls
@@ -107,6 +108,7 @@ class Outlook:
         self.tree = tree
         self.pattern = pattern
         self._together = together
+        check_replacement(tree, pattern)
         self._negation = Negation(tree, pattern) if has_not(pattern) else None
         self._types = typed_scenarios(tree, pattern)
         if self._types is not None and not may_hold_calls(tree, tree.types):

@@ -19,6 +19,7 @@ from axlog.connect.kinds import ChannelKind, Secret, SinkKind, SourceKind, ViewS
 from axlog.connect.locations import local_path, needed_path
 from axlog.connect.message_paths import MessagePath
 from axlog.connect.sinks.tables import check_columns, reserved
+from axlog.document.message_key import KeyPath
 from axlog.document.parser import Element
 from axlog.document.schema_sources import read_types
 from axlog.errors import AxlogError, PipelineError, Place
@@ -319,6 +320,9 @@ class _Checks:
     def stream(self, stream: dict[str, Any], path: yaml_reader.Path) -> None:
         self.connector(stream.get("source"), (*path, "source"), kinds.source_kind)
         self.channel(stream.get("channel"), (*path, "channel"))
+        replace = stream.get("replace")
+        if isinstance(replace, str):
+            self.parsed(lambda: KeyPath.parse(replace, self.namespaces), (*path, "replace"))
         view = stream.get("view")
         if isinstance(view, str):
             known = {

@@ -81,9 +81,11 @@ class Replay:
         query = written.views[view]
         parsed = parse_query(query.query, self._model.namespaces, query.language)
         calls = calls_of(document_of(written, self._model.directory)).values()
-        if parsed.steps:
+        if not parsed.is_pattern:
             return False
-        return not has_not(parsed.pattern) and all(c.get("deletes", "no") == "no" for c in calls)
+        return not has_not(parsed.pattern) and all(
+            c.get("deletes", "no") == "no" and c.get("replace") is None for c in calls
+        )
 
     @contextmanager
     def _fed(self, document: str, values: set[bytes]) -> Iterator[Runner]:

@@ -124,6 +124,8 @@ class Satisfiability:
     def _fill(self, document: Document, wire: Wire, brought: _Brought, call: Element) -> None:
         if not self.is_positive:
             return  # a placed row could make a `not` fail: the stream is left open
+        if call.get("replace") is not None:
+            return  # a placed row could replace another: the stream is left open
         if call.get("deletes", "no") != "only":
             for xml in brought.rows.values():
                 document.feed(wire.stream, xml)

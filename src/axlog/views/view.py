@@ -15,6 +15,7 @@ from axlog.document.delta import Delta
 from axlog.document.times import Times, shown
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, SetupError, UndecidedError
+from axlog.evaluate.joins import picker
 from axlog.evaluate.sort_keys import exact_row_key
 from axlog.future.truth import Outlook, Possible
 from axlog.future.verdict_cache import TruthCache
@@ -24,7 +25,16 @@ from axlog.query.query import Query
 from axlog.query.steps import has_groups, order_of
 from axlog.query.truth import Truth
 from axlog.views.arrow_table import arrow_table
-from axlog.views.change import CLOCK, Change, Current, Row, split_row, timed_change, timed_row
+from axlog.views.change import (
+    CLOCK,
+    Change,
+    Current,
+    Row,
+    Values,
+    split_row,
+    timed_change,
+    timed_row,
+)
 from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.choose import Chosen
 from axlog.views.counting.prospects import Prospects
@@ -100,6 +110,10 @@ class MaintainedView:
         )
         self._order = None if order is None else sort_order(order, self._key.kept)
         self._splits = not self._key.is_all  # whether rows need a separate key
+        shows_ids = any(output.kind is Kind.ID for output in self._key.pattern.outputs)
+        # Whether an update may keep the key of a row; steps and plans pair their changes themselves.
+        self._pairs = query.is_pattern and (self._splits or shows_ids)
+        self._pick = picker(self._key.positions)
         self._buffer: ChangeBuffer | None = None
         self._reader = ItemReader(query)
         self.public: object | None = None  # the `axlog.View` of it, once it was requested
@@ -445,6 +459,8 @@ class MaintainedView:
         the order of these. The changes of a deferred view have no cause.
         """
         if len(changes) > 1:
+            if self._pairs:
+                changes = self._paired(changes)
             changes = sorted(changes, key=self._change_order)
         origin = None if is_deferred else self.current.origin
         name, position, splits = self.name, self.position, self._splits
@@ -466,6 +482,27 @@ class MaintainedView:
         if self.times == "dates":
             return [timed_change(change, self.times) for change in changes]
         return changes
+
+    def _paired(self, changes: list[Change]) -> list[Change]:
+        """The changes with one `update` in place of a deletion and an insertion with the same key.
+
+        A message that replaces another takes over the ids of its nodes.
+        """
+        by_op: dict[str, dict[Values, Change]] = {"insert": {}, "delete": {}}
+        for change in changes:
+            if change.op in by_op and change.origin != CLOCK:
+                by_op[change.op][self._pick(change.row.values_)] = change
+        come, gone = by_op["insert"], by_op["delete"]
+        both = come.keys() & gone.keys()
+        if not both:
+            return changes
+        left = {id(each[key]) for each in by_op.values() for key in both}
+        kept = [change for change in changes if id(change) not in left]
+        for key in both:
+            row, before = come[key].row, gone[key].row
+            if row.values_ != before.values_:
+                kept.append(Change("update", row, before))
+        return kept
 
     def _is_final(self, change: Change) -> bool:
         """Whether a deleted row can never return: a stream or the clock deleted it, and no stream
