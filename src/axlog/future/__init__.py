@@ -51,7 +51,9 @@ Truth:
 
 Negation: queries with `not`.
 
-    profiles            satisfiability of a pattern with `not` and without joins
+    grounding           joins of a pattern with `not` replaced by constants
+    profile_trees       profiles of nodes and of future trees
+    profiles            satisfiability of a ground pattern with `not` in a document
     negation            possible rows of such a pattern
 
 Types: futures restricted to a schema.
