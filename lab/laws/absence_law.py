@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations, product
 from math import comb
@@ -24,7 +24,7 @@ from axlog.errors import UndecidedError
 from axlog.future.keys import values_seen
 from axlog.future.profile_trees import FutureTree
 from axlog.future.profiles import Arrival, Events, Removal
-from axlog.future.truth import Outlook
+from axlog.future.truth import Outlook, Possible
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.truth import Truth
 from lab.laws.absence_cases import VALUES, AbsenceCase
@@ -231,23 +231,21 @@ class _Check:
         self._deadlines(listed)
         self.seen["possible"] += len(rows)
 
-    def _deadlines(self, listed: Iterable[Any]) -> None:
+    def _deadlines(self, listed: list[Possible]) -> None:
         """At its deadline a row may come, and a moment later it may not."""
-        last: dict[tuple[Any, ...], int | None] = {}
         for one in listed:
-            key = tuple(one.row.items())
-            known = last.get(key, -1)
-            is_open = one.deadline is None or known is None
-            last[key] = None if is_open else max(int(one.deadline), known or 0)
-        for row, until in last.items():
-            if until is None or self.outlook.status(dict(row)) is Truth.TRUE:
+            values = tuple(one.row.values())
+            ways = [each.deadline for each in listed if agrees(values, tuple(each.row.values()))]
+            known = [int(each) for each in ways if each is not None]
+            if len(known) < len(ways) or self.outlook.status(one.row) is Truth.TRUE:
                 continue
+            until = max(known)
             for clock, wanted in ((until, Truth.POSSIBLE), (until + 1, Truth.NEVER)):
                 later = copy.deepcopy(self.tree)
                 later.clock = clock
-                found = Outlook(later, self.pattern).status(dict(row))
+                found = Outlook(later, self.pattern).status(one.row)
                 if found is not wanted:
-                    raise AssertionError(f"{row} at {clock}: found {found}, wanted {wanted}")
+                    raise AssertionError(f"{one} at {clock}: found {found}, wanted {wanted}")
             self.seen["deadlines"] += 1
 
 

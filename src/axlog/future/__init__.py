@@ -47,6 +47,9 @@ Truth:
 
     truth               truth, possible rows and the status of one row: `Outlook`
     verdict_cache       truth of a view between updates, reused while its evidence holds
+    reasons             why a row is possible or never: `why_not`
+    finality            whether a row that a message removed can return
+    deadline_keys       keys without which a deadline makes no row impossible
     coverage            the table of supported features shown in docs/analysis.md
 
 Negation: queries with `not`.

@@ -166,6 +166,23 @@ class Negation:
         except UndecidedError:
             return False
 
+    def end(self, pins: Pins) -> Events | None:
+        """Events after which no row with these values exists; None if nothing can end them.
+
+        The row must give all tied values: others would be a join inside a `not`.
+        """
+        given = Given.of(pins)
+        ties = self._ties
+        if set(ties.variables) - set(given.strings) or ties.open_times(given.times):
+            raise UndecidedError("AX503", "the row does not show all values that tie its query")
+        check_covered(self.tree, self.pattern)
+        grounded = ground(self.pattern, given)
+        if grounded is None:
+            return ()
+        absent = Pattern((Not(grounded.pattern.branches),))
+        with bounded(len(self.tree)):
+            return Profiles(self.tree, replace(grounded, pattern=absent)).future()
+
     def _futures(
         self, pins: Pins, among: frozenset[str] | None, clock: int | None
     ) -> Iterator[Events]:
@@ -185,7 +202,7 @@ class Negation:
         """Every choice of tied values that a row leaves open."""
         tree, ties = self.tree, self._ties
         given = Given.of(pins)
-        times = {name: tree.time(node) for name, node in given.nodes.items()}
+        times = {n: tree.time(node) for n, node in given.nodes.items() if n not in given.times}
         given = given.with_values({}, times)
         variables = [name for name in ties.variables if name not in given.strings]
         for strings in self._candidates.strings(variables):
@@ -239,16 +256,27 @@ class Negation:
             pins = self.shown(pins_of(scenarios.columns, values))
             if not self.may_come(pins):
                 continue
-            own = [n for n in needs if self.may_come(pins, frozenset(s for _, s in n.brought))]
+            own = [n for n in needs if self.may_come(pins, _streams(n))]
             if not own:
                 uncertain.append((values, needs[0]))
                 continue
-            least = [n for n in own if not any(o.brought < n.brought for o in own)]
+            least = [n for n in own if not any(self._dominates(pins, o, n) for o in own)]
             found += [(values, n) for n in least if n.brought or not self.is_there(pins)]
         # a more general row covers it: its existing parts may contribute nothing
         shown = [values for values, _ in found]
         found += [(v, n) for v, n in uncertain if not any(_covers(each, v) for each in shown)]
         return found
+
+    def _dominates(self, pins: Pins, other: Need, need: Need) -> bool:
+        """Whether one scenario of a row needs less than another, and can come about as long."""
+        if not other.brought < need.brought:
+            return False
+        late, until = (self.deadline(pins, _streams(each)) for each in (other, need))
+        return late is None or (until is not None and until <= late)
+
+
+def _streams(need: Need) -> frozenset[str]:
+    return frozenset(stream for _, stream in need.brought)
 
 
 def _covers(general: Values, values: Values) -> bool:

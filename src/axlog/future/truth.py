@@ -292,6 +292,20 @@ class Outlook:
             return self._status_with_not(row, wanted)
         return self._verdict(wanted, row)
 
+    def ways(self, row: Mapping[str, Any]) -> list[Possible]:
+        """The scenarios in which a row with these values comes about."""
+        scenarios, wanted = self._scenarios, self._wanted(row)
+        found: list[tuple[tuple[Any, ...], Iterable[Wanted], int | None]] = []
+        for values, needs in scenarios.rows.items():
+            pinned = _pin(scenarios.columns, values, wanted)
+            for need in needs if pinned is not None else ():
+                if pinned is not None and need.brought and self._can_be_met(pinned, need):
+                    shown = row_of(self.tree, self.pattern, scenarios.columns, pinned)
+                    brought = [Wanted(stream, str(each.node)) for each, stream in need.brought]
+                    until = self._deadline(pinned, need)
+                    found.append((tuple(shown.values()), brought, until))
+        return possible_rows(self.pattern.columns, found)
+
     def bindings(self) -> dict[Values, dict[str, Any]]:
         """The possible rows by their bindings: nodes as handles, not as shown."""
         columns = self._scenarios.columns
@@ -341,6 +355,11 @@ class Outlook:
         """Events after which a row of a query with `not` exists; None if nothing can bring it."""
         assert self._negation is not None
         return self._negation.future(pins_of(self._decisive.columns, tuple(self._wanted(row))))
+
+    def end(self, row: Mapping[str, Any]) -> Events | None:
+        """Events after which a row of a query with `not` does not exist; None if none end it."""
+        assert self._negation is not None
+        return self._negation.end(pins_of(self._decisive.columns, tuple(self._wanted(row))))
 
     def _wanted(self, row: Mapping[str, Any]) -> list[str | int | None]:
         """The values of a row, by the columns of the program."""
