@@ -20,15 +20,20 @@ from math import comb
 from typing import Any
 
 from axlog.document.tree import DOCUMENT_NODE, ELEMENT, NodeKind, Tree
-from axlog.errors import UndecidedError
+from axlog.errors import AxlogError, UndecidedError
 from axlog.future.keys import values_seen
 from axlog.future.profile_trees import FutureTree
 from axlog.future.profiles import Arrival, Events, Removal
+from axlog.future.reasons import why_not
+from axlog.future.relevance import relevance
 from axlog.future.truth import Outlook, Possible
+from axlog.live.document import Document
+from axlog.live.internals import maintained
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.truth import Truth
+from axlog.views.why import inward
 from lab.laws.absence_cases import VALUES, AbsenceCase
-from lab.reference import Alphabet, Bound, Fragment, Future, Outcomes, agrees
+from lab.reference import Alphabet, Bound, Fragment, Future, Outcomes, agrees, relevant
 from lab.reference.fragments import attribute, element, text
 from lab.reference.futures import Deletion, allowed, message_of
 
@@ -131,7 +136,34 @@ def check_absence(case: AbsenceCase) -> Seen:
     check.truth()
     check.rows()
     check.possible()
+    check.relevance()
+    check.reasons()
+    check_final(case, seen)
     return seen
+
+
+def check_final(case: AbsenceCase, seen: Seen) -> None:
+    """Check that no deleted row that a change calls final can return."""
+    doc = Document(case.document, facts=case.facts, views={"v": case.query})
+    for stream, content, time in case.steps:
+        try:
+            at = time / 1_000_000
+            told = doc.feed(stream, content, at=at) if content else doc.end(stream, at=at)
+        except AxlogError:
+            continue
+        for change in told:
+            if change.op == "delete":
+                tree = maintained(doc).nodes()
+                row = inward(
+                    case.pattern, dict(zip(change.row.columns, change.row.values_, strict=True))
+                )
+                try:
+                    found = Outlook(tree, case.pattern).status(row)
+                except UndecidedError:
+                    continue
+                if change.final and found is not Truth.NEVER:
+                    raise AssertionError(f"{change} is final after {content}, but {found}")
+                seen[f"delete {change.final}, {found.value}"] += 1
 
 
 class _Check:
@@ -209,6 +241,34 @@ class _Check:
             )
             if is_bad:
                 raise AssertionError(f"{what}: the call of {stream} forbids {future}")
+
+    def relevance(self) -> None:
+        """A stream whose data changes rows in some future is wanted."""
+        if self.bound.deletions or len(str(self.pattern)) % 3:
+            return
+        try:
+            found = relevance(self.tree, self.pattern)
+        except UndecidedError as error:
+            self.seen[f"relevance refused {error.code}"] += 1
+            return
+        for stream, each in found.items():
+            wanted = relevant(self.tree, self.pattern, stream, self.bound)
+            if wanted and (each.relevant is False or not each.axlog or not each.lazy):
+                raise AssertionError(f"{stream} is relevant, found {each}")
+            self.seen[f"relevant {each.relevant}, by futures {wanted}"] += 1
+
+    def reasons(self) -> None:
+        """Every verdict has its reasons."""
+        for value in (*VALUES, "3"):
+            row = {c: value for c in self.pattern.columns if c in ("x", "y")}
+            try:
+                found = why_not(self.tree, self.pattern, row)
+                wanted = self.outlook.status(row)
+            except UndecidedError:
+                continue
+            if found.truth is not wanted or not found.reasons:
+                raise AssertionError(f"{row} is {wanted}, and why: {found}")
+            self.seen[f"reason {found.reasons[0].kind}"] += 1
 
     def possible(self) -> None:
         """Possible rows cover every row that can come, and each of them can come, until its end."""

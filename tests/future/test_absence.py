@@ -8,11 +8,15 @@ import pytest
 from axlog.document.loader import load
 from axlog.document.tree import Tree
 from axlog.errors import UndecidedError
+from axlog.future.deadline_keys import missing_keys
+from axlog.future.finality import is_lasting, may_return
 from axlog.future.grounding import Given, ground, ties_of
 from axlog.future.keys import parse_fact
+from axlog.future.reasons import why_not
 from axlog.future.truth import Outlook
 from axlog.live.document import Document
 from axlog.live.internals import maintained
+from axlog.live.relevance import relevance
 from axlog.query.native import parse_pattern
 from axlog.query.truth import Truth
 from lab.laws.absence_cases import AbsenceCase, make_absence_case, smaller_absences
@@ -150,6 +154,113 @@ def test_a_view_answers_with_its_rows() -> None:
     truths.append(view.truth)
     assert truths[-1] is Truth.NEVER
     assert maintained(doc).views["open"].possible() == []
+
+
+ORDERS = "match /document[orders/order/$x][not(shipped/order/$x)] return $x"
+
+
+def orders() -> Document:
+    return Document(streams=["orders", "shipped", "other"], views={"open": ORDERS})
+
+
+def test_a_delete_for_good_is_final() -> None:
+    doc = orders()
+    doc.feed("orders", "<order>17</order>")
+    (change,) = doc.feed("shipped", "<order>17</order>")
+    assert (change.op, change.final) == ("delete", True)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (ORDERS, True),
+        ("match /r[not(b)]/a/$x return $x", True),
+        ("match /r[a#t/$x][not(b#s/$x)] where s - t <= 3us return $x, t.time", True),
+        ("match /r[a#t/$x][not(b#s/$x)] where s - t <= 3us return $x", False),
+        ("match /r[a/$x][not(b/$x)]", False),
+        ("match /r/a[not(b)]/$x return $x", False),
+        ("match /r[a/$x][not(b[not(c/$x)])] return $x", False),
+        ("match /r/a/$x return $x", False),
+    ],
+)
+def test_which_queries_lose_rows_for_good(query: str, expected: bool) -> None:
+    assert is_lasting(parse_pattern(query)) is expected
+
+
+def test_rows_may_return_where_streams_delete_or_change_values() -> None:
+    pattern = parse_pattern(OPEN)
+    assert not may_return(shop("1"), pattern)
+    assert may_return(shop("1", g=' deletes="yes"'), pattern)
+    compared = parse_pattern("match /r[p/a/k = $x][not(q/d/k = $x)] return $x")
+    assert not may_return(shop("1"), compared)
+    assert may_return(load(f"<r><k>{CALL.format('f', '')}</k></r>"), compared)
+
+
+def test_why_a_row_holds_is_possible_or_never() -> None:
+    doc = orders()
+    view = doc.view("open")
+    doc.feed("orders", "<order>17</order>")
+    holds = view.why_not({"x": "17"})
+    assert (holds.truth, [r.kind for r in holds.reasons]) == (Truth.TRUE, ["holds", "ends"])
+    assert holds.reasons[1].stream == "shipped"
+    possible = view.why_not({"x": "18"})
+    assert str(possible) == "possible\n  orders can still bring <order>18</order>"
+    doc.feed("shipped", "<order>17</order>")
+    gone = view.why_not({"x": "17"})
+    assert gone.to_dict() == {
+        "truth": "never",
+        "reasons": [
+            {
+                "kind": "absence",
+                "text": "shipped/order/$x must be absent, and is there for good",
+            }
+        ],
+    }
+    doc.end("orders")
+    assert [r.kind for r in view.why_not({"x": "18"}).reasons] == ["streams"]
+
+
+def test_why_names_the_deadline_the_key_and_the_limit() -> None:
+    query = "match /r[p/a#t/k/$x][q/d#u/k/$x] where u - t <= 2us return $x"
+    tree = shop("1", facts=KEYS)
+    (needs,) = why_not(tree, parse_pattern(query), {"x": "1"}).reasons
+    assert (needs.kind, needs.stream, needs.deadline) == ("needs", "g", 0.000002)
+    tree.clock = 5
+    found = why_not(tree, parse_pattern(query), {"x": "1"})
+    assert [r.kind for r in found.reasons] == ["deadline", "key"]
+    assert found.reasons[0].deadline == 0.000002
+    limited = shop("1", f=' most="1"')
+    limited.brought["f"] = 1
+    (limit,) = why_not(limited, parse_pattern("match /r/p/b"), {}).reasons
+    assert (limit.kind, limit.stream) == ("limit", "f")
+
+
+def test_relevance_beside_not() -> None:
+    found = relevance(orders(), ORDERS)
+    assert {s: each.relevant for s, each in found.items()} == {
+        "orders": True, "shipped": None, "other": False,
+    }  # fmt: skip
+    assert found["shipped"].wanted == ("order/$x",)
+    calls = [CALL.format("f", ""), CALL.format("g", ' deletes="yes"')]
+    doc = Document("<r><p>{}</p><q>{}</q></r>".format(*calls))
+    assert all(each.lazy for each in relevance(doc, OPEN).values())
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("t2 - t1 <= 2h", ["key orders/order by oid trusted"]),
+        ("t1 - t2 >= -2h", ["key orders/order by oid trusted"]),
+        ("t2 - t1 >= 2h", []),
+        ("t2 <= 2h", []),
+    ],
+)
+def test_deadlines_that_need_a_key(where: str, expected: list[str]) -> None:
+    match = "match /r[orders/order/oid/$x#t1][shipped/order#t2[@oid = $x]]"
+    pattern = parse_pattern(f"{match} where {where} return $x")
+    assert [str(key) for key in missing_keys(pattern, ())] == expected
+    keys = [parse_fact("key orders/order by oid enforced")]
+    assert missing_keys(pattern, keys) == []
 
 
 def test_ties_are_values_that_two_places_use() -> None:

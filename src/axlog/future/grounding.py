@@ -17,6 +17,7 @@ time constraint restricts one node.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -250,6 +251,19 @@ def ground(pattern: Pattern, given: Given) -> Ground | None:
     )
 
 
+def as_written(text: str) -> str:
+    """A part of a ground pattern with the names that its variables had."""
+    return re.sub(r"(\$[^\s~\[\]()/]+)~\d+", r"\1", text)
+
+
+def loosened(pattern: Pattern) -> Ground:
+    """The pattern without its joins and constraints: it asks for no less of the data."""
+    grounding = _Grounding({}, {}, is_loose=True)
+    return Ground(
+        Pattern(grounding.branches(normalise(pattern).branches)), {}, grounding.tests, {}, {}, {}
+    )
+
+
 def _add_time(
     constraint: TimeConstraint, known: Mapping[str, int], tests: dict[str, list[TimeTest]]
 ) -> bool:
@@ -300,9 +314,12 @@ class _Grounding:
     """Rewrites a pattern: constants for known variables, and a name of its own for each other."""
 
     def __init__(
-        self, strings: Mapping[str, str], tests: Mapping[str, list[tuple[str, Constant]]]
+        self,
+        strings: Mapping[str, str],
+        tests: Mapping[str, list[tuple[str, Constant]]],
+        is_loose: bool = False,
     ) -> None:
-        self._strings, self._tests = strings, tests
+        self._strings, self._tests, self._is_loose = strings, tests, is_loose
         self.known: dict[str, str] = {}
         self.tests: dict[str, tuple[tuple[str, Constant], ...]] = {}
 
@@ -347,6 +364,8 @@ class _Grounding:
             is_bound = each.operator == "="  # the compiled pattern is the same for all strings
             known = self._strings[each.operand.name]
             yield Comparison(each.operator, self._own(each.operand) if is_bound else known)
+        elif self._is_loose:  # the value matters, whatever it is compared with
+            yield Comparison("!=", "")
         elif each.operator == "=":  # it only binds the value
             for operator, constant in self._tests.get(each.operand.name, ()):
                 yield Comparison(operator, constant)

@@ -27,7 +27,7 @@ from functools import cached_property, lru_cache
 from itertools import product
 from typing import NamedTuple
 
-from axlog.document.tree import ATTRIBUTE, ELEMENT, TEXT, Tree
+from axlog.document.tree import ATTRIBUTE, ELEMENT, TEXT
 from axlog.errors import UndecidedError
 from axlog.future.disjuncts import is_name, is_text
 from axlog.future.grounding import Ground
@@ -254,14 +254,14 @@ def _strings_inside(branch: Branch, ground: Ground, label: str, is_inside: bool)
 class NodeProfiles:
     """The relations of a ground pattern, and the profile of a node."""
 
-    def __init__(self, tree: Tree, ground: Ground, is_lenient: bool = False) -> None:
+    def __init__(self, keys: Iterable[Key], ground: Ground, is_lenient: bool = False) -> None:
         """`is_lenient`: a comparison with an unknown value both holds and fails."""
-        self.tree, self.ground = tree, ground
+        self.ground = ground
         self.is_lenient = is_lenient
         self.saw_unknown = False  # whether a comparison with an unknown value was met
         program = _program(ground.pattern)
         self.root = program.root
-        strings = {key: key_strings(ground, key) for key in tree.facts}
+        strings = {key: key_strings(ground, key) for key in keys}
         self.keys = KeyRelations(strings)
         mine = [r for r in program.relations if r.node is not None]
         self.relations = [*mine, *self.keys.relations]

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, ELEMENT, TEXT, Tree
 from axlog.errors import UndecidedError
 from axlog.future.comments import refuse_any_node
-from axlog.future.grounding import Ground
+from axlog.future.grounding import Ground, as_written
 from axlog.future.profile_trees import (
     LIMIT,
     Demand,
@@ -108,7 +108,7 @@ class Profiles:
         )
 
     def _search(self, *, is_lenient: bool) -> _Search:
-        nodes = NodeProfiles(self.tree, self.ground, is_lenient)
+        nodes = NodeProfiles(self.tree.facts, self.ground, is_lenient)
         return _Search(self.tree, nodes, self._times, self._among)
 
 
@@ -142,21 +142,7 @@ class _Search:
     def _document(self) -> Reached:
         """The unions of profiles that are possible below the document node."""
         tree, nodes = self.tree, self.nodes
-        demands = {DOCUMENT_NODE: nodes.top}
-        visited: list[int] = []
-        stack = [DOCUMENT_NODE]
-        while stack:  # parents before children, and children in their order
-            node = stack.pop()
-            visited.append(node)
-            for child in reversed(list(tree.chain(node))):
-                kind = tree.kind_column[child]
-                if kind in (ELEMENT, TEXT, ATTRIBUTE):
-                    relations, inside = nodes.inside(kind, tree.label(child), demands[node])
-                    if relations or not inside.is_empty:
-                        demands[child] = inside
-                        stack.append(child)
-                elif kind == CALL:
-                    stack.append(child)
+        visited, demands = _demands(tree, nodes)
         below: dict[int, list[tuple[int, Reached]]] = {}
         for node in reversed(visited):
             if node == DOCUMENT_NODE:
@@ -277,6 +263,42 @@ class _Search:
                     trees = (tree for tree in forest if isinstance(tree, FutureTree))
                     found[profile] = tuple(Arrival(call.stream, tree) for tree in trees)
         return found
+
+
+def _demands(tree: Tree, nodes: NodeProfiles) -> tuple[list[int], dict[int, Demand]]:
+    """The nodes of which something is demanded, and the calls among them, in document order.
+
+    With what each of these nodes, but the calls, demands of its children.
+    """
+    demands = {DOCUMENT_NODE: nodes.top}
+    visited: list[int] = []
+    stack = [DOCUMENT_NODE]
+    while stack:  # parents before children, and children in their order
+        node = stack.pop()
+        visited.append(node)
+        for child in reversed(list(tree.chain(node)) if node in demands else []):
+            kind = tree.kind_column[child]
+            if kind in (ELEMENT, TEXT, ATTRIBUTE):
+                relations, inside = nodes.inside(kind, tree.label(child), demands[node])
+                if relations or not inside.is_empty:
+                    demands[child] = inside
+                    stack.append(child)
+            elif kind == CALL:
+                stack.append(child)
+    return visited, demands
+
+
+def wanted_at_calls(tree: Tree, ground: Ground) -> dict[str, list[str]]:
+    """The sub-patterns that the data of each stream may match; streams without any are left out."""
+    nodes = NodeProfiles((), ground)
+    visited, demands = _demands(tree, nodes)
+    found: dict[str, list[str]] = {}
+    for node in visited:
+        if tree.kind_column[node] == CALL and not demands[tree.parent(node)].is_empty:
+            demand = demands[tree.parent(node)]
+            asked = [r for r in nodes.relations if nodes.bit[r] & (demand.here | demand.anywhere)]
+            found[tree.call(node).stream] = sorted({as_written(str(r.node)) for r in asked})
+    return found
 
 
 _ALONE, _FIXED = -1, -2
