@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from itertools import product
+from itertools import count, product
 from typing import NamedTuple
 
 from axlog.document.tree import ATTRIBUTE, ELEMENT, TEXT
@@ -308,12 +308,38 @@ class NodeProfiles:
         names |= {each for each in strings if is_name(each)}
         texts |= {each for each in strings if is_text(each)} | values.parts | set(samples)
         sees_attributes = any(n.axis is Axis.ATTRIBUTE for n in nodes)
+        self.other_name, self.other_text = _fresh(names), _fresh(texts)
+        self.samples = set(samples) - whole - special - {*strings}
         return (
             values,
-            sorted({*names, _fresh(names)}),
-            sorted({*attributes, _fresh(names)}) if sees_attributes else [],
-            sorted(text for text in {*texts, _fresh(texts)} if text),
+            [self.other_name, *sorted(names)],
+            [self.other_name, *sorted(attributes)] if sees_attributes else [],
+            [self.other_text, *sorted(text for text in texts if text)],
         )
+
+    def distinct(self, trees: Iterable[FutureTree]) -> Iterator[FutureTree]:
+        """The trees with a string of its own wherever the pattern does not tell strings apart."""
+        numbers = count(1)
+
+        def text(given: str) -> str:
+            if given == self.other_text:
+                return f"{given}{next(numbers)}"
+            if given in self.samples and not is_of_times("<", given):  # the same number, longer
+                return f"{given}{'' if '.' in given else '.'}{'0' * next(numbers)}"
+            return given
+
+        def tree(given: FutureTree) -> FutureTree:
+            label = given.label
+            return given._replace(
+                label=f"{label}{next(numbers)}" if label == self.other_name else label,
+                attributes=tuple((name, text(value)) for name, value in given.attributes),
+                children=tuple(
+                    text(child) if isinstance(child, str) else tree(child)
+                    for child in given.children
+                ),
+            )
+
+        return map(tree, trees)
 
     # Demands
 
@@ -712,7 +738,7 @@ class FutureTrees:
             if not relations:
                 continue
             known = list(found.items())
-            for text in ("", *nodes.texts):
+            for text in (*nodes.texts, ""):
                 inside = nodes.nothing(wanted)
                 if text:
                     (inside,) = nodes.of(TEXT, text, text, inside, time, wanted)

@@ -131,10 +131,17 @@ class _Search:
         }
         self._changing = {n for call in tree.calls().values() for n in tree.ancestors(call)}
         possible = self._document()
-        self.found = next(
-            (how for profile, how in possible.items() if nodes.satisfies(nodes.root, profile, 0)),
-            None,
-        )
+        self.found: Events | None = None
+        for profile, how in possible.items():
+            if nodes.satisfies(nodes.root, profile, 0):
+                self.found = tuple(self._distinct(how))
+                break
+
+    def _distinct(self, events: Events) -> Iterator[Event]:
+        arrived = [event for event in events if isinstance(event, Arrival)]
+        yield from (event for event in events if not isinstance(event, Arrival))
+        trees = self.nodes.distinct(event.tree for event in arrived)
+        yield from (Arrival(e.stream, tree) for e, tree in zip(arrived, trees, strict=True))
 
     def _is_asked(self, stream: str) -> bool:
         return self._among is None or stream in self._among
