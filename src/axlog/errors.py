@@ -194,6 +194,7 @@ CODES: dict[str, str] = {
     "AX857": "the pipeline file is too large, too deep, or uses unsupported YAML",
     "AX858": "a source cannot be read",
     "AX859": "a sink cannot be written",
+    "AX860": "a deadline has no key that lets `never` follow",
     # Spark
     "AX861": "the document cannot be partitioned",
     "AX862": "the message needs the whole document",

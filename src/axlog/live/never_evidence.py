@@ -32,7 +32,7 @@ from typing import Any
 from axlog.document.tree import Tree
 from axlog.evaluate.gathered import Bags
 from axlog.future.generalized_rows import Values
-from axlog.future.profiles import has_not
+from axlog.future.grounding import has_not
 from axlog.future.scenario_tracker import Scenario, ScenarioTracker, may_fall_by_message
 from axlog.future.scenarios import is_limited
 from axlog.future.truth import Outlook, column_of, row_of

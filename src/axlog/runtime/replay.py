@@ -24,7 +24,7 @@ from axlog.connect.protocol import Position, Reading, Source
 from axlog.document.stream_update import StreamUpdate
 from axlog.document.times import plain
 from axlog.errors import AxlogError, PipelineError
-from axlog.future.profiles import has_not
+from axlog.future.grounding import has_not
 from axlog.pipeline.documents import calls_of, document_of
 from axlog.pipeline.model import PipelineModel, Settings
 from axlog.query.query import parse_query

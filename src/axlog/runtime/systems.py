@@ -24,7 +24,7 @@ from typing import Any
 from axlog.connect.channels.row_updates import updates_of
 from axlog.connect.protocol import Refusal
 from axlog.errors import PipelineError
-from axlog.future.profiles import has_not
+from axlog.future.grounding import has_not
 from axlog.live.internals import maintained
 from axlog.pipeline.documents import calls_of, document_of
 from axlog.pipeline.model import PipelineModel

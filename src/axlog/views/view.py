@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from html import escape
 from itertools import islice
 from threading import RLock
@@ -17,6 +18,8 @@ from axlog.document.tree import Tree
 from axlog.errors import QueryError, SetupError, UndecidedError
 from axlog.evaluate.joins import picker
 from axlog.evaluate.sort_keys import exact_row_key
+from axlog.future.finality import is_lasting, may_return
+from axlog.future.reasons import WhyNot, why_not
 from axlog.future.truth import Outlook, Possible
 from axlog.future.verdict_cache import TruthCache
 from axlog.query.columns import Columns
@@ -269,6 +272,14 @@ class MaintainedView:
             return step_derivations(tree, self.stepping, row, self.times)
         return derivations(tree, self.query.pattern, row, self.times)
 
+    def why_not(self, row: Mapping[str, Any]) -> WhyNot:
+        """The truth of a row, and why: what can bring it, what can end it, what rules it out."""
+        self._refuse_undecided("status")
+        row = inward(self.pattern, row)
+        with self._lock:
+            tree = self.nodes_left().copied()
+        return why_not(tree, self.query.pattern, row, self.times)
+
     def explain(self) -> Explanation:
         """How the view is kept: the program, the terms, the maintainer and the reason for it."""
         with self._lock:
@@ -506,9 +517,18 @@ class MaintainedView:
 
     def _is_final(self, change: Change) -> bool:
         """Whether a deleted row can never return: a stream or the clock deleted it, and no stream
-        is open. A statement can be undone by another.
+        is open, or what had to be absent stays. A statement can be undone by another.
         """
-        return isinstance(change.origin, tuple | str) and self.is_over()
+        if not isinstance(change.origin, tuple | str):
+            return False
+        return self.is_over() or (
+            self._is_lasting and not may_return(self.maintainer.tree, self.query.pattern)
+        )
+
+    @cached_property
+    def _is_lasting(self) -> bool:
+        """Whether rows that data removes cannot return, if nothing is deleted."""
+        return self.query.is_pattern and is_lasting(self.query.pattern)
 
     def add_never(self, changes: list[Change], never: list[Change], time: int) -> None:
         """Add `never` changes to the numbered changes of the same update.
