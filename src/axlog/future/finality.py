@@ -6,7 +6,8 @@ row is gone for good: order 17 has shipped.
 
     is_lasting    of the query: every `not` stands at the document or its root element, of which
                   there is one; its body has no `not`; what it shares with the rest is in the row
-    may_return    of the document: a stream may delete or replace, or change a value that the query compares
+    may_return    of the document: a stream may delete or replace, or change a value that the
+                  query compares
 
 A row that is not lasting by this rule may still be gone for good: `View.status` decides.
 """

@@ -26,7 +26,7 @@ from axlog.document.pending import Plan, planned
 from axlog.document.times import Shown, Time, Times, microseconds, shown
 from axlog.document.tree import NONE
 from axlog.errors import QueryError, StreamError, UpdateError, ValueProblem
-from axlog.evaluate.joins import Bag, Row, add_all
+from axlog.evaluate.joins import Bag, Row
 from axlog.live.collector import Collector, SavedKeys
 from axlog.live.maintained import MaintainedTree, Told
 from axlog.live.replacements import (
