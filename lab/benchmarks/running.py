@@ -31,6 +31,7 @@ from lab.benchmarks.strategies import strategies
 from lab.benchmarks.tods import tods
 from lab.benchmarks.tods_parts import by_size
 from lab.benchmarks.truth import truth
+from lab.benchmarks.upsert import upsert
 
 Run = Callable[[], Result]
 
@@ -75,6 +76,11 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: flatness(600, 1200, 60, 40, 1),
         quick=lambda: flatness(5000, 100_000, 600, 500, 2),
         full=lambda: flatness(5000, 500_000, 2000, 2000, 4),
+    ),
+    "upsert": Benchmark(
+        tiny=lambda: upsert(60, 40, 10, 1),
+        quick=upsert,
+        full=lambda: upsert(1_000_000, 5000, 1000, 3),
     ),
     "reevaluation": Benchmark(
         tiny=lambda: reevaluation((600,), 40, 1),

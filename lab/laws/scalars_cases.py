@@ -246,8 +246,8 @@ class _Writer:
         if roll == 10:
             return f"(-{self.value('number', depth)})"
         if roll == 11:
-            kinds = self._pick("dayTimeDuration", "yearMonthDuration")
-            return f"({self.value(kinds, depth)} div {self.value(kinds, depth)})"
+            length = self._pick("dayTimeDuration", "yearMonthDuration")
+            return f"({self.value(length, depth)} div {self.value(length, depth)})"
         return self._cast(self._pick(*_NUMERIC), depth)
 
     def _string(self, kind: str, depth: int) -> str:

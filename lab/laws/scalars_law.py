@@ -57,7 +57,8 @@ _TYPE_TESTS = "\n    ".join(
 
 _FAILURES = (("error" + _PART + "?",), ("error" + _PART + "XXXX9999",))
 """Saxon fails, and gives no answer: `substring("a", 0.1)`, `xs:time(...) - xs:dateTime(...)`."""
-_TRUTHS = (("xs:boolean" + _PART + "true",), ("xs:boolean" + _PART + "false",))
+_NAN = "xs:double" + _PART + "NaN"
+_TRUTHS = ("xs:boolean" + _PART + "true", "xs:boolean" + _PART + "false")
 _CODES = (
     ("FODT0002", "FOAR0001"),  # a duration divided by the double 0: F&O 3.1, 8.4.9
     ("FOCA0005", "FOAR0001"),  # a duration divided by NaN
@@ -123,13 +124,17 @@ class _Check:
         """Whether the outcomes differ because of an empty operand, or of one with several items.
 
         If an operand is empty, the other one need not be evaluated, but may be. Saxon gives () for
-        `() = 1`. Of several items, each may raise its error.
+        `() = 1`. Of several items, each may raise its error. Beside NaN, Saxon does not look at the
+        other values of a comparison, a minimum or a maximum.
         """
         names = re.findall(r"\$(v\d+)", text)
         if _is_error(one) and _is_error(other):
-            return any(len(self._variables[name]) > 1 for name in names)
-        if "number(" in text and one == ("error" + _PART + "XPTY0004",):
-            return other[:1] in _TRUTHS  # Saxon does not look at the other side of NaN
+            return any(len(self._variables[name]) > 1 for name in names) or any(
+                len(side) > 1 for both in parts for side in both
+            )
+        values = [*parts, *((tuple(map(_nan, self._variables[name])), ()) for name in names)]
+        if _is_error(one) and any(_NAN in side for both in values for side in both):
+            return len(other) == 1 and other[0] in (*_TRUTHS, _NAN)
         is_false = one == ("xs:boolean" + _PART + "false",)
         if not (
             (_is_error(one) and not other)
@@ -165,6 +170,10 @@ class _Check:
                 f"{text}\nwith {_used(text, self._case)}: compiled {_shown(found)}, "
                 f"evaluated {_shown(wanted)}"
             )
+
+
+def _nan(value: object) -> str:
+    return _NAN if isinstance(value, float) and isnan(value) else ""
 
 
 def _is_error(outcome: Outcome) -> bool:

@@ -7,6 +7,7 @@
     │   └── LimitError                     too deep, too big, too long
     ├── QueryError (ValueError)            a query that has no meaning
     │   ├── QuerySyntaxError               it does not parse
+    │   ├── ValueProblem                   an expression that has no value for the data
     │   └── UnsupportedError               it parses, but lies outside the supported fragment
     ├── UpdateError (ValueError)           an update that cannot be applied; nothing was changed
     ├── StreamError (ValueError)           a message that its stream may not send
@@ -62,15 +63,7 @@ CODES: dict[str, str] = {
     "AX215": "a query has more rows than its limit",
     "AX216": "a query exceeds its work budget",
     "XQTY0024": "an attribute comes after the content of its element",
-    # updates
-    "AX301": "the target of the update no longer exists",
-    "AX302": "the update cannot be applied to its target",
-    "AX303": "the inserted content is not valid there",
-    "AX305": "lists of updates cannot be combined",
-    "AX306": "this is not a list of updates",
-    "AX307": "data that the update or query needs was not kept",
-    "AX308": "the patch cannot be applied",
-    "FOER0000": "the statement raises an error",
+    # values
     "FOAR0001": "a number is divided by zero",
     "FOAR0002": "a number is out of range",
     "FOCA0002": "a number that is not finite has no such value",
@@ -94,6 +87,15 @@ CODES: dict[str, str] = {
     "XPST0017": "a function has the wrong number of arguments",
     "XPST0080": "no value can be converted to this type",
     "XPTY0004": "a value has the wrong type",
+    # updates
+    "AX301": "the target of the update no longer exists",
+    "AX302": "the update cannot be applied to its target",
+    "AX303": "the inserted content is not valid there",
+    "AX305": "lists of updates cannot be combined",
+    "AX306": "this is not a list of updates",
+    "AX307": "data that the update or query needs was not kept",
+    "AX308": "the patch cannot be applied",
+    "FOER0000": "the statement raises an error",
     "XQDY0025": "an element has two attributes with the same name",
     "XQDY0026": "a processing instruction would contain '?>'",
     "XQDY0064": "a processing instruction cannot be named xml",
@@ -138,6 +140,7 @@ CODES: dict[str, str] = {
     "AX417": "the message is dated too far ahead",
     "AX418": "the stream may not send calls",
     "AX419": "the stream has reached its limit of calls",
+    "AX420": "the message has no key to replace by",
     # analyses
     "AX501": "the question is undecidable for this kind of query",
     "AX502": "undecided within the search limit",
@@ -191,6 +194,7 @@ CODES: dict[str, str] = {
     "AX857": "the pipeline file is too large, too deep, or uses unsupported YAML",
     "AX858": "a source cannot be read",
     "AX859": "a sink cannot be written",
+    "AX860": "a deadline has no key that lets `never` follow",
     # Spark
     "AX861": "the document cannot be partitioned",
     "AX862": "the message needs the whole document",

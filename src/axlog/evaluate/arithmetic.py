@@ -210,7 +210,7 @@ ARITHMETIC: dict[str, Operation] = {symbol: _operation(symbol) for symbol in _BY
 def negated(value: Atom) -> Atom:
     """Unary minus."""
     found = signed(value)
-    return -found if type(found) is not Decimal else found.copy_negate() + 0
+    return exactly(DECIMALS.subtract, 0, found) if type(found) is Decimal else -found
 
 
 def signed(value: Atom) -> Number:

@@ -65,7 +65,7 @@ def _days(value: Duration) -> int:
 
 def _seconds_of(value: Duration) -> Decimal:
     found = _seconds(size_of(value.nanoseconds) % MINUTE)
-    return -found if found and value.nanoseconds < 0 else found
+    return found.copy_negate() if found and value.nanoseconds < 0 else found
 
 
 def _years(value: Duration) -> int:

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.document.value_index import ValueIndex
-from axlog.errors import AxlogError, QueryError
+from axlog.errors import AxlogError, QueryError, ValueProblem
 from axlog.evaluate.atoms import NUMERIC, Atom, Named
 from axlog.evaluate.clauses import tuples
 from axlog.evaluate.columns import columns_of, handles
@@ -214,7 +214,10 @@ class Evaluator:
             return []
         if operator == "is" and any(isinstance(item, New) for item in (*left, *right)):
             return [left[0] is right[0]]
-        (one,), (other,) = self.nodes_of(left, at), self.nodes_of(right, at)
+        ones, others = self.nodes_of(left, at), self.nodes_of(right, at)
+        if len(ones) > 1 or len(others) > 1:
+            raise self.refused("XPTY0004", f"`{operator}` compares single nodes", at)
+        (one,), (other,) = ones, others
         if operator == "is":
             return [one == other]
         is_before = self.tree.id(one) < self.tree.id(other)
@@ -233,6 +236,9 @@ class Evaluator:
             case "doc" | "document" | "collection":
                 self.depend(DOCUMENT_NODE)
                 return [DOCUMENT]
+            case "id":
+                nodes = self.nodes_of(self.value(arguments[0], scope), given.at)
+                return [str(self.tree.id(node)) for node in nodes]
             case "xs:QName":
                 name_given = self.value(arguments[0], scope)
                 written = text(self.tree, name_given[0]) if name_given else ""
@@ -412,7 +418,8 @@ class Evaluator:
         return [Node(node) for node in sort]
 
     def refused(self, code: str, message: str, at: int, expected: str | None = None) -> AxlogError:
-        return QueryError(code, message, place=place_at(self.statement.text, at), expected=expected)
+        kind = QueryError if code.startswith("AX") else ValueProblem
+        return kind(code, message, place=place_at(self.statement.text, at), expected=expected)
 
 
 _CONSTRUCTED: dict[int, tuple[Constructor, New]] = {}  # by identity, like patterns

@@ -25,7 +25,7 @@ from axlog.evaluate.node_functions import NODE_FUNCTIONS
 from axlog.evaluate.sequence_functions import SEQUENCE_FUNCTIONS
 from axlog.evaluate.signatures import Function, function
 from axlog.evaluate.string_functions import STRING_FUNCTIONS
-from axlog.query.numbers import Number, ceiled, floored, rounded, rounded_to_even
+from axlog.query.numbers import Number, ceiled, floored, rounded, rounded_to_even, size
 
 Operator: TypeAlias = Callable[[Tree, Items, Items], Items]
 
@@ -54,7 +54,7 @@ FUNCTIONS: dict[str, Function] = {
     **STRING_FUNCTIONS,
     **DATE_FUNCTIONS,
     **NODE_FUNCTIONS,
-    "abs": _of_number(abs),
+    "abs": _of_number(size),
     "ceiling": _of_number(ceiled),
     "floor": _of_number(floored),
     "round": _of_number(rounded, "numeric? [integer]"),

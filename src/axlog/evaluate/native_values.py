@@ -45,7 +45,7 @@ from axlog.query.dates import (
 from axlog.query.numbers import DECIMALS, divided, exactly, integer_of, remainder, whole_quotient
 from axlog.query.values import ValueKind, key_of
 
-_NO_SECONDS = re.compile(r"((?:.*T)?\d\d:\d\d)(?!:)", re.ASCII)
+_NO_SECONDS = re.compile(r"^((?:.*T)?\d\d:\d\d)(?!:)", re.ASCII)
 _SPACE = " \t\r\n"
 _CACHED = 40  # characters, as in `query/values.py`
 _HOLDS: dict[str, Callable[[Any, Any], bool]] = {

@@ -10,6 +10,7 @@ from axlog.evaluate.atoms import NUMERIC, Atom, Untyped, is_of
 from axlog.evaluate.casts import CASTS
 from axlog.evaluate.items import Item, Items, New, Node, atoms
 from axlog.evaluate.node_tests import step_passes
+from axlog.query.positions import place_at
 from axlog.query.syntax_tree import SequenceType, Typed
 
 if TYPE_CHECKING:
@@ -40,9 +41,11 @@ def typed(evaluator: Evaluator, given: Typed, items: Items) -> Items:
         case "convert":
             items = _converted(tree, items, type_)
     if not is_instance(tree, items, type_):
-        code = "XPDY0050" if given.operator == "treat as" else "XPTY0004"
-        kind = f"{type_.kind}{type_.occurrence}"
-        raise evaluator.refused(code, "the value has another type", given.at, expected=kind)
+        problem, kind = "the value has another type", f"{type_.kind}{type_.occurrence}"
+        place = place_at(evaluator.statement.text, given.at)
+        if given.operator == "treat as":
+            raise ValueProblem("XPDY0050", problem, place=place, expected=kind)
+        raise ValueProblem("XPTY0004", problem, place=place, expected=kind)
     return items
 
 

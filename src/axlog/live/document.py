@@ -20,8 +20,10 @@ from contextlib import contextmanager
 from functools import partial
 from xml.sax.saxutils import quoteattr
 
+from axlog.document.calls import Call
 from axlog.document.content_checks import check_name
 from axlog.document.loader import load
+from axlog.document.message_key import KeyPath
 from axlog.document.parser import Element, Source
 from axlog.document.schema_sources import Types
 from axlog.document.stream_update import StreamUpdate
@@ -83,8 +85,10 @@ class Document:
 
     Parameters:
         source: As for `parse`. None: a skeleton for `streams`.
-        streams: Names of streams. Each gets an element of its name below the root, `document`, in
-            which its messages arrive. Give either these or a source.
+        streams: Names of streams, or a mapping from each name to its declarations, the attributes
+            of its call (`{"positions": {"replace": "vehicle"}}`). Each stream gets an element of
+            its name below the root, `document`, in which its messages arrive. Give either these
+            or a source.
         views: Views to watch, by name.
         facts: Declarations about the future, such as `key orders/order by oid trusted`.
         types: Types of the document and of its services.
@@ -99,7 +103,7 @@ class Document:
         self,
         source: Source | Tree | None = None,
         *,
-        streams: Sequence[str] = (),
+        streams: Sequence[str] | Mapping[str, Mapping[str, str]] = (),
         views: Mapping[str, str | Query] | None = None,
         facts: Iterable[str] = (),
         types: Types | Iterable[Types] | None = None,
@@ -528,7 +532,7 @@ class Document:
             return f"Document({nodes} nodes{said}, {len(self.views)} views)"
 
 
-def _skeleton(streams: Sequence[str], options: Options) -> str:
+def _skeleton(streams: Sequence[str] | Mapping[str, Mapping[str, str]], options: Options) -> str:
     """Return the XML of a document with an element and a call for each stream."""
     if isinstance(streams, str) or not streams:
         raise QueryError(
@@ -536,6 +540,12 @@ def _skeleton(streams: Sequence[str], options: Options) -> str:
         )
     places: list[str] = []
     for stream in streams:
+        given = streams[stream] if isinstance(streams, Mapping) else {}
         check_name(stream, options.limits)
-        places.append(f"<{stream}><ax:call stream={quoteattr(stream)}/></{stream}>")
+        said = {"stream": stream, **given}
+        if "replace" in given:  # calls know no prefixes
+            said["replace"] = str(KeyPath.parse(given["replace"], options.namespaces))
+        Call.of(list(said.items()))  # raises for an unknown declaration
+        call = " ".join(f"{name}={quoteattr(value)}" for name, value in said.items())
+        places.append(f"<{stream}><ax:call {call}/></{stream}>")
     return f'<{ROOT} xmlns:ax="urn:axlog">{"".join(places)}</{ROOT}>'

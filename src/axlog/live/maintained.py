@@ -144,6 +144,7 @@ class MaintainedTree:
             stepping = Stepping(asked.row_key, asked.text, checked_policy(on_value_error))
             self.untune()
             kept = make_for(self.nodes(), asked, stepping, chosen.name, self.engines, work)
+            kept.load()
             view = self.views[name] = MaintainedView(
                 name, asked, kept, chosen, self.lock, self.nodes, self.times
             )

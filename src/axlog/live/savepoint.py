@@ -41,7 +41,7 @@ def _copied(column: Any) -> Any:
     if isinstance(column, array | set | list):
         return copy(column)
     if isinstance(column, dict):
-        return {key: copy(v) if isinstance(v, array) else v for key, v in column.items()}
+        return {k: copy(v) if isinstance(v, array | dict) else v for k, v in column.items()}
     return column
 
 

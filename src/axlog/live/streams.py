@@ -23,6 +23,7 @@ from axlog.document.clock_bounds import Clock, check_ahead, latest_for
 from axlog.document.delta import Delta
 from axlog.document.loader import read_forest
 from axlog.document.operations import (
+    Insert,
     Operation,
     call_of,
     calls_in,
@@ -37,13 +38,14 @@ from axlog.document.operations import (
 )
 from axlog.document.parser import Element
 from axlog.document.times import Time, microseconds
+from axlog.document.tree import NONE
 from axlog.errors import AxlogError, ValueProblem
 from axlog.evaluate.answers import holds
 from axlog.future.keys import Key
 from axlog.live.collector import Collection, Collector, Dropped
 from axlog.live.hooks import StreamHooks
 from axlog.live.key_guard import KeyGuard
-from axlog.live.maintained import MaintainedTree
+from axlog.live.maintained import MaintainedTree, Told
 from axlog.live.options import Options, Policy
 from axlog.live.source_filter import filter_at_source
 from axlog.live.stream_engine import StreamEngine, StreamStatus
@@ -166,7 +168,7 @@ class Streams(StreamHooks):
             forest = read_forest(message, self.maintained.limits)
             made = insert_at_call(self.maintained.tree, stream, forest)
             self.collector.check(calls_in(forest), stream)
-            brought.extend(self.guard.check(stream, forest))
+            brought.extend(self.guard.check(stream, forest, _replaced_by(made)))
             self.collector.note_message(stream, forest)
             return made
 
@@ -257,6 +259,8 @@ class Streams(StreamHooks):
             route = self.engine.route(stream)
             if route is None or self.engine.keeps or not self.engine.is_plain(stream):
                 return None
+            if self.maintained.tree.call(self.maintained.tree.calls()[stream]).replace is not None:
+                return None  # a message that no view wants may replace one that a view wanted
             if self.maintained.tree.facts or self.tuner.must_pass(stream) is not None:
                 return None  # key values count although no view wants the nodes that hold them
             made = filter_at_source(route, self.engine.wants.get(stream))
@@ -299,7 +303,7 @@ class Streams(StreamHooks):
                 given = None if at is None else microseconds(at)
                 check_ahead(given, latest, stream)
                 time = time_of_message(document.tree, stream, given)
-                told = document.carry_out(operations(), time, (stream, status.messages))
+                told = self._carry_out(operations(), time, (stream, status.messages))
             except AxlogError as error:
                 status = self.engine.status(stream)  # another one, if the document was restored
                 status.refused += 1
@@ -311,6 +315,14 @@ class Streams(StreamHooks):
             told = self.collector.after_nodes(told, document.tree.clock)
             # Outside of the try: an exception of a subscriber is no fault of the message.
             return document.announce(told)
+
+    def _carry_out(self, made: list[Operation], time: int, origin: tuple[str, int]) -> Told:
+        """Apply the operations of a message: to the document, or as rows that leave no nodes."""
+        first = made[0] if made else None
+        key = first.key if isinstance(first, Insert) else None
+        if key is not None and self.engine.holds_rows_of(origin[0], key):
+            return self.engine.carry_rows(made, time, origin)
+        return self.maintained.carry_out(made, time, origin)
 
     def _refuse(
         self, stream: str, sequence: int, message: Message, error: AxlogError
@@ -343,3 +355,9 @@ class Streams(StreamHooks):
                 )
                 for stream in known
             }
+
+
+def _replaced_by(operations: list[Operation]) -> int:
+    """Return the root of the message that another replaces; NONE if it replaces none."""
+    found = [each.replaced for each in operations if isinstance(each, Insert)]
+    return found[0] if found else NONE

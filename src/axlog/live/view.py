@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from axlog.errors import QueryError
+from axlog.future.reasons import WhyNot
 from axlog.future.truth import Possible
 from axlog.query.query import Query
 from axlog.query.truth import Truth
@@ -224,6 +225,28 @@ class View:
         1
         """
         return self._maintained.why(row)
+
+    def why_not(self, row: Mapping[str, Any]) -> WhyNot:
+        """Return the truth of a row, and the reasons for it.
+
+        A possible row: what streams can still bring it, and until when. A row that can never come:
+        the deadline that passed, the key value that was used up, the limit of a stream, what must
+        be absent and is there. A row that holds: what can end it, if the query has a `not`.
+
+        Parameters:
+            row: Values by column. An omitted value may be anything.
+
+        >>> import axlog
+        >>> doc = axlog.Document(streams=["orders", "shipped"])
+        >>> query = "match /document[orders/order/$x][not(shipped/order/$x)] return $x"
+        >>> view = doc.watch(query)
+        >>> _ = doc.feed("orders", "<order>17</order>")
+        >>> print(view.why_not({"x": "17"}))
+        true
+          the row is there
+          it stays until shipped brings <order>17</order>
+        """
+        return self._maintained.why_not(row)
 
     def explain(self) -> Explanation:
         """Return how the view is kept: the program, the maintainer and the reason for it.

@@ -405,6 +405,6 @@ def scaled(duration: Duration, factor: Fraction, decimals: int = 400) -> Duratio
     """A duration times a number; the seconds have at most so many decimals."""
     exact = duration.nanoseconds * factor
     finest = 10 ** (decimals - 9)
-    if exact.denominator != 1 and exact.denominator > finest:
+    if finest % exact.denominator:
         exact = Fraction(half_up(exact * finest), finest)
     return type(duration)(half_up(duration.months * factor), whole(exact))

@@ -282,6 +282,13 @@ def _of_type(value: Number, found: Fraction) -> Number:
     return DECIMALS.divide(Decimal(found.numerator), Decimal(found.denominator))
 
 
+def size(value: Number) -> Number:
+    """fn:abs; Python's abs() would round a decimal."""
+    if type(value) is Decimal:
+        return value.copy_abs()
+    return abs(value) if type(value) is float else abs(integer_of(value))
+
+
 def floored(value: Number) -> Number:
     """fn:floor."""
     return _whole(value, -1)

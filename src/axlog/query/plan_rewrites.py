@@ -3,7 +3,7 @@
 - `prepared`: relative paths of the whole query start at the document; every variable has a name of
   its own; `let` variables that stand for paths and queries are replaced by them
 - `in_context`: a predicate with a variable in place of the context item
-- `kind_of_value`: whether an expression gives strings, numbers, truth values or untyped nodes
+- `is_position`, `position_bounds`: predicates that count
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from itertools import count
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from axlog.query.syntax_tree import (
     Binary,
@@ -38,13 +38,10 @@ from axlog.query.syntax_tree import (
     Root,
     Sequence,
     Step,
-    Typed,
     Where,
     walk,
 )
-
-ValueKind: TypeAlias = Literal["untyped", "string", "number", "truth", "unknown"]
-"""The static kind of the items of an expression; nodes are untyped."""
+from axlog.query.value_kinds import kind_of_value
 
 _DOCUMENTS = ("doc", "document", "collection")
 _ON_CONTEXT = frozenset(
@@ -52,23 +49,6 @@ _ON_CONTEXT = frozenset(
     string-length""".split()
 )
 """Functions that take the context item if they have no argument."""
-_TRUTHS = frozenset(
-    """boolean contains deep-equal empty ends-with exists false matches not starts-with true
-    xs:boolean""".split()
-)
-_STRINGS = frozenset(
-    """concat local-name lower-case name namespace-uri normalize-space replace string string-join
-    substring substring-after substring-before translate upper-case xs:string""".split()
-)
-_NUMBERS = frozenset(
-    """abs avg ceiling count floor last number position round string-length sum xs:decimal xs:double
-    xs:int xs:integer""".split()
-)
-_ARITHMETIC = frozenset("+ - * div idiv mod".split())
-_COMPARISONS = frozenset("= != < <= > >= eq ne lt le gt ge is << >> and or".split())
-_SAME_AS_ARGUMENT = frozenset(
-    "data distinct-values exactly-one one-or-more reverse subsequence zero-or-one".split()
-)
 
 
 def rebuilt(value: Any, change: Callable[[Any], Any]) -> Any:
@@ -308,64 +288,6 @@ def in_context(value: Any, name: str) -> Any:
 # Static facts -------------------------------------------------------------------------------------
 
 
-def kind_of_value(value: object, variables: Mapping[str, ValueKind]) -> ValueKind:
-    """The kind of the items that an expression gives."""
-    match value:
-        case Constant(value=constant):
-            return "string" if isinstance(constant, str) else "number"
-        case Path(start=Reference(name=name), steps=()):
-            return variables.get(name, "unknown")
-        case Path(steps=(*_, Call() as last)):
-            return kind_of_value(last, variables)
-        case Path(steps=(*_, Group(is_map=True) as last)):
-            return kind_of_value(last.inside, variables)
-        case Path(start=start, steps=steps):
-            if all(isinstance(step, Step) and step.is_filter for step in steps):
-                return kind_of_value(start, variables)
-            return "untyped"
-        case Root() | Context():
-            return "untyped"
-        case Binary(operator=operator):
-            if operator in _COMPARISONS:
-                return "truth"
-            return "number" if operator in _ARITHMETIC else _OF_OPERATORS.get(operator, "untyped")
-        case Quantified():
-            return "truth"
-        case Typed(operator="castable as" | "instance of"):
-            return "truth"
-        case Flwor(clauses=clauses, returned=returned):
-            inner = dict(variables)
-            for clause in clauses:
-                if isinstance(clause, For):
-                    inner[clause.variable] = kind_of_value(clause.source, inner)
-                elif isinstance(clause, Let):
-                    inner[clause.variable] = kind_of_value(clause.value, inner)
-            return kind_of_value(returned, inner)
-        case Call(name=name, arguments=arguments):
-            return _kind_of_call(name, arguments, variables)
-    return "unknown"
-
-
-_OF_OPERATORS: dict[str, ValueKind] = {"||": "string", "to": "number"}
-
-
-def _kind_of_call(
-    name: str, arguments: tuple[Expression, ...], variables: Mapping[str, ValueKind]
-) -> ValueKind:
-    if name in _TRUTHS:
-        return "truth"
-    if name in _STRINGS:
-        return "string"
-    if name in _NUMBERS:
-        return "number"
-    if name in _SAME_AS_ARGUMENT and arguments:
-        return kind_of_value(arguments[0], variables)
-    if name == "if":
-        kinds = {kind_of_value(each, variables) for each in arguments[1:]}
-        return kinds.pop() if len(kinds) == 1 else "unknown"
-    return "unknown"
-
-
 def is_position(condition: Expression) -> bool:
     """Whether a predicate may depend on positions: it may be a number, or it asks for one."""
     if _asks_position(condition):
@@ -458,3 +380,13 @@ def sequence_items(value: Expression) -> tuple[Expression, ...]:
 def order_keys(clauses: Iterable[Clause]) -> bool:
     """Whether a clause sorts."""
     return any(isinstance(clause, OrderBy) for clause in clauses)
+
+
+def has_positional_filter(steps: Iterable[Any]) -> bool:
+    """Whether a filter of the whole sequence may count positions."""
+    return any(
+        isinstance(step, Step)
+        and step.is_filter
+        and any(is_position(each.condition) for each in step.predicates)
+        for step in steps
+    )

@@ -55,12 +55,17 @@ class Query:
         return native_text(self.pattern, self.steps)
 
     @property
+    def is_pattern(self) -> bool:
+        """Whether its rows are those of its pattern: it has neither steps nor a plan."""
+        return self.plan is None and not self.steps
+
+    @property
     def only_pattern(self) -> Pattern:
-        """The pattern of a query without steps; raises AX211 for others.
+        """The pattern of a query that is no more than a pattern; raises AX211 for others.
 
         For uses that need nodes or matches, not computed rows.
         """
-        if self.steps:
+        if not self.is_pattern:
             raise UnsupportedError(
                 "AX211",
                 "computed values, aggregates and order are not supported here",

@@ -57,7 +57,7 @@ class Regex:
         self._add(part)
         self._emit(_END)
         self._states: dict[tuple[bool, tuple[int, ...], int], _State] = {}
-        self._kept = 0
+        self.kept = 0
         self.matches_empty = self.matches("")
 
     # The program
@@ -164,12 +164,12 @@ class Regex:
 
     def transition(self, state: _State, following: str) -> tuple[_State | None, bool]:
         """The state after a character ("" at the end), and whether a match ends before it."""
-        self._kept += 1
-        if self._kept > _MOST_TRANSITIONS:
+        self.kept += 1
+        if self.kept > _MOST_TRANSITIONS:
             for each in list(self._states.values()):
                 each.clear()
             self._states.clear()
-            self._kept = 0
+            self.kept = 0
         is_anchored = state.is_anchored
         places = state.places if is_anchored else (*state.places, 0)
         moved: list[int] = []

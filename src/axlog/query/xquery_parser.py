@@ -3,29 +3,20 @@
 Functions of the prolog are expanded where they are called (`function_expansion.py`). Modules, maps,
 arrays, `switch`, `typeswitch` and `try` are refused by name. Statements of XQuery Update have a
 parser of their own on top of this one (`update_parser.py`).
-
-A constructor is XML inside the query, with `{...}` for expressions. Its text follows the rules of
-XML, not those of the query: there are references (`&amp;`), braces are doubled, and white space
-between tags is dropped unless the prolog preserves it. The namespaces that a tag declares also
-apply to the names in the expressions that it encloses. `template.py` defines the result.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-from axlog.errors import QueryError
+from axlog.query.constructor_parser import TAG_START, ConstructorParser
 from axlog.query.function_expansion import Function, expanded
-from axlog.query.positions import place_at
 from axlog.query.syntax_tree import (
     Call,
     Clause,
     Constant,
-    Constructor,
     Context,
     Counted,
-    Enclosed,
     Expression,
     External,
     Flwor,
@@ -42,10 +33,8 @@ from axlog.query.syntax_tree import (
     SequenceType,
     Typed,
     Where,
-    Written,
 )
-from axlog.query.tokenizer import NCNAME, QNAME, compiled
-from axlog.query.xpath_parser import XPathParser
+from axlog.query.tokenizer import NCNAME
 
 _BLOCK = r"(?:un)?ordered\s*\{"
 _REFUSED = r"(typeswitch|switch)\s*\(|(try|validate|map|array)\s*\{|(function)\s*\("
@@ -54,17 +43,10 @@ _PROLOG = (
     r"(?:namespace|default|variable|function|option|ordering|construction|copy-namespaces"
     r"|boundary-space|base-uri|context|decimal-format|%|updating|revalidation)\b"
 )
-_TAG_START = rf"<{NCNAME}"
 _COMPUTED = (
     rf"(element|attribute|processing-instruction)\s+(?:({NCNAME}(?::{NCNAME})?)\s*)?\{{"
     rf"|(element|attribute|processing-instruction|text|comment|document)\s*\{{"
 )
-_ATTRIBUTE = rf"\s+({NCNAME}(?::{NCNAME})?\s*=\s*)([\"'])"
-_NAMESPACE = rf"xmlns(?::({NCNAME}))?\s*=\s*(\"[^\"{{}}]*\"|'[^'{{}}]*')"
-_ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-_REFERENCE = r"&(?:#(\d{1,7})|#x([0-9A-Fa-f]{1,6})|(\w+));"
-
-
 _CLAUSES = ("for", "let", "where", "group by", "order by", "stable order by", "count")
 _CODEPOINT = "http://www.w3.org/2005/xpath-functions/collation/codepoint"
 
@@ -73,7 +55,7 @@ def looks_like_xquery(text: str) -> bool:
     """Whether a text begins as only XQuery can: `for $`, `let $`, a constructor, a prolog."""
     parser = XQueryParser(text, {})
     at = parser.skip()
-    starts = (r"(?:for|let)\s*\$", _TAG_START, _BLOCK, _PROLOG, _COMPUTED)
+    starts = (r"(?:for|let)\s*\$", TAG_START, _BLOCK, _PROLOG, _COMPUTED)
     return any(parser.match_at(start, at) for start in starts)
 
 
@@ -81,31 +63,16 @@ def _converted(value: Expression, type_: SequenceType | None) -> Expression:
     return value if type_ is None else Typed("treat as", value, type_, value.at)
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """A piece of text in a constructor.
-
-    White space is kept if `is_kept`: it is written as a reference or in a CDATA section.
-    """
-
-    text: str
-    is_kept: bool
-
-
-class XQueryParser(XPathParser):
+class XQueryParser(ConstructorParser):
     """The parser of XQuery views.
 
-    `declared` holds the variables of the prolog, `keeps_space` its setting for white space between
-    tags. `names_size` counts the characters of all names in constructors, namespaces included.
+    `declared` holds the variables of the prolog, `functions` its functions.
     """
 
     def __init__(self, text: str, namespaces: dict[str, str]) -> None:
         super().__init__(text, namespaces)
         self.declared: list[Clause] = []
-        self.keeps_space = False
-        self.names_size = 0
         self.functions: dict[tuple[str, int], Function] = {}
-        self._written: dict[str, str] = {}  # namespaces declared by the enclosing constructors
         self._is_empty_greatest = False  # the default of `order by`
 
     def parse_query(self) -> Expression:
@@ -299,7 +266,7 @@ class XQueryParser(XPathParser):
     # expressions that can start a path
 
     def primary(self, at: int) -> Context | Reference | Expression | None:
-        if self.match_at(_TAG_START, at):
+        if self.match_at(TAG_START, at):
             return self.constructor()
         if self.match_at(_BLOCK, at):  # rows are a set, so neither word changes the result
             self.take_word("ordered", "unordered")
@@ -350,234 +317,3 @@ class XQueryParser(XPathParser):
             inside = self.expression()
         self.need("}")
         return inside
-
-    # constructors
-
-    def string_value(self, string: str, at: int) -> str:
-        """The value of a string literal; in XQuery it may contain references."""
-        return compiled(_REFERENCE).sub(self._referenced, string)
-
-    def constructor(self) -> Constructor:
-        """`<tag ...>...</tag>`, from its first character."""
-        at = self.skip()
-        self.offset += 1
-        outer = self.namespaces, self._written
-        declared = self._declarations()
-        self.namespaces = {**self.namespaces, **declared}
-        self._written = {**self._written, **declared}
-        with self.nested():
-            tag = self._qualified(declared, is_element=True)
-            attributes = self._attributes(declared)
-            content: list[Written | Enclosed | Constructor] = []
-            if not self._take_raw("/>"):
-                self._need_raw(">")
-                content = self._content(tag)
-        self.namespaces, self._written = outer
-        return Constructor(tag, tuple(declared.items()), attributes, tuple(content), at)
-
-    def _declarations(self) -> dict[str, str]:
-        """The namespaces that the tag declares; attributes before a declaration may use it."""
-        found: dict[str, str] = {}
-        for start, end in self._raw_attributes():
-            declares = compiled(_NAMESPACE).fullmatch(self.text, start, end)
-            if declares is not None:
-                value = self.string_value(declares[2][1:-1], start)
-                found[declares[1] or ""] = value
-        return found
-
-    def _raw_attributes(self) -> list[tuple[int, int]]:
-        """The offsets of a tag's attributes, found without parsing enclosed expressions."""
-        found = []
-        at = self.offset
-        name = self.match_at(QNAME, at)
-        at = name.end() if name else at
-        while (opened := self.match_at(_ATTRIBUTE, at)) is not None:
-            end = self._end_of_value(opened.end(), opened[2])
-            found.append((opened.start(1), end))
-            at = end
-        return found
-
-    def _end_of_value(self, at: int, quote: str) -> int:
-        depth = 0
-        while at < len(self.text):
-            character = self.text[at]
-            depth += {"{": 1, "}": -1}.get(character, 0)
-            if character == quote and depth <= 0:
-                return at + 1
-            at += 1
-        return at
-
-    def _qualified(self, declared: dict[str, str], is_element: bool) -> str:
-        """A name as written; its prefix is declared here unless an enclosing tag declares it."""
-        at = self.offset
-        found = self.match_at(QNAME, at)
-        if found is None:
-            raise self.unexpected("a name")
-        self.offset = found.end()
-        prefix = found[1] or ""
-        self.names_size += len(self.expanded(prefix, found[2], at, is_element))
-        uri = self.namespaces.get(prefix, "")
-        if (prefix or is_element) and prefix != "xml" and self._written.get(prefix, "") != uri:
-            declared[prefix] = self._written[prefix] = uri
-        return found.group()
-
-    def _attributes(
-        self, declared: dict[str, str]
-    ) -> tuple[tuple[str, tuple[Written | Enclosed, ...]], ...]:
-        found: dict[str, tuple[Written | Enclosed, ...]] = {}
-        while self._skip_space() and self.match_at(QNAME, self.offset):
-            at = self.offset
-            if self.match_at(r"xmlns(?![\w.\-])", at):
-                self._namespace_attribute()
-                continue
-            name = self._qualified(declared, is_element=False)
-            self._skip_space()
-            self._need_raw("=")
-            self._skip_space()
-            if name in found:
-                raise self.refusal(f"the attribute {name} is given twice", at)
-            found[name] = self._value()
-        return tuple(found.items())
-
-    def _namespace_attribute(self) -> None:
-        found = self.match_at(_NAMESPACE, self.offset)
-        if found is None:
-            raise self.unsupported("a computed namespace", self.offset)
-        self.offset = found.end()
-
-    def _value(self) -> tuple[Written | Enclosed, ...]:
-        quote = self._take_raw('"') or self._take_raw("'")
-        if not quote:
-            raise self.unexpected("a value in quotes")
-        found: list[Written | Enclosed] = []
-        text = ""
-        while True:
-            character = self._character()
-            if character == quote:
-                if not self._take_raw(quote):
-                    return (*found, Written(text)) if text else tuple(found)
-                text += quote
-            elif character == "<":
-                at = self.offset - 1
-                raise self.refusal("`<` is not allowed in an attribute", at, advice="&lt;")
-            elif character == "{" and not self._take_raw("{"):
-                found += [Written(text)] if text else []
-                found.append(self._enclosed())
-                text = ""
-            else:
-                text += self._plain(character, " \t\n\r")
-
-    # content
-
-    def _content(self, tag: str) -> list[Written | Enclosed | Constructor]:
-        found: list[Written | Enclosed | Constructor] = []
-        text, is_kept = "", self.keeps_space
-        while True:
-            start = self.offset
-            piece = self._piece()
-            if isinstance(piece, _Text):
-                text, is_kept = text + piece.text, is_kept or piece.is_kept
-                continue
-            if text and (is_kept or text.strip(" \t\r\n")):
-                found.append(Written(text))
-            text, is_kept = "", self.keeps_space
-            if piece is None:
-                self._close(tag, start)
-                return found
-            found.append(piece)
-
-    def _piece(self) -> _Text | Written | Enclosed | Constructor | None:
-        """The next piece of an element's content; None for the closing tag."""
-        if self._take_raw("</"):
-            return None
-        if self.text.startswith("<", self.offset):
-            return self._markup()
-        character = self._character()
-        if character == "{" and not self._take_raw("{"):
-            return self._enclosed()
-        return _Text(self._plain(character, ""), character == "&")
-
-    def _markup(self) -> Written | Constructor | _Text:
-        """Markup inside an element; a CDATA section gives its text."""
-        for opening, closing in (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>")):
-            if self.text.startswith(opening, self.offset):
-                start = self.offset
-                end = self.text.find(closing, start + len(opening))
-                if end < 0:
-                    raise self.refusal(f"`{opening}` is not closed", start, advice=closing)
-                self.offset = end + len(closing)
-                if opening == "<![CDATA[":
-                    return _Text(self.text[start + len(opening) : end], True)
-                return Written(self.text[start : self.offset], is_markup=True)
-        if not self.match_at(_TAG_START, self.offset):
-            advice = "&lt; for the character"
-            raise self.refusal("`<` does not open an element here", self.offset, advice=advice)
-        return self.constructor()
-
-    def _close(self, tag: str, start: int) -> None:
-        if not self.text.startswith(tag, self.offset):
-            raise self.refusal(f"<{tag}> is not closed here", start, expected=f"</{tag}>")
-        self.offset += len(tag)
-        self._skip_space()
-        self._need_raw(">")
-
-    def _enclosed(self) -> Enclosed:
-        at = self.offset
-        if self.take("}"):
-            return Enclosed(Sequence((), at))
-        with self.nested():
-            inside = self.expression()
-        self.need("}")
-        return Enclosed(inside)
-
-    # characters
-
-    def _character(self) -> str:
-        if self.offset >= len(self.text):
-            raise self.refusal("the constructor is not closed", len(self.text.rstrip()))
-        self.offset += 1
-        return self.text[self.offset - 1]
-
-    def _plain(self, character: str, to_spaces: str) -> str:
-        """The text for one character: resolves references, doubled braces and white space."""
-        if character == "&":
-            found = self.match_at(_REFERENCE, self.offset - 1)
-            if found is None:
-                at = self.offset - 1
-                raise self.refusal("`&` does not begin a reference", at, advice="&amp;")
-            self.offset = found.end()
-            return self._referenced(found)
-        if character == "}" and not self._take_raw("}"):
-            advice = "}} for the character"
-            raise self.refusal("`}` has no matching `{`", self.offset - 1, advice=advice)
-        return " " if character in to_spaces else character
-
-    def _referenced(self, found: re.Match[str]) -> str:
-        decimal, hexadecimal, name = found.groups()
-        if name in _ENTITIES:
-            return _ENTITIES[name]
-        code = int(decimal) if decimal else int(hexadecimal, 16) if hexadecimal else 0
-        is_character = code in (9, 10, 13) or 0x20 <= code <= 0xD7FF or 0xE000 <= code <= 0x10FFFF
-        if not is_character or code in (0xFFFE, 0xFFFF):
-            raise QueryError(
-                "AX207",
-                f"{found.group()} is not a valid character reference",
-                place=place_at(self.text, min(found.start(), len(self.text))),
-            )
-        return chr(code)
-
-    def _take_raw(self, symbol: str) -> str:
-        if self.text.startswith(symbol, self.offset):
-            self.offset += len(symbol)
-            return symbol
-        return ""
-
-    def _skip_space(self) -> bool:
-        start = self.offset
-        while self.offset < len(self.text) and self.text[self.offset] in " \t\r\n":
-            self.offset += 1
-        return self.offset > start
-
-    def _need_raw(self, symbol: str) -> None:
-        if not self._take_raw(symbol):
-            raise self.unexpected(f"`{symbol}`")

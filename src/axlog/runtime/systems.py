@@ -24,7 +24,7 @@ from typing import Any
 from axlog.connect.channels.row_updates import updates_of
 from axlog.connect.protocol import Refusal
 from axlog.errors import PipelineError
-from axlog.future.profiles import has_not
+from axlog.future.grounding import has_not
 from axlog.live.internals import maintained
 from axlog.pipeline.documents import calls_of, document_of
 from axlog.pipeline.model import PipelineModel
@@ -136,10 +136,10 @@ class System:
         elif _binds_values(query.pattern.branches):
             why = "a variable is bound to a string value, and may produce new ones without end"
         elif any(
-            call.get("deletes", "no") != "no"
+            call.get("deletes", "no") != "no" or call.get("replace") is not None
             for call in calls_of(document_of(written, model.directory)).values()
         ):
-            why = f"a stream of {wire.origin} may delete"
+            why = f"a stream of {wire.origin} may delete or replace"
         if why is not None:
             raise PipelineError(
                 "AX841",

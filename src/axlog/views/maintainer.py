@@ -39,6 +39,9 @@ class Maintainer(ABC):
         """Why this algorithm cannot keep the pattern, or None if it can."""
         return None
 
+    def load(self) -> None:  # noqa: B027  # most evaluate on first use
+        """Evaluate the query now, so that its errors are raised now."""
+
     @abstractmethod
     def rows(self) -> Iterable[Row]:
         """The current rows, in no particular order."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from html import escape
 from itertools import islice
 from threading import RLock
@@ -15,7 +16,10 @@ from axlog.document.delta import Delta
 from axlog.document.times import Times, shown
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, SetupError, UndecidedError
+from axlog.evaluate.joins import picker
 from axlog.evaluate.sort_keys import exact_row_key
+from axlog.future.finality import is_lasting, may_return
+from axlog.future.reasons import WhyNot, why_not
 from axlog.future.truth import Outlook, Possible
 from axlog.future.verdict_cache import TruthCache
 from axlog.query.columns import Columns
@@ -24,7 +28,16 @@ from axlog.query.query import Query
 from axlog.query.steps import has_groups, order_of
 from axlog.query.truth import Truth
 from axlog.views.arrow_table import arrow_table
-from axlog.views.change import CLOCK, Change, Current, Row, split_row, timed_change, timed_row
+from axlog.views.change import (
+    CLOCK,
+    Change,
+    Current,
+    Row,
+    Values,
+    split_row,
+    timed_change,
+    timed_row,
+)
 from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.choose import Chosen
 from axlog.views.counting.prospects import Prospects
@@ -95,9 +108,15 @@ class MaintainedView:
         self._key = query.row_key
         order = order_of(self._key.steps)
         is_ordered, has_steps = maintainer.is_ordered, bool(self._key.steps)
-        self._change_order = _by_op if is_ordered else _in_any_order if has_steps else _in_order
+        self._change_order: Callable[[Change], Any] = (
+            _by_op if is_ordered else _in_any_order if has_steps else _in_order
+        )
         self._order = None if order is None else sort_order(order, self._key.kept)
         self._splits = not self._key.is_all  # whether rows need a separate key
+        shows_ids = any(output.kind is Kind.ID for output in self._key.pattern.outputs)
+        # Whether an update may keep the key of a row; steps and plans pair their changes themselves.
+        self._pairs = query.is_pattern and (self._splits or shows_ids)
+        self._pick = picker(self._key.positions)
         self._buffer: ChangeBuffer | None = None
         self._reader = ItemReader(query)
         self.public: object | None = None  # the `axlog.View` of it, once it was requested
@@ -193,9 +212,10 @@ class MaintainedView:
         `UndecidedError` where the analysis gives no verdict; the rows are exact all the same.
         """
         with self._lock:
-            prospects = self.prospects()
-            if prospects is not None:
-                return prospects.truth
+            if self.query.is_pattern:
+                prospects = self.prospects()
+                if prospects is not None:
+                    return prospects.truth
             if self.holds():
                 return Truth.TRUE
             self._refuse_undecided("truth")
@@ -251,6 +271,14 @@ class MaintainedView:
         if self._key.steps:
             return step_derivations(tree, self.stepping, row, self.times)
         return derivations(tree, self.query.pattern, row, self.times)
+
+    def why_not(self, row: Mapping[str, Any]) -> WhyNot:
+        """The truth of a row, and why: what can bring it, what can end it, what rules it out."""
+        self._refuse_undecided("status")
+        row = inward(self.pattern, row)
+        with self._lock:
+            tree = self.nodes_left().copied()
+        return why_not(tree, self.query.pattern, row, self.times)
 
     def explain(self) -> Explanation:
         """How the view is kept: the program, the terms, the maintainer and the reason for it."""
@@ -442,6 +470,8 @@ class MaintainedView:
         the order of these. The changes of a deferred view have no cause.
         """
         if len(changes) > 1:
+            if self._pairs:
+                changes = self._paired(changes)
             changes = sorted(changes, key=self._change_order)
         origin = None if is_deferred else self.current.origin
         name, position, splits = self.name, self.position, self._splits
@@ -464,11 +494,41 @@ class MaintainedView:
             return [timed_change(change, self.times) for change in changes]
         return changes
 
+    def _paired(self, changes: list[Change]) -> list[Change]:
+        """The changes with one `update` in place of a deletion and an insertion with the same key.
+
+        A message that replaces another takes over the ids of its nodes.
+        """
+        by_op: dict[str, dict[Values, Change]] = {"insert": {}, "delete": {}}
+        for change in changes:
+            if change.op in by_op and change.origin != CLOCK:
+                by_op[change.op][self._pick(change.row.values_)] = change
+        come, gone = by_op["insert"], by_op["delete"]
+        both = come.keys() & gone.keys()
+        if not both:
+            return changes
+        left = {id(each[key]) for each in by_op.values() for key in both}
+        kept = [change for change in changes if id(change) not in left]
+        for key in both:
+            row, before = come[key].row, gone[key].row
+            if row.values_ != before.values_:
+                kept.append(Change("update", row, before))
+        return kept
+
     def _is_final(self, change: Change) -> bool:
         """Whether a deleted row can never return: a stream or the clock deleted it, and no stream
-        is open. A statement can be undone by another.
+        is open, or what had to be absent stays. A statement can be undone by another.
         """
-        return isinstance(change.origin, tuple | str) and self.is_over()
+        if not isinstance(change.origin, tuple | str):
+            return False
+        return self.is_over() or (
+            self._is_lasting and not may_return(self.maintainer.tree, self.query.pattern)
+        )
+
+    @cached_property
+    def _is_lasting(self) -> bool:
+        """Whether rows that data removes cannot return, if nothing is deleted."""
+        return self.query.is_pattern and is_lasting(self.query.pattern)
 
     def add_never(self, changes: list[Change], never: list[Change], time: int) -> None:
         """Add `never` changes to the numbered changes of the same update.

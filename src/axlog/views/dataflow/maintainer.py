@@ -84,19 +84,19 @@ class Dataflow(Maintainer):
     # Reading --------------------------------------------------------------------------------------
 
     def rows(self) -> Iterable[Row]:
-        self._load()
+        self.load()
         found: dict[_Key, None] = {}
         for key, _ in self._ordered():
             found[key] = None
         return [Row(self._columns, *self._rows[key]) for key in found]
 
     def size(self) -> int:
-        self._load()
+        self.load()
         return len(self._rows)
 
     def items(self) -> list[Any]:
         """The result as people read it, in its order."""
-        self._load()
+        self.load()
         return [item_text(self.tree, item) for _, item in self._ordered()]
 
     def _ordered(self) -> Iterator[tuple[_Key, Item]]:
@@ -120,7 +120,7 @@ class Dataflow(Maintainer):
     # Updates --------------------------------------------------------------------------------------
 
     def before(self, delta: Delta) -> None:
-        self._load()
+        self.load()
         self._engine.before(delta)
         self._touched = set(self._above(delta))
 
@@ -157,7 +157,7 @@ class Dataflow(Maintainer):
                 yield node
                 node = tree.parent(node)
 
-    def _load(self) -> None:
+    def load(self) -> None:
         """Evaluate the plan on the document, once."""
         if self._is_loaded:
             if self._refused is not None:
@@ -257,7 +257,7 @@ class Dataflow(Maintainer):
 
     def why(self, row: Mapping[str, Any], times: Times) -> list[Derivation]:
         """The tuples behind a row: the nodes of their variables, groups included."""
-        self._load()
+        self.load()
         wanted = row.key_[0] if isinstance(row, Row) and row.key_ is not None else None
         found = []
         for unit, keys in self._shown.items():
