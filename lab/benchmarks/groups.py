@@ -1,7 +1,7 @@
 """Aggregates over order messages (F21): against the view without them, and against Pathway.
 
-    groups   count and sum by client, with 1, 1,000 and as many clients as messages, against the same
-             view without aggregates
+    groups   count and sum by client, with 1, 1,000 and as many clients as messages, against the
+             same view without aggregates
     flat     the latest price of each key, and the ten largest orders: the last messages against the
              first ones, which both come after a warm-up
     Pathway  count and sum by client: a Python connector, one UDF that parses with lxml, a group-by.
@@ -151,7 +151,9 @@ def of_pathway(sent: Sequence[bytes]) -> tuple[float, dict[str, tuple[int, int]]
     read = table.select(parts=parsed(table.message))
     read = read.select(client=read.parts[0], cents=read.parts[1])
     totals = read.groupby(read.client).reduce(
-        read.client, orders=pw.reducers.count(), cents=pw.reducers.sum(read.cents)
+        read.client,
+        orders=pw.reducers.count(),  # type: ignore[no-untyped-call]
+        cents=pw.reducers.sum(read.cents),
     )
 
     def told(key: Any, row: Any, time: Any, is_addition: bool) -> None:
