@@ -480,7 +480,7 @@ class MaintainedView:
             change.view, change.position = name, position
             if change.origin != CLOCK:
                 change.origin, change.microseconds = origin, time
-            if splits:
+            if splits and change.row.key_ is None:
                 change.row = split_row(change.row, self._key)
                 if change.before is not None:
                     change.before = split_row(change.before, self._key)
