@@ -1,8 +1,8 @@
 """Law 10: the items of a view are Saxon's answer on the document, after every update.
 
 Our own evaluator must give the same items on the whole document, and the rows before, with the
-changes merged by key, must be the rows now. Where Saxon raises an error, items are not compared: the
-data decides when an evaluation notices an error.
+changes merged by key, must be the rows now. Where Saxon raises an error, items are not compared:
+the data decides when an evaluation notices an error.
 """
 
 from __future__ import annotations
