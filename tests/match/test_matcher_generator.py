@@ -20,7 +20,7 @@ from axlog.evaluate.interpreter import Interpreter
 from axlog.live.document import Document
 from axlog.live.internals import maintained, streams_of
 from axlog.live.options import Options, Validate
-from axlog.live.stream_engine import StreamStatus
+from axlog.live.stream_status import StreamStatus
 from axlog.match.filters import Filter
 from axlog.match.matcher_generator import can_match, generate, names_needed
 from axlog.match.message_values import finds_markup, may_have_markup
