@@ -29,6 +29,7 @@ from axlog.views.dataflow.results import item_text, item_value
 from axlog.views.dataflow.sources import Chosen, Keys, Single, Source, Tuples
 from axlog.views.dataflow.units import Unit, UnitEvaluator
 from axlog.views.maintainer import Maintainer
+from axlog.views.value_codec import python_value
 from axlog.views.why import Derivation, Matched, matched
 
 _Key = tuple[Any, ...]
@@ -96,7 +97,7 @@ class Dataflow(Maintainer):
 
     def items(self) -> list[Any]:
         """The result as people read it, in its order."""
-        return [item_text(self.tree, item) for item in self.sequence()]
+        return [python_value(item_text(self.tree, item)) for item in self.sequence()]
 
     def sequence(self) -> Items:
         """The items of the result, in its order."""
