@@ -46,6 +46,7 @@ def python_value(value: Any) -> Any:
         return value
     if type(value) is tuple:
         return tuple([python_value(each) for each in value])
+    made: date | time | timedelta | None
     if isinstance(value, Duration):
         made = _timedelta(value)
     elif isinstance(value, TimeValue):
