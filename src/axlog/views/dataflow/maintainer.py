@@ -17,7 +17,7 @@ from typing import Any
 from axlog.document.delta import Delta, renames
 from axlog.document.times import Times
 from axlog.document.tree import NONE, Tree
-from axlog.errors import QueryError
+from axlog.errors import QueryError, ValueProblem
 from axlog.evaluate.items import Item, Items, Node
 from axlog.query.plan import ChosenOf, KeysOf, Leaf
 from axlog.query.query import Query
@@ -96,8 +96,17 @@ class Dataflow(Maintainer):
 
     def items(self) -> list[Any]:
         """The result as people read it, in its order."""
+        return [item_text(self.tree, item) for item in self.sequence()]
+
+    def sequence(self) -> Items:
+        """The items of the result, in its order."""
         self.load()
-        return [item_text(self.tree, item) for _, item in self._ordered()]
+        return [item for _, item in self._ordered()]
+
+    @property
+    def problem(self) -> ValueProblem | None:
+        """The error for which a tuple had no value last; None if all had one."""
+        return next((each.problem for each in self.collections if each.problem), None)
 
     def _ordered(self) -> Iterator[tuple[_Key, Item]]:
         """The items of the result with the keys of their rows; a path gives each node once."""
