@@ -49,8 +49,8 @@ from lab.stress.faulty_disk import FaultyFiles
 
 _MEMORY = 1000
 """Bytes of rows that a cache on disk holds in memory."""
-Told = dict[str, list[Change]]
-Outcome = Told | str
+ViewChanges = dict[str, list[Change]]
+Outcome = ViewChanges | str
 """The changes of each view, or the code of the error that an update is refused with."""
 
 
@@ -99,7 +99,7 @@ class _Run:
     case: DifferentialCase
     face: Face
     queries: dict[str, Query]
-    heard: Told = field(default_factory=dict)
+    heard: ViewChanges = field(default_factory=dict)
     _shown: dict[str, Counter[Any]] = field(default_factory=dict)  # at the last read, if deferred
     _files: FaultyFiles | None = None
     _doc: Document | None = None
@@ -175,13 +175,13 @@ class _Run:
         if "batch" not in step:
             return self._one(step)
         if self._doc is None:
-            with self.tree.told_at_the_end():
+            with self.tree.emitting_at_end():
                 outcomes = [self._one(each) for each in step["batch"]]
         else:
             with self._doc.batch():
                 outcomes = [self._one(each) for each in step["batch"]]
         refused = [outcome for outcome in outcomes if isinstance(outcome, str)]
-        every: Told = {name: [] for name in self.queries}
+        every: ViewChanges = {name: [] for name in self.queries}
         for outcome in outcomes:
             for name, changes in outcome.items() if isinstance(outcome, dict) else ():
                 every[name] += changes
@@ -195,7 +195,7 @@ class _Run:
             changes = self._carried_out(step, at)
         except AxlogError as error:
             return error.code
-        told: Told = {name: [] for name in self.queries}
+        told: ViewChanges = {name: [] for name in self.queries}
         for change in changes:
             told[str(change.view)].append(change)
         return told

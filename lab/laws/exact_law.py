@@ -45,7 +45,7 @@ RESTLESS = Prices(Costs(0.0, 10.0, 0.1), Costs(15.0, 1.0, 0.1), Costs(15.0, 1.0,
 
 _BOTH = ("insert", "delete")
 
-Told: TypeAlias = "Counter[tuple[object, ...]]"
+ViewChanges: TypeAlias = "Counter[tuple[object, ...]]"
 
 
 class Broken(AssertionError):
@@ -115,7 +115,7 @@ class Bench:
             return None
         return tested, plain
 
-    def rows(self, name: str) -> Told:
+    def rows(self, name: str) -> ViewChanges:
         return _rows(self.tested.view(name))
 
     def check_rows(self) -> None:
@@ -266,7 +266,7 @@ def _same(what: str, found: Any, wanted: Any) -> None:
         raise Broken(f"{what}: found {found!r}, wanted {wanted!r}")
 
 
-def _rows(view: View) -> Told:
+def _rows(view: View) -> ViewChanges:
     check_labels(view)
     return Counter((row.values_, row.count) for row in view.rows())
 
@@ -283,15 +283,15 @@ def check_labels(view: View) -> None:
                 _same(f"the labels of {shown} in {view.name}", found, wanted)
 
 
-def _values(rows: Told) -> Told:
+def _values(rows: ViewChanges) -> ViewChanges:
     """Rows without their counts; rows of several nodes may show the same values."""
-    values: Told = Counter()
+    values: ViewChanges = Counter()
     for (shown, _), number in rows.items():
         values[shown] += number  # type: ignore[index]  # the first of a pair is a tuple
     return values
 
 
-def _changes(changes: list[Change], is_counted: bool) -> Told:
+def _changes(changes: list[Change], is_counted: bool) -> ViewChanges:
     """Changes to compare, without `never`, which only some maintainers emit (law 5 compares it)."""
     told = [change for change in changes if change.op != "never"]
     if not is_counted:
@@ -309,7 +309,7 @@ def _counted(row: Row | None) -> object:
     return None if row is None else (row.values_, row.count)
 
 
-def replayed(rows: Told, changes: Iterable[Change]) -> Told:
+def replayed(rows: ViewChanges, changes: Iterable[Change]) -> ViewChanges:
     """The rows of a reader that started with some rows and received these changes."""
     after = Counter(rows)
     for change in changes:

@@ -56,7 +56,7 @@ from axlog.future.garbage import (
 )
 from axlog.future.keys import Key, keyed_relations, values_in, values_seen
 from axlog.future.scenarios import may_bring
-from axlog.live.maintained import MaintainedTree, Told
+from axlog.live.maintained import MaintainedTree, ViewChanges
 from axlog.live.never_tracker import NeverTracker
 from axlog.live.replacements import replacing_streams
 from axlog.match.matcher_generator import Answers, Sink
@@ -329,7 +329,7 @@ class Collector:
         self._came.clear()
         self.tracker.abandon()
 
-    def after(self, told: Told, time: int) -> Told:
+    def after(self, emitted: ViewChanges, time: int) -> ViewChanges:
         """Drop rows after an update, and append the `never` changes that it causes."""
         came, clock = self._came, self._document.tree.clock
         for join, part, value in dict.fromkeys(came) if len(came) > 1 else came:
@@ -339,15 +339,15 @@ class Collector:
             passed = TimePassed(clock)
             for join in self._joins:
                 join.prune(passed)
-        elif not (told or self.tracker.is_busy or any(join.ended for join in self._joins)):
+        elif not (emitted or self.tracker.is_busy or any(join.ended for join in self._joins)):
             self._look_ahead()  # rows with deadlines may have arrived
-            return told
+            return emitted
         ended = {join: join.take_ended() for join in self._joins}
-        told = self.tracker.after(told, time, ended)
+        emitted = self.tracker.after(emitted, time, ended)
         self._look_ahead()
-        return told
+        return emitted
 
-    def after_nodes(self, told: Told, time: int) -> Told:
+    def after_nodes(self, emitted: ViewChanges, time: int) -> ViewChanges:
         """Do the same as `after` for an update that may have ended streams or opened new ones."""
         tree = self._document.tree
         self._admit_new_streams()
@@ -359,9 +359,9 @@ class Collector:
                         join.prune(StreamEnded(part, stream))
                         self.version += 1
         self.next = -inf  # examine every join
-        told = self.after(told, time)
+        emitted = self.after(emitted, time)
         self.refresh()
-        return told
+        return emitted
 
     def _admit_new_streams(self) -> None:
         """Add the streams that the last message of another stream opened to the joins they feed."""
@@ -508,9 +508,9 @@ class Collector:
             call = tree.call(node)
             if stream in asked or call.mode != "stream" or call.most is not None:
                 continue
-            told = document.carry_out(end_call(tree, stream), None, (stream, 0))
-            told = self.after_nodes(told, tree.clock)
-            if any(changes for _, changes in told):
+            emitted = document.carry_out(end_call(tree, stream), None, (stream, 0))
+            emitted = self.after_nodes(emitted, tree.clock)
+            if any(changes for _, changes in emitted):
                 raise AssertionError(f"closing {stream!r} has changed rows")  # law 5
             self.closed[stream] = call
             document.collected += 1

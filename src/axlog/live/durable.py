@@ -35,7 +35,7 @@ from axlog.live import log_records
 from axlog.live.collector import Collection
 from axlog.live.document import Document
 from axlog.live.log_records import Record, encode, stream_record
-from axlog.live.maintained import Told, tell
+from axlog.live.maintained import ViewChanges, emit
 from axlog.live.outbox import MOST, Outbox, Taking
 from axlog.live.recovery import Restored, snapshot_parts
 from axlog.live.savepoint import Savepoint
@@ -186,7 +186,7 @@ class DurableDocument(Document):
                 raise
             self.record = number
             self._post(number, held)
-            tell(held)
+            emit(held)
         self._compact_if_due()
         return changes
 
@@ -196,7 +196,7 @@ class DurableDocument(Document):
             for box in tuple(self.outboxes.values()):
                 box.wait_for_room()
 
-    def _carry_out(self, record: Record) -> tuple[list[Change], Told]:
+    def _carry_out(self, record: Record) -> tuple[list[Change], ViewChanges]:
         """Apply a record without calling subscribers.
 
         Return all changes, and the changes of each view.
@@ -238,7 +238,7 @@ class DurableDocument(Document):
             if done:
                 self._log_batch(log, done)
                 self._post(self.record, netted)
-                tell(netted)
+                emit(netted)
         self._compact_if_due()
 
     @contextmanager
@@ -350,9 +350,11 @@ class DurableDocument(Document):
         """Whether the document still accepts updates: its state is that of its log."""
         return self._broken is None and self._log is not None
 
-    def _post(self, number: int, held: Told) -> None:
+    def _post(self, number: int, held: ViewChanges) -> None:
         for box in self.outboxes.values():
-            changes = [change for view, told in held if view.name == box.view for change in told]
+            changes = [
+                change for view, emitted in held if view.name == box.view for change in emitted
+            ]
             if changes:
                 box.put(number, changes)
 

@@ -53,7 +53,7 @@ from axlog.views.view import MaintainedView, checked_policy
 
 log = logging.getLogger(__name__)
 
-Told = list[tuple[MaintainedView, list[Change]]]
+ViewChanges = list[tuple[MaintainedView, list[Change]]]
 """Each view with the changes that one update made to it."""
 
 
@@ -85,7 +85,7 @@ class MaintainedTree:
         self.thresholds = DEFAULT_THRESHOLDS  # for the choice of maintainers
         self.make_engines(shelf)
         self.lock = RLock()
-        self.held: Told | None = None
+        self.held: ViewChanges | None = None
         self.current = Current()
         self.statements = 0  # number of updates that no stream brought
         self.forgotten = 0  # messages that no view needed and that were not kept
@@ -108,7 +108,7 @@ class MaintainedTree:
         """Make the engines that views share, for the tree as it is."""
         tree, limits = self.tree, self.limits
         self.engine = CountingEngine(tree, block, shelf, limits.rows, limits.work)
-        self.engine.told_aside = self._note_aside
+        self.engine.on_set_aside = self._note_aside
         self.algebra = AlgebraicEngine(tree)
         self._values = ValueIndex(tree)
 
@@ -260,7 +260,7 @@ class MaintainedTree:
         operations: Sequence[Operation],
         time: int | None,
         origin: tuple[str, int] | None = None,
-    ) -> Told:
+    ) -> ViewChanges:
         """Apply a pending update list, or raise and change nothing. Subscribers are not called yet.
 
         `origin` is the stream and the number of the message that the update came from.
@@ -297,27 +297,27 @@ class MaintainedTree:
                 view.truth_cache.is_stale = True
         if guard is not None:
             guard.after(plan.delta)
-        told: Told = []
+        emitted: ViewChanges = []
         for view in views:
             try:
                 with self._setting_aside(view):
-                    told.append((view, view.after(plan.delta)))
+                    emitted.append((view, view.after(plan.delta)))
             except ValueProblem:
                 assert savepoint is not None, "only views that reject values raise them"
                 savepoint.restore()
                 raise
-        return told
+        return emitted
 
-    def announce(self, each: Told) -> list[Change]:
+    def announce(self, each: ViewChanges) -> list[Change]:
         """Call the subscribers of every view, or hold the changes until the batch ends.
 
         Return all changes.
         """
         if self.held is None:
-            tell(each)
+            emit(each)
         else:
             self.held += each
-        return [change for _, told in each for change in told]
+        return [change for _, emitted in each for change in emitted]
 
     @contextmanager
     def as_one(self, savepoint: Savepoint) -> Iterator[None]:
@@ -326,12 +326,12 @@ class MaintainedTree:
             with savepoint.all_or_nothing():
                 yield
             return
-        with self.netted() as told, savepoint.all_or_nothing():
+        with self.netted() as emitted, savepoint.all_or_nothing():
             yield
-        tell(told)  # an exception of a subscriber rolls nothing back
+        emit(emitted)  # an exception of a subscriber rolls nothing back
 
     @contextmanager
-    def told_at_the_end(self) -> Iterator[None]:
+    def emitting_at_end(self) -> Iterator[None]:
         """Emit the net changes of the updates inside when the block ends, once for each view.
 
         If the body raises, its updates stay applied and their changes are not emitted.
@@ -340,24 +340,24 @@ class MaintainedTree:
             if self.held is not None:  # the outer batch emits
                 yield
                 return
-            with self.netted() as told:
+            with self.netted() as emitted:
                 yield
-            tell(told)
+            emit(emitted)
 
     @contextmanager
-    def netted(self) -> Iterator[Told]:
+    def netted(self) -> Iterator[ViewChanges]:
         """Collect the net changes of the updates inside, for each view, without emitting them."""
         with self.lock:
             outer, self.held = self.held, []
-            told: Told = []
+            emitted: ViewChanges = []
             try:
-                yield told
+                yield emitted
             finally:
                 held, self.held = self.held, outer
                 by_view: dict[MaintainedView, list[Change]] = {}
                 for view, changes in held:
                     by_view.setdefault(view, []).extend(changes)
-                told += [(view, net(changes)) for view, changes in by_view.items()]
+                emitted += [(view, net(changes)) for view, changes in by_view.items()]
 
     # Reading --------------------------------------------------------------------------------------
 
@@ -440,13 +440,13 @@ class MaintainedTree:
         return self.xml()
 
 
-def tell(each: Told) -> None:
+def emit(each: ViewChanges) -> None:
     """Call the subscribers of every view.
 
     The first exception of one is raised after all were called.
     """
     raised: list[Exception] = []
     for view, changes in each:
-        raised += view.tell(changes)
+        raised += view.emit(changes)
     if raised:
         raise raised[0]

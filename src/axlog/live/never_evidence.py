@@ -36,7 +36,7 @@ from axlog.future.grounding import has_not
 from axlog.future.scenario_tracker import Scenario, ScenarioTracker, may_fall_by_message
 from axlog.future.scenarios import is_limited
 from axlog.future.truth import Outlook, column_of, row_of
-from axlog.live.maintained import MaintainedTree, Told
+from axlog.live.maintained import MaintainedTree, ViewChanges
 from axlog.live.replacements import replacing_streams
 from axlog.query.compile import Relation, compile_pattern
 from axlog.query.pattern import Kind
@@ -64,7 +64,7 @@ class Update:
     is_stale: bool = False  # whether scenarios cannot follow, and must be computed anew
     shown: dict[MaintainedView, dict[Values, Shown]] = field(default_factory=dict)
     """Possible rows with nodes, as the views showed them before the update."""
-    told: Told = field(default_factory=list)
+    emitted: ViewChanges = field(default_factory=list)
     ended: Mapping[WaitingRows, list[Ended]] = field(default_factory=dict)
     """The rows that each join dropped."""
 
@@ -113,7 +113,7 @@ class JoinEvidence(Evidence):
         self.prospects, self.is_kept = prospects, True
 
     def never(self, update: Update) -> list[Change]:
-        changes = changes_of(self.view, update.told)
+        changes = changes_of(self.view, update.emitted)
         if changes is not None:
             self.prospects.take(changes)
         return self.prospects.never(update.ended[self.prospects.waiting])
@@ -337,9 +337,9 @@ class Choice:
         return Prospects(maintainer, waiting) if is_exact else None
 
 
-def changes_of(view: MaintainedView, told: Told) -> list[Change] | None:
+def changes_of(view: MaintainedView, emitted: ViewChanges) -> list[Change] | None:
     """Return the changes of a view; None: it has none."""
-    for known, changes in told:  # runs once per message: a loop is faster than a generator
+    for known, changes in emitted:  # runs once per message: a loop is faster than a generator
         if known is view:
             return changes
     return None

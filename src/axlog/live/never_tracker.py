@@ -22,7 +22,7 @@ from axlog.errors import AxlogError, UndecidedError, UnsupportedError, UpdateErr
 from axlog.evaluate.joins import Bag
 from axlog.future.scenarios import may_bring
 from axlog.future.verdict_cache import takes_away
-from axlog.live.maintained import MaintainedTree, Told
+from axlog.live.maintained import MaintainedTree, ViewChanges
 from axlog.live.never_evidence import (
     Choice,
     Evidence,
@@ -258,7 +258,9 @@ class NeverTracker:
         """Discard the preparations for an update that was rejected."""
         self._update.shown = {}
 
-    def after(self, told: Told, time: int, ended: Mapping[WaitingRows, list[Ended]]) -> Told:
+    def after(
+        self, emitted: ViewChanges, time: int, ended: Mapping[WaitingRows, list[Ended]]
+    ) -> ViewChanges:
         """Append the rows that an update made impossible to the changes of their views.
 
         `ended`: the rows that each watched join has dropped.
@@ -270,7 +272,7 @@ class NeverTracker:
             if any(each.is_eager and each.reads_nodes for each in asked):
                 self._document.settle()
             self._update = Update()
-        update.told, update.ended = told, ended
+        update.emitted, update.ended = emitted, ended
         for evidence in asked:
             try:
                 never = evidence.never(update)
@@ -278,18 +280,18 @@ class NeverTracker:
                 self._give_up(evidence, error)
                 continue
             if never and self.how != "off":
-                _append(told, evidence.view, never, time)
+                _append(emitted, evidence.view, never, time)
         if self.is_busy:
             self._look()
-        return told
+        return emitted
 
 
-def _append(told: Told, view: MaintainedView, never: list[Change], time: int) -> None:
+def _append(emitted: ViewChanges, view: MaintainedView, never: list[Change], time: int) -> None:
     """Append `never` changes to those of their view."""
-    changes = changes_of(view, told)
+    changes = changes_of(view, emitted)
     if changes is None:
         changes = []
-        told.append((view, changes))
+        emitted.append((view, changes))
     view.add_never(changes, never, time)
 
 

@@ -22,7 +22,7 @@ from axlog.live import log_records
 from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.log_records import Record, decode
-from axlog.live.maintained import Told
+from axlog.live.maintained import ViewChanges
 from axlog.live.outbox import Outbox
 from axlog.live.streams import DeadLetter
 from axlog.query.columns import Columns, ColumnType, typed_columns
@@ -165,7 +165,7 @@ def _begin(record: Record, number: int, kind: type[Document], views: Mapping[str
     return found
 
 
-def repeat(found: Restored, record: Record, number: int) -> Told:
+def repeat(found: Restored, record: Record, number: int) -> ViewChanges:
     """Apply a record, and return the changes of each view.
 
     A record rejected before is rejected again.
@@ -185,17 +185,17 @@ def repeat(found: Restored, record: Record, number: int) -> Told:
         return []
     if record.get("watch") in document.views:
         return []  # the view was added at the start
-    with document.netted() as told:
+    with document.netted() as emitted:
         for one in record.get("batch", (record,)):
             try:
                 log_records.carry_out(found.document, one)
             except AxlogError:
                 continue
     for box in found.outboxes.values():
-        changes = [change for view, heard in told if view.name == box.view for change in heard]
+        changes = [change for view, heard in emitted if view.name == box.view for change in heard]
         if changes and number > box.taken:
             box.put(number, changes)
-    return told
+    return emitted
 
 
 # Snapshots ----------------------------------------------------------------------------------------

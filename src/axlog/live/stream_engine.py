@@ -28,7 +28,7 @@ from axlog.document.tree import NONE
 from axlog.errors import QueryError, StreamError, UpdateError, ValueProblem
 from axlog.evaluate.joins import Bag, Row
 from axlog.live.collector import Collector, SavedKeys
-from axlog.live.maintained import MaintainedTree, Told
+from axlog.live.maintained import MaintainedTree, ViewChanges
 from axlog.live.replacements import (
     Delivered,
     Deliveries,
@@ -261,7 +261,7 @@ class StreamEngine:
 
     def carry_rows(
         self, operations: Sequence[Operation], time: int, origin: tuple[str, int]
-    ) -> Told:
+    ) -> ViewChanges:
         """Apply a message of a stream that replaces by its rows, read from nodes that are dropped.
 
         It is checked as a message that becomes nodes.
@@ -311,7 +311,7 @@ class StreamEngine:
         """
         document = self._document
         tree, engine, collector = document.tree, document.engine, self._collector
-        told: Told = []
+        emitted: ViewChanges = []
         count = 0
         with document.lock:
             ways: dict[str, ShortWay] = {}
@@ -333,12 +333,12 @@ class StreamEngine:
                     each = way.carry(bags, time)
                     if collector.is_busy or collector.next < time:
                         each = collector.after(each, time)
-                    told += each
+                    emitted += each
                     count += 1
             finally:
                 document.forgotten += count
                 engine.climbed += count
-                changes = document.announce(told) if told else []
+                changes = document.announce(emitted) if emitted else []
         return changes
 
     def _way_of_plan(self, stream: str) -> ShortWay:
@@ -396,18 +396,18 @@ class StreamEngine:
     def _join(self, way: ShortWay, bags: tuple[Bag, ...], time: int) -> list[Change]:
         """Join a message's rows with the tables, and emit the changes."""
         document = self._document
-        told: Told = []
+        emitted: ViewChanges = []
         document.current.origin = way.status.stream, way.status.messages
         if bags:
             if way.arrive is not None and not way.rejects:
                 way.arrive(bags)
-            told = way.carry(bags, time)
+            emitted = way.carry(bags, time)
             if way.arrive is not None and way.rejects:
                 way.arrive(bags)
             document.engine.climbed += 1
         if self._collector.is_busy or self._collector.next < time:
-            told = self._collector.after(told, time)
-        return document.announce(told) if told else []
+            emitted = self._collector.after(emitted, time)
+        return document.announce(emitted) if emitted else []
 
     def _join_or_reject(
         self, way: ShortWay, bags: tuple[Bag, ...], time: int, message: bytes

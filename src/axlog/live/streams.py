@@ -45,7 +45,7 @@ from axlog.future.keys import Key
 from axlog.live.collector import Collection, Collector, Dropped
 from axlog.live.hooks import StreamHooks
 from axlog.live.key_guard import KeyGuard
-from axlog.live.maintained import MaintainedTree, Told
+from axlog.live.maintained import MaintainedTree, ViewChanges
 from axlog.live.options import Options, Policy
 from axlog.live.source_filter import filter_at_source
 from axlog.live.stream_engine import StreamEngine
@@ -304,7 +304,7 @@ class Streams(StreamHooks):
                 given = None if at is None else microseconds(at)
                 check_ahead(given, latest, stream)
                 time = time_of_message(document.tree, stream, given)
-                told = self._carry_out(operations(), time, (stream, status.messages))
+                emitted = self._carry_out(operations(), time, (stream, status.messages))
             except AxlogError as error:
                 status = self.engine.status(stream)  # another one, if the document was restored
                 status.refused += 1
@@ -313,11 +313,11 @@ class Streams(StreamHooks):
             status.microseconds = time
             if done is not None:
                 done()
-            told = self.collector.after_nodes(told, document.tree.clock)
+            emitted = self.collector.after_nodes(emitted, document.tree.clock)
             # Outside of the try: an exception of a subscriber is no fault of the message.
-            return document.announce(told)
+            return document.announce(emitted)
 
-    def _carry_out(self, made: list[Operation], time: int, origin: tuple[str, int]) -> Told:
+    def _carry_out(self, made: list[Operation], time: int, origin: tuple[str, int]) -> ViewChanges:
         """Apply the operations of a message: to the document, or as rows that leave no nodes."""
         first = made[0] if made else None
         key = first.key if isinstance(first, Insert) else None

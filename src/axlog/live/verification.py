@@ -45,8 +45,8 @@ def history(files: Files, until: int | None = None) -> Iterator[tuple[int, list[
             if found is None:
                 found = restore(files, Document, {}, until=1, from_start=True)
                 continue
-            told = repeat(found, decode(data, number), number)
-            changes = [change for _, heard in told for change in heard]
+            emitted = repeat(found, decode(data, number), number)
+            changes = [change for _, heard in emitted for change in heard]
             if changes:
                 yield number, changes
     if found is None:

@@ -51,7 +51,7 @@ class DocumentEngine:
     @contextmanager
     def batch(self) -> Iterator[None]:
         """Collect the net changes of the updates inside; `changes` returns them afterwards."""
-        with maintained(self.document).told_at_the_end():
+        with maintained(self.document).emitting_at_end():
             yield
 
     def changes(self) -> list[Change]:

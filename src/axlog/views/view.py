@@ -441,7 +441,7 @@ class MaintainedView:
             self.owed = 0
             changes = net([*held, *self.maintainer.catch_up()])
             changes = self.number(changes, self._nodes().clock, is_deferred=True)
-        for error in self.tell(changes):
+        for error in self.emit(changes):
             raise error
         return changes
 
@@ -548,7 +548,7 @@ class MaintainedView:
         changes[:0] = numbered
         changes += self.number(late, time)
 
-    def tell(self, changes: list[Change]) -> list[Exception]:
+    def emit(self, changes: list[Change]) -> list[Exception]:
         """Pass every change to every subscriber; return the exceptions that they raised.
 
         An exception of one subscriber does not stop the others.

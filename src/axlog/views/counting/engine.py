@@ -57,7 +57,7 @@ class CountingEngine:
         self._left_refused: list[Relation] = []  # those without views, the oldest first
         self.noted: dict[Relation, QueryError] = {}
         """The relations that exceeded a limit during the current operation."""
-        self.told_aside: Callable[[], None] = lambda: None
+        self.on_set_aside: Callable[[], None] = lambda: None
         """Called after programs were set aside."""
         self.block = self._most = block  # in nodes; the results do not depend on it
         self._programs: dict[Relation, int] = {}
@@ -185,7 +185,7 @@ class CountingEngine:
         self.noted.clear()
         self._keep_used()
         self._new_interpreter()  # without their relations
-        self.told_aside()
+        self.on_set_aside()
 
     def leave(self, tops: Iterable[int]) -> None:
         """Drop the sites of subtrees that no delta will rise from; their rows above stay."""
@@ -325,7 +325,7 @@ class CountingEngine:
         for member, error in over:
             member.refuse(error)
         if over:
-            self.told_aside()
+            self.on_set_aside()
         return answers
 
     def _begin_work(self, extra: int = 0) -> None:

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from axlog.views.counting.engine import CountingEngine
     from axlog.views.view import MaintainedView
 
-Told: TypeAlias = "list[tuple[MaintainedView, list[Change]]]"
+ViewChanges: TypeAlias = "list[tuple[MaintainedView, list[Change]]]"
 """Views with their changes."""
-Carry: TypeAlias = Callable[[tuple[Bag, ...], int], Told]
+Carry: TypeAlias = Callable[[tuple[Bag, ...], int], ViewChanges]
 """Applies the bags of one message, in the order of the relations of the route, at a time."""
 _NUMBER = itemgetter(0)
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
@@ -214,7 +214,7 @@ class Route:
                 self.rejects = self.rejects or view.rejects
                 self._views.setdefault(view.maintainer.root, []).append((number, view))
 
-    def carry(self, bags: tuple[Bag, ...], time: int) -> Told:
+    def carry(self, bags: tuple[Bag, ...], time: int) -> ViewChanges:
         """Apply the bags of one message to the tables and the views; the changes, by view.
 
         If a view rejects a value, it raises, and takes everything back.
@@ -233,7 +233,7 @@ class Route:
             found.sort(key=_NUMBER)
         return [(view, changes) for _, view, changes in found]
 
-    def _carry_whole(self, bags: tuple[Bag, ...], time: int) -> Told:
+    def _carry_whole(self, bags: tuple[Bag, ...], time: int) -> ViewChanges:
         """Do the same; a view that rejects a value takes back what the others did."""
         taken: list[tuple[int, MaintainedView, Counting, Bag, list[Change]]] = []
         try:
@@ -249,8 +249,8 @@ class Route:
                 maintainer.take(negated(bag))
             raise
         taken.sort(key=_NUMBER)
-        told = [(view, view.taken(changes, time)) for _, view, _, _, changes in taken]
-        return [(view, changes) for view, changes in told if changes]
+        emitted = [(view, view.taken(changes, time)) for _, view, _, _, changes in taken]
+        return [(view, changes) for view, changes in emitted if changes]
 
     def deliver(self, bags: tuple[Bag, ...]) -> Answers:
         """The answers for the bags of one message; updates the tables."""
