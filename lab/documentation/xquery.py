@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from axlog.errors import AxlogError
 from axlog.live.document import parse
-from axlog.query.update_parser import FUNCTIONS, TYPES
+from axlog.query.function_names import CONTEXT_FUNCTIONS, FUNCTIONS, TYPES
 from lab.documentation.examples import Example, Statement, block
 
 VIEWS = (
@@ -22,6 +22,13 @@ VIEWS = (
     "for $o in //order order by $o/price return $o/oid",
     "for $o at $i in //order return $o/oid",
     "for $o in //order return if ($o/paid) then $o/oid else $o/client",
+    "for $o in //order group by $c := $o/client order by $c\n"
+    "return <client name='{$c}'>{count($o)}, {sum($o/price)}</client>",
+    "for $o in //order let $s := //shipped[oid = $o/oid]\n"
+    "return <order>{$o/oid}{count($s)}</order>",
+    "(for $o in //order order by number($o/price) descending return $o/oid)[1]",
+    "declare function local:net($p) { $p div 1.19 }; for $o in //order return local:net($o/price)",
+    "sum(//order/price)",
 )
 UPDATES = (
     "insert node <d/> into /a",
@@ -101,13 +108,81 @@ CALCULATIONS = (
     "xs:double('1.5')",
     "xs:boolean('1')",
     "xs:QName('b')",
+    "xs:untypedAtomic('7') + 1",
+    "0.1 + 0.2",
+    "1e6",
+    "'7' cast as xs:integer",
+    "'x' castable as xs:date",
+    "1 instance of xs:decimal",
+    "(1 treat as xs:integer) + 1",
+    "(1 to 3) ! (. * 2)",
+    "'a,b' => tokenize(',') => count()",
+    "avg((1, 2))",
+    "codepoint-equal('a', 'b')",
+    "codepoints-to-string((97, 98))",
+    "compare('a', 'b')",
+    "deep-equal(/a/b, <b>1</b>)",
+    "encode-for-uri('a b')",
+    "exactly-one(/a/d)",
+    "head((1, 2, 3))",
+    "index-of((5, 7, 5), 5)",
+    "insert-before((1, 2), 2, 9)",
+    "matches('A12', '^[A-Z]\\d+$')",
+    "node-name(/a/c)",
+    "one-or-more(/a/b)",
+    "remove((5, 6, 7), 2)",
+    "replace('2024-05-01', '(\\d+)-(\\d+)-(\\d+)', '$3.$2.$1')",
+    "reverse((1, 2, 3))",
+    "count(/a/b/root()/a)",
+    "round-half-to-even(2.5)",
+    "string-to-codepoints('ab')",
+    "subsequence((1, 2, 3, 4), 2, 2)",
+    "substring-after('key=value', '=')",
+    "substring-before('key=value', '=')",
+    "tail((1, 2, 3))",
+    "tokenize('a, b,c', ',\\s*')",
+    "zero-or-one(/a/b)",
+    "xs:date('2024-01-31') + xs:yearMonthDuration('P1M')",
+    "xs:date('2024-05-01') + xs:dayTimeDuration('P30D')",
+    "xs:date('2024-05-31') - xs:date('2024-05-01')",
+    "xs:dateTime('2024-05-01T10:00:00Z')",
+    "xs:time('10:00:00') - xs:time('09:30:00')",
+    "xs:duration('P1Y2M')",
+    "dateTime(xs:date('2024-05-01'), xs:time('10:00:00'))",
+    "year-from-date(xs:date('2024-05-01'))",
+    "month-from-date(xs:date('2024-05-01'))",
+    "day-from-date(xs:date('2024-05-01'))",
+    "timezone-from-date(xs:date('2024-05-01+02:00'))",
+    "adjust-date-to-timezone(xs:date('2024-05-01'))",
+    "year-from-dateTime(xs:dateTime('2024-05-01T10:20:30'))",
+    "month-from-dateTime(xs:dateTime('2024-05-01T10:20:30'))",
+    "day-from-dateTime(xs:dateTime('2024-05-01T10:20:30'))",
+    "hours-from-dateTime(xs:dateTime('2024-05-01T10:20:30'))",
+    "minutes-from-dateTime(xs:dateTime('2024-05-01T10:20:30'))",
+    "seconds-from-dateTime(xs:dateTime('2024-05-01T10:20:30'))",
+    "timezone-from-dateTime(xs:dateTime('2024-05-01T10:20:30Z'))",
+    "adjust-dateTime-to-timezone(xs:dateTime('2024-05-01T10:20:30'), ())",
+    "hours-from-time(xs:time('10:20:30'))",
+    "minutes-from-time(xs:time('10:20:30'))",
+    "seconds-from-time(xs:time('10:20:30.5'))",
+    "timezone-from-time(xs:time('10:20:30-05:00'))",
+    "adjust-time-to-timezone(xs:time('10:20:30+01:00'))",
+    "years-from-duration(xs:duration('P1Y2M3DT4H5M6S'))",
+    "months-from-duration(xs:duration('P1Y2M3DT4H5M6S'))",
+    "days-from-duration(xs:duration('P1Y2M3DT4H5M6S'))",
+    "hours-from-duration(xs:duration('P1Y2M3DT4H5M6S'))",
+    "minutes-from-duration(xs:duration('P1Y2M3DT4H5M6S'))",
+    "seconds-from-duration(xs:duration('P1Y2M3DT4H5M6S'))",
+    "1 div 0",
+    "xs:date('2023-02-29')",
+    "current-date()",
 )
 """Expressions of statements: every operator, every function."""
 
 
 def views() -> Iterator[str]:
     """XQuery views, line by line."""
-    yield from ("", *block([Example(query) for query in VIEWS]))
+    yield from ("", *block([Example(query, language="xquery") for query in VIEWS]))
 
 
 def statements() -> Iterator[str]:
@@ -115,12 +190,12 @@ def statements() -> Iterator[str]:
     yield from ("", *block([Statement(text) for text in UPDATES]))
     yield from ("", "### Expressions in statements", "")
     yield "Each is the value in `replace value of node /a/b with ...` on `<a><b>1</b><c/></a>`:"
-    missing = {*FUNCTIONS, *(f"xs:{name}" for name in TYPES)} - {
+    missing = {*FUNCTIONS, *CONTEXT_FUNCTIONS, *(f"xs:{name}" for name in TYPES)} - {
         found for text in CALCULATIONS for found in re.findall(r"([\w:-]+)\(", text)
     }
     if missing:
         raise ValueError(f"no example for {', '.join(sorted(missing))}")
-    yield from ("", "```text", *(f"{text:44}{_value(text)}" for text in CALCULATIONS), "```")
+    yield from ("", "```text", *(f"{text:43} {_value(text)}" for text in CALCULATIONS), "```")
 
 
 def _value(expression: str) -> str:

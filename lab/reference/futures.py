@@ -190,7 +190,7 @@ def saturated(tree: Tree, bound: Bound, among: Iterable[str] | None = None) -> F
     for time in bound.times_from(tree.clock):
         for stream in sorted(streams):
             if _call(tree, stream).deletes != "only":
-                messages += _message(time, stream, bound.parts(tree, stream, time))
+                messages += message_of(time, stream, bound.parts(tree, stream, time))
     return Future(tuple(sorted(messages, key=lambda each: each.time)))
 
 
@@ -218,7 +218,7 @@ def _bringings(tree: Tree, stream: str, bound: Bound) -> list[Bringing]:
         for time in times:
             parts = bound.parts(tree, stream, time)
             forests = _forests(parts, 1 if replaces else room, bound.ordered)
-            found += [_message(time, stream, forest) for forest in forests if forest]
+            found += [message_of(time, stream, forest) for forest in forests if forest]
         return found
     timed = [(time, part) for time in times for part in bound.parts(tree, stream, time)]
     brought = _timed_forests(timed, room, bound.ordered)
@@ -236,7 +236,7 @@ def _has_key(fragment: Fragment, path: KeyPath) -> bool:
     return True
 
 
-def _message(time: int, stream: str, parts: Iterable[Fragment]) -> Bringing:
+def message_of(time: int, stream: str, parts: Iterable[Fragment]) -> Bringing:
     """One message, and the later messages of its calls."""
     made = [_with_calls(part) for part in parts]
     now = Message(time, stream, tuple(fragment for fragment, _ in made))
@@ -262,7 +262,7 @@ def _timed_forests(
 
 def _by_time(stream: str, chosen: tuple[tuple[int, Fragment], ...]) -> Bringing:
     by_time = groupby(chosen, key=lambda pair: pair[0])
-    found = [_message(time, stream, (part for _, part in pairs)) for time, pairs in by_time]
+    found = [message_of(time, stream, (part for _, part in pairs)) for time, pairs in by_time]
     return tuple(chain.from_iterable(found))
 
 

@@ -7,6 +7,7 @@
     │   └── LimitError                     too deep, too big, too long
     ├── QueryError (ValueError)            a query that has no meaning
     │   ├── QuerySyntaxError               it does not parse
+    │   ├── ValueProblem                   an expression that has no value for the data
     │   └── UnsupportedError               it parses, but lies outside the supported fragment
     ├── UpdateError (ValueError)           an update that cannot be applied; nothing was changed
     ├── StreamError (ValueError)           a message that its stream may not send
@@ -62,6 +63,30 @@ CODES: dict[str, str] = {
     "AX215": "a query has more rows than its limit",
     "AX216": "a query exceeds its work budget",
     "XQTY0024": "an attribute comes after the content of its element",
+    # values
+    "FOAR0001": "a number is divided by zero",
+    "FOAR0002": "a number is out of range",
+    "FOCA0002": "a number that is not finite has no such value",
+    "FOCA0003": "a number is too large for the type",
+    "FOCA0005": "NaN is used with a duration",
+    "FOCH0001": "a code point is no character of XML",
+    "FODT0001": "a date is out of range",
+    "FODT0002": "a duration is out of range",
+    "FODT0003": "this is not a zone",
+    "FORG0001": "a value cannot be converted to the type",
+    "FORG0003": "zero-or-one() has several items",
+    "FORG0004": "one-or-more() has no item",
+    "FORG0005": "exactly-one() has no item or several",
+    "FORG0006": "the argument of a function has the wrong type",
+    "FORG0008": "a date and a time have two zones",
+    "FORX0001": "the flags of a regular expression are not valid",
+    "FORX0002": "this is not a regular expression",
+    "FORX0003": "the regular expression matches the empty string",
+    "FORX0004": "the replacement is not valid",
+    "XPDY0050": "a value is not of the type that `treat as` names",
+    "XPST0017": "a function has the wrong number of arguments",
+    "XPST0080": "no value can be converted to this type",
+    "XPTY0004": "a value has the wrong type",
     # updates
     "AX301": "the target of the update no longer exists",
     "AX302": "the update cannot be applied to its target",
@@ -71,7 +96,6 @@ CODES: dict[str, str] = {
     "AX307": "data that the update or query needs was not kept",
     "AX308": "the patch cannot be applied",
     "FOER0000": "the statement raises an error",
-    "XPTY0004": "a value has the wrong type",
     "XQDY0025": "an element has two attributes with the same name",
     "XQDY0026": "a processing instruction would contain '?>'",
     "XQDY0064": "a processing instruction cannot be named xml",
@@ -170,6 +194,7 @@ CODES: dict[str, str] = {
     "AX857": "the pipeline file is too large, too deep, or uses unsupported YAML",
     "AX858": "a source cannot be read",
     "AX859": "a sink cannot be written",
+    "AX860": "a deadline has no key that lets `never` follow",
     # Spark
     "AX861": "the document cannot be partitioned",
     "AX862": "the message needs the whole document",
@@ -323,6 +348,10 @@ class LimitError(InputError):
 
 class QueryError(AxlogError, ValueError):
     """A query that has no meaning."""
+
+
+class ValueProblem(QueryError):
+    """An expression that has no value for the data at hand: `1 div 0`, `xs:date("x")`."""
 
 
 class QuerySyntaxError(QueryError):

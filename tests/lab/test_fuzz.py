@@ -15,7 +15,8 @@ from lab.laws.fuzz_runs import CHUNK, LawRun, State, new_run, run
 from lab.laws.fuzzing import LAWS, Failure, run_case
 
 CASES = {"3": 300, "6": 200, "7": 90, "11": 1500, "rows": 300, "lists": 300, "filters": 120,
-         "feeds": 150, "containment": 120, "truth": 30, "never": 6, "collect": 2}  # fmt: skip
+         "feeds": 150, "containment": 120, "truth": 30, "never": 6, "collect": 2, "scalars": 60,
+         "native-scalars": 1500}  # fmt: skip
 """Laws 1, 2, 4, 5, 8 and records have tests of their own."""
 
 

@@ -36,7 +36,7 @@ REFUSED = [
     ("match /a\r\n[\n\n  b = ]", "AX201", 4, 7, "`]`", "a string"),
     ('match /a["x]', "AX201", 1, 10, "not closed", "written twice"),
     ("match /a where", "AX201", 1, 15, "ends too early", "the name of a node"),
-    ("match /a#t return t", "AX201", 1, 20, "ends too early", ".id"),
+    ("match /a#t return t", "AX201", 1, 19, "t is a node", ".id"),
     ("match /a#t return t.foo", "AX201", 1, 20, "foo", "`.cont`"),
     ("match /a#t return t.variable", "AX201", 1, 20, "variable", "`.cont`"),
     ("match /a/..", "AX201", 1, 10, "`..`", "parent::node()"),

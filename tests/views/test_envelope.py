@@ -13,7 +13,6 @@ from axlog.live.options import Options
 from axlog.query.query import parse_query
 from axlog.views.change import CLOCK, Cause, Change, Op, Row
 from axlog.views.net_changes import net
-from axlog.views.row_key import row_key
 
 IDS = "match /document/orders/order/oid/$x return $x"
 ON_TIME = (
@@ -43,7 +42,7 @@ def order(number: int) -> str:
     ],
 )
 def test_a_key_has_plain_outputs_and_the_ids_of_nodes(query: str, key: tuple[str, ...]) -> None:
-    found = row_key(parse_query(query).pattern)
+    found = parse_query(query).row_key
     if query.startswith("match"):
         assert found.names == key
     else:

@@ -14,6 +14,7 @@ from axlog.live.document import Document
 from axlog.live.internals import maintained
 from axlog.live.view import View
 from axlog.views.change import Change, Row
+from axlog.views.choose import recomputed
 from axlog.views.reevaluate import Reevaluate
 
 Rows = Counter[tuple[str, int]]
@@ -55,8 +56,9 @@ class Check:
         return Counter((_text(row), row.count) for row in self._view.rows())
 
     def _wanted(self) -> Rows:
-        fresh = Reevaluate(maintained(self._document).nodes(), self._view.query.pattern)
-        return Counter((_text(row), row.count) for row in fresh.rows())
+        tree = maintained(self._document).nodes()
+        fresh = recomputed(tree, self._view.query, Reevaluate.name)
+        return Counter((_text(row), row.count) for row in fresh)
 
     @staticmethod
     def _shown(rows: Iterable[Row]) -> Counter[str]:

@@ -31,7 +31,7 @@ from axlog.connect.locations import local_path, needed_path
 from axlog.connect.protocol import Sink, Source
 from axlog.document.times import Times
 from axlog.errors import SetupError
-from axlog.query.pattern import Kind
+from axlog.query.columns import ColumnType
 from axlog.query.query import Query
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -133,7 +133,7 @@ class Column:
     """An output column of a view, as described to sinks that write tables."""
 
     name: str
-    type: str  # text, integer, truth, or a time: seconds or date
+    type: str  # text, integer, decimal, double, truth, or a time: seconds or date
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +148,9 @@ class ViewShape:
         cls, name: str, query: Query, document_column: bool = False, times: Times = "seconds"
     ) -> ViewShape:
         """Return the shape of a query's rows; optionally with a first column for the document."""
-        outputs = query.pattern.outputs
         columns = [
-            Column(column, _type_of(output.kind, times))
-            for column, output in zip(query.pattern.columns, outputs, strict=True)
+            Column(column, _type_of(type_, times))
+            for column, type_ in zip(query.columns, query.columns.types, strict=True)
         ]
         return cls(name, (*((DOCUMENT_COLUMN,) if document_column else ()), *columns))
 
@@ -160,10 +159,10 @@ DOCUMENT_COLUMN = Column("document", "text")
 """The first column of views over many documents: the key of the row's document."""
 
 
-def _type_of(kind: Kind, times: Times) -> str:
-    if kind is not Kind.TIME:
-        return "text"
-    return "date" if times == "dates" else "seconds"
+def _type_of(type_: ColumnType, times: Times) -> str:
+    if type_ == "time":
+        return "date" if times == "dates" else "seconds"
+    return type_ if type_ in ("integer", "decimal", "double", "truth") else "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +214,7 @@ class SinkKind(Generic[Given]):
     says: str
     is_table: bool = False
     reserved: tuple[str, ...] = ()  # additional columns of its tables
+    ops: frozenset[str] | None = None  # the changes that it receives by default; None: all
 
     role: ClassVar[str] = "sink"
 

@@ -20,7 +20,8 @@ from axlog.document.parser import Element, parse
 from axlog.document.serializer import serialise
 from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, TEXT, Tree
 from axlog.errors import UpdateError
-from axlog.evaluate.items import Item, Items, Named, New, Node, joined, text
+from axlog.evaluate.atoms import Named
+from axlog.evaluate.items import Item, Items, New, Node, joined, text
 from axlog.query.positions import place_at
 from axlog.query.syntax_tree import Call, Constructor, Enclosed, Expression, Written
 
@@ -146,7 +147,7 @@ class Builder:
 
     def name(self, items: Items, is_element: bool, at: int) -> str:
         """The expanded name of a value."""
-        if len(items) != 1 or isinstance(items[0], float | bool):
+        if len(items) != 1 or not isinstance(items[0], Node | New | str | Named):
             raise self._refused("XPTY0004", "this is not one name", at)
         if isinstance(items[0], Named):
             return items[0].label

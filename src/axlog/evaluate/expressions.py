@@ -2,15 +2,17 @@
 
 This is the one place where expressions are evaluated. Its parts:
 
-- `items`: the values, their conversions and their comparison
-- `functions`: the scalar operations, as two tables of pure functions of values (`OPERATORS` and
-  `FUNCTIONS`); a new operator, function or cast is an entry there
+- `atoms`, `casts`, `arithmetic`, `comparisons`: atomic values and the operations on them
+- `items`: sequences of nodes and values
+- `functions`: two tables of pure functions of sequences (`OPERATORS` and `FUNCTIONS`); a new
+  operator, function or cast is an entry there
 - `Evaluator`: the rest, which needs a scope or nodes: paths, variables, `if`, `for`, sets of nodes
+- `clauses`: the tuples of FLWOR expressions
+- `sequence_types`: `instance of`, casts and the conversion of arguments
 - `constructors`: new nodes
 
-Today only statements have such expressions. Predicates, outputs and group keys of patterns get the
-same scalar form (planned): their evaluator belongs beside this one and calls the same two tables,
-with the columns of a row in place of paths.
+Expressions over the columns of a row, without nodes, are compiled (`scalars`); they use the same
+tables.
 
 A path from the document that a pattern can express (`query/path_patterns`) is found by columns
 (`select`), with the value index where it helps. Every other path is walked step by step, with
@@ -25,22 +27,16 @@ from dataclasses import dataclass, replace
 
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.document.value_index import ValueIndex
-from axlog.errors import AxlogError, QueryError
+from axlog.errors import AxlogError, QueryError, ValueProblem
+from axlog.evaluate.atoms import NUMERIC, Atom, Named
+from axlog.evaluate.clauses import tuples
 from axlog.evaluate.columns import columns_of, handles
 from axlog.evaluate.constructors import Builder
 from axlog.evaluate.functions import FUNCTIONS, OPERATORS
-from axlog.evaluate.items import (
-    Atom,
-    Item,
-    Items,
-    Named,
-    New,
-    Node,
-    is_true,
-    text,
-)
+from axlog.evaluate.items import Item, Items, New, Node, is_true, text
 from axlog.evaluate.node_tests import step_passes, step_reached
-from axlog.evaluate.select import select
+from axlog.evaluate.select import covers, select
+from axlog.evaluate.sequence_types import typed
 from axlog.query.path_patterns import pattern_of
 from axlog.query.pattern import AnyNode, Name
 from axlog.query.positions import place_at
@@ -53,12 +49,10 @@ from axlog.query.syntax_tree import (
     Context,
     Enclosed,
     Expression,
-    External,
     Flwor,
-    For,
-    ForAt,
+    ForKept,
     Group,
-    Let,
+    Kept,
     Path,
     Predicate,
     Quantified,
@@ -66,13 +60,15 @@ from axlog.query.syntax_tree import (
     Root,
     Statement,
     Step,
-    Where,
+    Typed,
 )
 from axlog.query.syntax_tree import Sequence as Listed
 from axlog.query.tokenizer import unsupported
 
 DOCUMENT = Node(DOCUMENT_NODE)
-_IN_ORDER = frozenset({"child", "attribute", "self", "descendant", "descendant-or-self"})
+_DOWNWARD = frozenset({"child", "attribute", "self", "descendant", "descendant-or-self"})
+_NEAR = frozenset({"parent", "following-sibling", "preceding-sibling"})
+"""Axes that stay below the parent of a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +82,9 @@ class Scope:
 
     def binding(self, name: str, items: Items) -> Scope:
         return replace(self, variables={**self.variables, name: items})
+
+    def with_variables(self, variables: Mapping[str, Items]) -> Scope:
+        return replace(self, variables=variables)
 
     def focused(self, item: Item, position: int, size: int) -> Scope:
         return Scope(self.variables, item, position, size)
@@ -123,8 +122,8 @@ class Evaluator:
     def value(self, given: Expression, scope: Scope) -> Items:
         """The value of an expression, a sequence."""
         match given:
-            case Constant(value=value):
-                return [float(value) if not isinstance(value, str) else value]
+            case Constant():
+                return [given.typed]
             case Path():
                 return self.path(given, scope)
             case Listed(items=items):
@@ -141,6 +140,10 @@ class Evaluator:
                 ]
             case Quantified():
                 return [self._quantified(given, scope)]
+            case Typed():
+                return typed(self, given, self.value(given.value, scope))
+            case Kept():
+                return self.kept(given, scope)
 
     def _constructed(self, given: Constructor, scope: Scope) -> New:
         """The element of a constructor; cached if it encloses no expression."""
@@ -159,25 +162,22 @@ class Evaluator:
         return is_true(self.value(given, scope))
 
     def tuples(self, clauses: Sequence[Clause], scope: Scope) -> Iterator[Scope]:
-        """The scopes of `for`, `let` and `where`, one for each combination."""
-        if not clauses:
-            yield scope
-            return
-        first, rest = clauses[0], clauses[1:]
-        match first:
-            case External(variable=variable) if variable in self.given:
-                yield from self.tuples(rest, scope)
-            case Let(variable=variable, value=value):
-                yield from self.tuples(rest, scope.binding(variable, self.value(value, scope)))
-            case Where(condition=condition):
-                if self.holds(condition, scope):
-                    yield from self.tuples(rest, scope)
-            case For(variable=variable, source=source):
-                for position, item in enumerate(self.value(source, scope), 1):
-                    inner = scope.binding(variable, [item])
-                    if isinstance(first, ForAt):
-                        inner = inner.binding(first.position, [float(position)])
-                    yield from self.tuples(rest, inner)
+        """The scopes of the tuples that clauses make (`clauses`)."""
+        return tuples(self, clauses, scope)
+
+    def depend(self, node: int) -> None:
+        """Note that the value depends on a node and all below it; plans override it.
+
+        The nodes of variables and of the context, and what is below them, need no note.
+        """
+
+    def kept(self, given: Kept, scope: Scope) -> Items:
+        """The value of a look-up; plans, which keep collections, override it."""
+        raise AssertionError("a look-up outside a plan")
+
+    def tuples_kept(self, given: ForKept, scope: Scope) -> Iterator[Scope]:
+        """The scopes of the tuples that a look-up finds; plans override it."""
+        raise AssertionError("a look-up outside a plan")
 
     def _quantified(self, given: Quantified, scope: Scope) -> bool:
         held = (
@@ -214,7 +214,10 @@ class Evaluator:
             return []
         if operator == "is" and any(isinstance(item, New) for item in (*left, *right)):
             return [left[0] is right[0]]
-        (one,), (other,) = self.nodes_of(left, at), self.nodes_of(right, at)
+        ones, others = self.nodes_of(left, at), self.nodes_of(right, at)
+        if len(ones) > 1 or len(others) > 1:
+            raise self.refused("XPTY0004", f"`{operator}` compares single nodes", at)
+        (one,), (other,) = ones, others
         if operator == "is":
             return [one == other]
         is_before = self.tree.id(one) < self.tree.id(other)
@@ -227,11 +230,15 @@ class Evaluator:
                 first, second = arguments[1:]
                 return self.value(first if self.holds(arguments[0], scope) else second, scope)
             case "position":
-                return [float(scope.position)]
+                return [scope.position]
             case "last":
-                return [float(scope.size)]
+                return [scope.size]
             case "doc" | "document" | "collection":
+                self.depend(DOCUMENT_NODE)
                 return [DOCUMENT]
+            case "id":
+                nodes = self.nodes_of(self.value(arguments[0], scope), given.at)
+                return [str(self.tree.id(node)) for node in nodes]
             case "xs:QName":
                 name_given = self.value(arguments[0], scope)
                 written = text(self.tree, name_given[0]) if name_given else ""
@@ -239,16 +246,17 @@ class Evaluator:
                 return [Named(label, written.rpartition(":")[0])]
         if name.startswith("new-"):
             return [self.builder(scope).computed(given)]
-        least, most, function = FUNCTIONS[name]
+        function = FUNCTIONS[name]
+        least, most = function.least, function.most
         if not least <= len(arguments) <= most:
             raise self.refused(
-                "XPTY0004", f"{name}() has {len(arguments)} arguments", given.at,
+                "XPST0017", f"{name}() has {len(arguments)} arguments", given.at,
                 expected=f"{least}" if least == most else f"{least} to {most}",
             )  # fmt: skip
         values = [self.value(argument, scope) for argument in arguments]
-        if not values and most > 0 and name != "error":
+        if not values and function.takes_context:
             values = [[scope.item]]
-        return function(self.tree, values)
+        return function.value(self.tree, values)
 
     # Paths --------------------------------------------------------------------------------------
 
@@ -276,6 +284,7 @@ class Evaluator:
     def _start(self, given: Path, scope: Scope) -> Items:
         match given.start:
             case Root():
+                self.depend(DOCUMENT_NODE)
                 return [DOCUMENT]
             case Context():
                 return [scope.item]
@@ -292,7 +301,7 @@ class Evaluator:
             pattern = known[id(given)]
         else:
             pattern = pattern_of(given, self.statement.text, self._holes)
-        if pattern is None:
+        if pattern is None or covers(pattern) is not None:
             return None
         return select(self.tree, pattern, self.index, self._strings)
 
@@ -311,7 +320,7 @@ class Evaluator:
             if from_all:
                 return self.ordered(self._anywhere(step, scope))
             found = [n for context in contexts for n in self._reached(step, context, scope)]
-            if len(contexts) < 2 and step.axis in _IN_ORDER:
+            if len(contexts) < 2 and step.axis in _DOWNWARD:
                 return list(found)
             return self.ordered(set(found))
         if from_all:
@@ -320,12 +329,19 @@ class Evaluator:
         gathered: Items = []
         for position, item in enumerate(current, 1):
             gathered += self.value(inside, scope.focused(item, position, len(current)))
-        if isinstance(step, Group) and all(isinstance(item, Node) for item in gathered):
+        if (
+            isinstance(step, Group)
+            and not step.is_map
+            and all(isinstance(item, Node) for item in gathered)
+        ):
             return self.ordered({item for item in gathered if isinstance(item, Node)})
         return gathered
 
     def _reached(self, step: Step, context: Node, scope: Scope) -> list[Node]:
         """The nodes of one step from one node, in the order of its axis."""
+        if step.axis not in _DOWNWARD:
+            near = step.axis in _NEAR and context != DOCUMENT
+            self.depend(self.tree.parent(context) if near else DOCUMENT_NODE)
         found = [
             Node(node)
             for node in step_reached(self.tree, context, step.axis)
@@ -364,7 +380,7 @@ class Evaluator:
 
     def _meeting_predicate(self, predicate: Predicate, items: Items, scope: Scope) -> Items:
         condition = predicate.condition
-        if isinstance(condition, Constant) and isinstance(condition.value, float):
+        if isinstance(condition, Constant) and not isinstance(condition.value, str):
             at = condition.value
             return [items[int(at) - 1]] if at == int(at) and 0 < at <= len(items) else []
         kept: Items = []
@@ -373,7 +389,7 @@ class Evaluator:
             if predicate.variable is not None:
                 inner = inner.binding(predicate.variable, [item])
             found = self.value(condition, inner)
-            if len(found) == 1 and type(found[0]) is float:
+            if len(found) == 1 and type(found[0]) in NUMERIC:
                 is_kept = found[0] == position
             else:
                 is_kept = is_true(found)
@@ -402,7 +418,8 @@ class Evaluator:
         return [Node(node) for node in sort]
 
     def refused(self, code: str, message: str, at: int, expected: str | None = None) -> AxlogError:
-        return QueryError(code, message, place=place_at(self.statement.text, at), expected=expected)
+        kind = QueryError if code.startswith("AX") else ValueProblem
+        return kind(code, message, place=place_at(self.statement.text, at), expected=expected)
 
 
 _CONSTRUCTED: dict[int, tuple[Constructor, New]] = {}  # by identity, like patterns

@@ -1,62 +1,28 @@
-"""The values of expressions in statements: sequences of items, and their conversions.
+"""The items of sequences: nodes and atomic values, and their conversions.
 
 An item is a node of the document (`Node`, a handle), a node made by the statement (`New`), or an
-atomic value: a string, a number (all numbers are doubles), a truth value, a name. A node atomises
-to `Untyped`, which is compared as a number with numbers and as a string with strings, as in XQuery.
-Dates and times are `Dated`. Not handled: integers beyond 2 ** 53.
+atomic value (`atoms`). A node atomises to `Untyped`, which takes the type of the other side of an
+operator, as in XQuery.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from fractions import Fraction
-from math import isinf, isnan
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from axlog.document.operations import Attribute
 from axlog.document.operations import Item as Piece
 from axlog.document.tree import Tree
-from axlog.errors import QueryError
-from axlog.query.values import READ, double_of
+from axlog.errors import ValueProblem
+from axlog.evaluate.atoms import NUMERIC, Atom, Untyped, text_of, type_of
+from axlog.evaluate.comparisons import VALUE, general_comparison, value_comparison
 
 
 class Node(int):
     """A node of the document, by its handle."""
 
     __slots__ = ()
-
-
-class Untyped(str):
-    """The value of a node, without a type."""
-
-    __slots__ = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A name as a value: expanded, and the prefix it was written with."""
-
-    label: str
-    prefix: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Dated:
-    """A date, a date and time, or a time of day: its type, its instant, and its text."""
-
-    type: str
-    instant: int | Fraction
-    written: str = field(compare=False)
-
-
-def dated(type_: str, written: str) -> Dated:
-    """Cast a value to a type of dates; raises FORG0001 if it is not one."""
-    instant = READ[type_](written)
-    if instant is None:
-        raise QueryError("FORG0001", f"{written[:100]!r} is not a valid {type_}")
-    return Dated(type_, instant, written.strip())
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +38,6 @@ class New:
         return "".join(_value_of_piece(piece) for piece in self.pieces)
 
 
-Atom: TypeAlias = str | float | bool | Named | Dated
 Item: TypeAlias = Node | New | Atom
 Items: TypeAlias = list[Item]
 
@@ -99,39 +64,19 @@ def atom(tree: Tree, item: Item) -> Atom:
     return item
 
 
+def atoms(tree: Tree, items: Iterable[Item]) -> list[Any]:
+    """The typed values of a sequence."""
+    return [atom(tree, item) for item in items]
+
+
 def text(tree: Tree, item: Item) -> str:
     """An item's string value."""
-    value = atom(tree, item)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Named):
-        local = value.label.rpartition("}")[2]
-        return f"{value.prefix}:{local}" if value.prefix else local
-    if isinstance(value, Dated):
-        return value.written
-    return written(value) if isinstance(value, float) else str(value)
-
-
-def written(value: float) -> str:
-    """A number as XPath writes it: without a point if it is whole."""
-    if isnan(value):
-        return "NaN"
-    if isinf(value):
-        return "INF" if value > 0 else "-INF"
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+    return text_of(atom(tree, item))
 
 
 def joined(tree: Tree, items: Iterable[Item]) -> str:
     """The values of items, separated by spaces: a sequence as content."""
     return " ".join(text(tree, item) for item in items)
-
-
-def as_number(tree: Tree, item: Item) -> float:
-    """An item as a number; NaN if it is not one."""
-    value = atom(tree, item)
-    if isinstance(value, bool | float):
-        return float(value)
-    return double_of(value) if isinstance(value, str) else float("nan")
 
 
 def is_true(items: Items) -> bool:
@@ -142,54 +87,32 @@ def is_true(items: Items) -> bool:
     if isinstance(first, Node | New):
         return True
     if len(items) > 1:
-        raise QueryError("XPTY0004", "a condition is a sequence of several values")
-    if isinstance(first, float):
-        return bool(first) and not isnan(first)
-    return bool(first)
+        raise ValueProblem("FORG0006", "a condition is a sequence of several values")
+    return truth(first)
 
 
-_SYMBOLS = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_HOLDS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq, "!=": operator.ne, "<": operator.lt,
-    "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
-COMPARISONS = (*_HOLDS, *_SYMBOLS)
-"""The operators that `compare` knows."""
+def truth(value: Atom) -> bool:
+    """The effective Boolean value of one value."""
+    if type(value) is bool:
+        return value
+    if isinstance(value, str):
+        return value != ""
+    if type(value) in NUMERIC:
+        return bool(value) and value == value  # NaN is false
+    raise ValueProblem("FORG0006", f"a value of {type_of(value)} is no condition")
 
 
-def compare(tree: Tree, symbol: str, left: Items, right: Items) -> bool:
-    """A comparison of sequences: some item of the one with some item of the other.
+def compare(tree: Tree, symbol: str, left: Items, right: Items) -> bool | None:
+    """A comparison of sequences.
 
-    `eq`, `lt` and so on compare single values; an empty side makes them false, as it does in a
-    condition.
+    `=`, `<` and so on: whether some item of the one compares with some item of the other. `eq`,
+    `lt` and so on compare single values; None if one is missing.
     """
-    holds = _HOLDS[_SYMBOLS.get(symbol, symbol)]
-    ones, others = [atom(tree, i) for i in left], [atom(tree, i) for i in right]
-    if symbol in _SYMBOLS and (len(ones) > 1 or len(others) > 1):
-        raise QueryError("XPTY0004", f"`{symbol}` compares single values", advice="`=`")
-    return any(_compare(holds, one, other) for one in ones for other in others)
-
-
-def _compare(holds: Callable[[Any, Any], bool], one: Atom, other: Atom) -> bool:
-    if isinstance(one, bool) or isinstance(other, bool):
-        return holds(_as_truth(one), _as_truth(other))
-    if isinstance(one, Named) or isinstance(other, Named):
-        return isinstance(one, Named) and isinstance(other, Named) and holds(one.label, other.label)
-    if isinstance(one, Dated) or isinstance(other, Dated):
-        type_ = one.type if isinstance(one, Dated) else other.type  # type: ignore[union-attr]
-        left, right = (dated(type_, v) if isinstance(v, Untyped) else v for v in (one, other))
-        if not isinstance(left, Dated) or not isinstance(right, Dated) or left.type != right.type:
-            raise QueryError("XPTY0004", f"{type_} is compared with a value of another type")
-        return holds(left.instant, right.instant)
-    if isinstance(one, float) or isinstance(other, float):
-        for value in (one, other):
-            if isinstance(value, str) and not isinstance(value, Untyped):
-                raise QueryError("XPTY0004", "a string is compared with a number")
-        return holds(*(v if isinstance(v, float) else double_of(v) for v in (one, other)))
-    return holds(one, other)
-
-
-def _as_truth(value: Atom) -> bool:
-    if isinstance(value, Untyped):
-        return value.strip() in ("true", "1")
-    return bool(value)
+    ones, others = atoms(tree, left), atoms(tree, right)
+    if symbol not in VALUE:
+        return any(general_comparison(symbol, one, other) for one in ones for other in others)
+    if not ones or not others:
+        return None
+    if len(ones) > 1 or len(others) > 1:
+        raise ValueProblem("XPTY0004", f"`{symbol}` compares single values", advice="`=`")
+    return value_comparison(symbol, ones[0], others[0])

@@ -26,9 +26,10 @@ from axlog.document.operations import Where as Place
 from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, ELEMENT, TEXT, NodeKind, Tree
 from axlog.document.value_index import ValueIndex
 from axlog.errors import UpdateError
+from axlog.evaluate.atoms import Atom
 from axlog.evaluate.constructors import content
 from axlog.evaluate.expressions import DOCUMENT, Evaluator, Scope
-from axlog.evaluate.items import Atom, Item, Items, New, Node, joined
+from axlog.evaluate.items import Item, Items, New, Node, joined
 from axlog.evaluate.prefixes import check_prefixes
 from axlog.query.pattern import AnyNode
 from axlog.query.positions import place_at

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator
 from axlog.document.message_key import KeyPath
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.errors import UndecidedError
-from axlog.future.profiles import has_not
+from axlog.future.grounding import has_not
 from axlog.query.pattern import (
     AnyNode,
     AnyText,

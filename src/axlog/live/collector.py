@@ -182,13 +182,17 @@ class Collector:
         self._found_for = found_for
         old = {join.state: join for join in self._joins}
         self._joins, self._inputs = {}, StreamInputs()
-        if document.engine.sites() and not self._may_delete():  # without views there are no sites
+        # Without views there are no sites. Steps need the exact number of matches.
+        if document.engine.sites() and not (self._may_delete() or self._has_steps()):
             self._watch(old)
         for state, join in old.items():
             if join not in self._joins and state.join.waiting is join:
                 state.join.waiting = None
         self.version += 1
         return True
+
+    def _has_steps(self) -> bool:
+        return any(view.query.steps for view in self._document.views.values())
 
     def _may_delete(self) -> bool:
         tree = self._document.tree
@@ -484,6 +488,8 @@ class Collector:
         for name, view in document.views.items():
             if not isinstance(view.maintainer, Counting):
                 return f"{view.maintainer.name} maintains {name!r} from the whole document"
+            if view.query.steps:
+                return f"the view {name!r} computes values from every match, and from their number"
             if view.is_deferred:
                 return f"the view {name!r} is deferred: it has yet to look"
         return refusal(document.tree, self._patterns())

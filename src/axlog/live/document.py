@@ -47,6 +47,7 @@ from axlog.store.keyvalue import KeyValueStore
 from axlog.views.change import Change
 from axlog.views.counting.state_codec import size_of_tables
 from axlog.views.operators.disk_table import Shelf
+from axlog.views.step_chain import OnValueError
 
 ROOT = "document"
 """Name of the root element of a skeleton."""
@@ -133,6 +134,7 @@ class Document:
             labels = [tree.label(node) for node in tree.children(tree.root)]
             for key in tree.facts:
                 check_path(key, tree.label(tree.root), labels)
+        self._maintained.savepoint = lambda: Savepoint(self)
         self._options = options
         self._dead_letters: list[DeadLetter] = []
         self._streams: Streams | None = None
@@ -163,6 +165,7 @@ class Document:
         language: Language | None = None,
         maintainer: str | None = None,
         work: int | None = None,
+        on_value_error: OnValueError = "null",
     ) -> View:
         """Add a view. Its rows are those of the document now and follow every later update.
 
@@ -173,6 +176,8 @@ class Document:
             maintainer: Algorithm that keeps the rows; None: chosen by query and document.
             work: Rows that one update may make the view read. A view that exceeds it is set aside
                 with AX216. None: `Limits.work`.
+            on_value_error: What happens with a value that the query cannot compute, such as a sum
+                with a text. `null`: the value is None. `reject`: the update is refused.
 
         >>> doc = parse("<orders><order><oid>17</oid></order></orders>")
         >>> doc.watch("match //order/oid/$x return $x", "ids").rows()
@@ -181,8 +186,9 @@ class Document:
         maintained = self._maintained
         with maintained.lock:
             view = maintained.watch(
-                query, name, language=language, maintainer=maintainer, work=work
-            )
+                query, name, language=language, maintainer=maintainer, work=work,
+                on_value_error=on_value_error,
+            )  # fmt: skip
             if self._options.retain_changes:
                 view.retain(self._options.retain_changes)
             if self._streams is not None:

@@ -32,7 +32,7 @@ from typing import Any
 from axlog.document.tree import Tree
 from axlog.evaluate.gathered import Bags
 from axlog.future.generalized_rows import Values
-from axlog.future.profiles import has_not
+from axlog.future.grounding import has_not
 from axlog.future.scenario_tracker import Scenario, ScenarioTracker, may_fall_by_message
 from axlog.future.scenarios import is_limited
 from axlog.future.truth import Outlook, column_of, row_of
@@ -275,10 +275,14 @@ class Choice:
     def without_join(self, view: MaintainedView) -> Evidence:
         """Return the evidence of a view that no join gives."""
         tree, pattern = self.document.tree, view.query.pattern
+        if view.query.steps:
+            return Evidence(view, reason="the rows are computed by steps after the pattern")
         if self.how in ("off", "joins"):
             return Evidence(view, reason=f'the document has the option never="{self.how}"')
         if not self.keeps:
             return Evidence(view, reason="messages are not kept")
+        if view.query.plan is not None:
+            return Evidence(view, reason="the query is more than a pattern")
         for stream in replacing_streams(self.document):
             reason = f"the stream {stream!r} replaces its messages: rows may go and come again"
             return Evidence(view, reason=reason)
@@ -295,6 +299,8 @@ class Choice:
     ) -> Prospects | None:
         """Return the prospects of a view whose rows one two-way join makes, exactly."""
         maintainer = view.maintainer
+        if view.query.steps:
+            return None
         if not isinstance(maintainer, Counting) or not shows_only_strings_and_times(
             maintainer.pattern
         ):

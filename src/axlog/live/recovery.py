@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from logging import WARNING, getLogger
 from typing import Any
 
-from axlog.document.ids import Id
 from axlog.document.times import checked_times
 from axlog.document.tree_codec import load_tree, save_tree
 from axlog.errors import AxlogError, QueryError, StoreError, StreamError
@@ -26,11 +25,13 @@ from axlog.live.log_records import Record, decode
 from axlog.live.maintained import Told
 from axlog.live.outbox import Outbox
 from axlog.live.streams import DeadLetter
+from axlog.query.columns import Columns, ColumnType, typed_columns
 from axlog.reporting import report
 from axlog.store.files import Files
 from axlog.store.log_reader import LogReader, Torn, missing, segments
 from axlog.store.snapshots import read_snapshot, snapshots
 from axlog.views.change import Change, Row, timed_change
+from axlog.views.value_codec import restored_value, saved_value
 
 _events = getLogger("axlog.store")
 
@@ -209,6 +210,7 @@ def snapshot_parts(
     views = {
         name: {"query": v.query.text, "language": v.query.language, "position": v.position,
                "maintainer": v.chosen.name, **({} if v.work is None else {"work": v.work}),
+               **({"on_value_error": "reject"} if v.rejects else {}),
                **({} if v.broken is None else {"broken": [v.broken.code, v.broken.message]})}
         for name, v in inside.views.items()
     }  # fmt: skip
@@ -246,6 +248,7 @@ def load_parts(
             made = Document.watch(
                 document, view["query"], name, language=view["language"],
                 maintainer=view["maintainer"], work=view.get("work"),
+                on_value_error=view.get("on_value_error", "null"),
             )  # fmt: skip
             # stores of 0.1 call it the sequence
             position = view["position"] if "position" in view else view["sequence"]
@@ -301,16 +304,10 @@ def _change(change: Change) -> list[Any]:
 
 
 def _row(row: Row) -> list[Any]:
-    said = [list(row.columns), [_value(value) for value in row.values_], row.count]
-    return said if row.key_ is None else [*said, [_value(value) for value in row.key_]]
-
-
-def _value(value: Any) -> Any:
-    if isinstance(value, Id):
-        return {"id": value.key.hex(), "labels": list(value.labels or ())}
-    if isinstance(value, tuple):
-        return {"values": [_value(each) for each in value]}
-    return value
+    columns = typed_columns(row.columns)
+    key = None if row.key_ is None else [saved_value(value) for value in row.key_]
+    return [list(columns), [saved_value(value) for value in row.values_], row.count, key,
+            columns.types, columns.key_types]  # fmt: skip
 
 
 def _read_change(said: list[Any]) -> Change:
@@ -326,17 +323,20 @@ def _read_change(said: list[Any]) -> Change:
 
 
 def _read_row(said: list[Any]) -> Row:
-    columns, values, count, *key = said
-    known = tuple(_read_value(value) for value in key[0]) if key else None
-    return Row(tuple(columns), tuple(_read_value(value) for value in values), count, known)
+    """Return a row of a change. Those of 0.1 have no types: every integer in them is a time."""
+    names, saved, count, *more = said
+    values = tuple(restored_value(value) for value in saved)
+    key = None
+    if more and more[0] is not None:
+        key = tuple(restored_value(value) for value in more[0])
+    types = more[1] if len(more) > 2 else [_old_type(value) for value in values]
+    key_types = more[2] if len(more) > 2 else [_old_type(value) for value in key or values]
+    return Row(Columns(names, types, key_types), values, count, key)
 
 
-def _read_value(value: Any) -> Any:
-    if isinstance(value, dict):
-        if "id" in value:
-            return Id(bytes.fromhex(value["id"]), tuple(value["labels"]))
-        return tuple(_read_value(each) for each in value["values"])
-    return value
+def _old_type(value: Any) -> ColumnType:
+    is_time = type(value) is int or (type(value) is tuple and any(type(v) is int for v in value))
+    return "time" if is_time else "any"
 
 
 def _tuples(value: Any) -> Any:

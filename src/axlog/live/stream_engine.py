@@ -21,19 +21,18 @@ from math import inf
 from typing import TypeAlias
 
 from axlog.document.loader import read_forest
-from axlog.document.operations import Insert, Operation, checked_time, insert_at_call
-from axlog.document.pending import Plan, planned
+from axlog.document.operations import Operation, checked_time, insert_at_call
+from axlog.document.pending import Plan
 from axlog.document.times import Time, microseconds
 from axlog.document.tree import NONE
-from axlog.errors import QueryError, StreamError, UpdateError
-from axlog.evaluate.joins import Bag, Row, add_all
+from axlog.errors import QueryError, StreamError, UpdateError, ValueProblem
+from axlog.evaluate.joins import Bag, Row
 from axlog.live.collector import Collector, SavedKeys
 from axlog.live.maintained import MaintainedTree, Told
 from axlog.live.replacements import (
-    Delivered,
     Deliveries,
+    Replacement,
     SavedMessages,
-    difference,
     restored_messages,
     saved_messages,
 )
@@ -86,6 +85,8 @@ class ShortWay:
     """Whether some view needs nodes: wanted messages take the long path, the others need none."""
     arrive: Callable[[tuple[Bag, ...]], None] | None = field(repr=False, default=None)
     """Passes the matches on to the possible rows that are kept from them."""
+    rejects: bool = False
+    """Whether a view may refuse a message for its values, after it was matched."""
     delivered: Deliveries | None = field(repr=False, default=None)
     """The rows of the current messages, by key, of a stream that replaces."""
 
@@ -154,17 +155,23 @@ class StreamEngine:
                     return None
                 if not tree.clock <= time < _LATEST or (latest is not None and time > latest):
                     return None
-                if way.delivered is not None:
-                    return self._replace(way, message, time)
-                read = way.read(message, time)
+                read: tuple[Bag, ...] | Replacement | None
+                if way.delivered is None:
+                    read = way.read(message, time)
+                else:
+                    read = way.delivered.match(message, time, len(self._aside))
                 if read is None:
                     return None
             except (StreamError, UnicodeEncodeError, QueryError):
                 # The long path raises the error, or sets aside the view that exceeds a limit.
                 return None
+            if isinstance(read, Replacement):
+                return self._replace(way, message, time, read)
             bags = read
-            tree.clock = time
             status = way.status
+            if way.rejects and any(bags):
+                return self._join_or_reject(way, bags, time, message)
+            tree.clock = time
             status.messages += 1
             status.microseconds = time
             if bags is way.unread:
@@ -182,68 +189,27 @@ class StreamEngine:
         finally:
             self._release()
 
-    def _replace(self, way: ShortWay, message: bytes, time: int) -> list[Change] | None:
-        """Apply a message of a stream that replaces. None: it must take the long path."""
-        read = way.plan.keyed_bags(message, time)
-        if read is None:
-            return None
-        key, bags = read
+    def _replace(
+        self, way: ShortWay, message: bytes, time: int, replacement: Replacement
+    ) -> list[Change]:
+        """Apply a message of a stream that replaces."""
         document, status = self._document, way.status
-        known = self._delivery(way, key)
-        if known is None:
-            return None
         document.tree.clock = time
         status.messages += 1
         status.microseconds = time
-        moved = self._exchange(way, key, bags, known)
         if self.keeps:
             update = (status.stream, message, time, status.messages)
-            if known.aside is None:
-                assert way.delivered is not None
-                way.delivered.by_key[key] = Delivered(bags, len(self._aside))
-                self._aside.append(update)
+            if replacement.aside < len(self._aside):
+                self._aside[replacement.aside] = update
             else:
-                self._aside[known.aside] = update
+                self._aside.append(update)
         else:
             document.forgotten += 1
+        moved = replacement.enter()
         if any(moved):
             return self._join(way, moved, time)
-        status.unmatched += not any(bags)
+        status.unmatched += not any(replacement.new)
         return self._join(way, (), time) if self._collector.next < time else []
-
-    def _delivery(self, way: ShortWay, key: str) -> Delivered | None:
-        """The rows of the message that has a key now; none if there is no such message.
-
-        None: it has nodes that the short path must not replace.
-        """
-        assert way.delivered is not None
-        known = way.delivered.by_key.get(key)
-        if known is not None:
-            return known
-        tree = self._document.tree
-        root = tree.message_of(way.status.stream, key)
-        if root == NONE:
-            return Delivered(way.plan.unread)
-        is_site = self._document.engine.has_sites_below(root)
-        if not self.keeps or is_site:
-            return None
-        return Delivered(way.plan.bags_on(tree, (root,)))
-
-    def _exchange(
-        self, way: ShortWay, key: str, bags: tuple[Bag, ...], known: Delivered
-    ) -> tuple[Bag, ...]:
-        """Remember the rows of a message, and return them minus those of the message before it."""
-        assert way.delivered is not None
-        by_key = way.delivered.by_key
-        if known.aside is not None or any(bags):
-            by_key[key] = Delivered(bags, known.aside)
-        else:
-            by_key.pop(key, None)
-        if not any(known.bags):
-            return bags
-        for view in self._document.views.values():
-            view.truth_cache.is_stale = True  # data that it relies on may be gone
-        return difference(bags, known.bags)
 
     def holds_rows_of(self, stream: str, key: str) -> bool:
         """Return whether a message of a stream that replaces leaves rows and no nodes.
@@ -262,23 +228,10 @@ class StreamEngine:
 
         It is checked as a message that becomes nodes.
         """
-        document = self._document
-        (insert,) = operations
-        way = self._ways[origin[0]]
+        document, way = self._document, self._ways[origin[0]]
         assert way is not None
-        assert isinstance(insert, Insert)
-        assert insert.key is not None
-        plan = planned(
-            document.tree, operations, time,
-            limits=document.limits, keep_whitespace=document.keep_whitespace,
-        )  # fmt: skip
-        try:
-            bags = way.plan.bags_on(document.tree, plan.delta.added)
-        finally:
-            plan.abandon()
-        known = self._delivery(way, insert.key)
-        assert known is not None
-        moved = self._exchange(way, insert.key, bags, known)
+        assert way.delivered is not None
+        moved = way.delivered.read(operations, time).enter()
         document.tree.clock = time
         document.forgotten += 1
         document.current.origin = origin
@@ -323,9 +276,8 @@ class StreamEngine:
                     way.status.microseconds = time
                     document.current.origin = stream, way.status.messages
                     if keys and keys[0] is not None:
-                        known = self._delivery(way, keys[0])
-                        assert known is not None, "messages leave no nodes"
-                        bags = self._exchange(way, keys[0], bags, known)
+                        assert way.delivered is not None
+                        bags = way.delivered.replacement(keys[0], bags).enter()
                     each = way.carry(bags, time)
                     if collector.is_busy or collector.next < time:
                         each = collector.after(each, time)
@@ -348,7 +300,7 @@ class StreamEngine:
         document = self._document
         with document.lock:
             views = tuple(
-                (name, view.position, tuple(_counting(view).counts().items()))
+                (name, view.position, _counting(view).state())
                 for name, view in document.views.items()
                 if view.broken is None
             )
@@ -377,14 +329,13 @@ class StreamEngine:
         clock, tables, views, keys, *messages = saved
         with document.lock:
             self.epoch += 1
-            self._delivered = restored_messages(messages[0]) if messages else {}
+            delivered = messages[0] if messages else ()
+            self._delivered = restored_messages(delivered, document, self.keeps)
             self.install({})
             restore_tables(document.engine, tables)
             for name, position, rows in views:
                 view = document.views[name]
-                moved = dict(rows)
-                add_all(moved, _counting(view).counts(), -1)
-                _counting(view).take(moved)
+                _counting(view).restore(rows)
                 view.resume(position)
                 view.truth_cache.is_stale = True
             document.tree.clock = clock
@@ -397,13 +348,38 @@ class StreamEngine:
         told: Told = []
         document.current.origin = way.status.stream, way.status.messages
         if bags:
-            if way.arrive is not None:
+            if way.arrive is not None and not way.rejects:
                 way.arrive(bags)
             told = way.carry(bags, time)
+            if way.arrive is not None and way.rejects:
+                way.arrive(bags)
             document.engine.climbed += 1
         if self._collector.is_busy or self._collector.next < time:
             told = self._collector.after(told, time)
         return document.announce(told) if told else []
+
+    def _join_or_reject(
+        self, way: ShortWay, bags: tuple[Bag, ...], time: int, message: bytes
+    ) -> list[Change]:
+        """Do the same for a message that a view may refuse: then only its number is used up."""
+        tree, status = self._document.tree, way.status
+        clock, tree.clock = tree.clock, time
+        before, status.microseconds = status.microseconds, time
+        status.messages += 1
+        if self.keeps:
+            self._aside.append((status.stream, message, time, status.messages))
+        else:
+            self._document.forgotten += 1
+        try:
+            return self._join(way, bags, time)
+        except ValueProblem:
+            tree.clock, status.microseconds = clock, before
+            status.refused += 1
+            if self.keeps:
+                self._aside.pop()
+            else:
+                self._document.forgotten -= 1
+            raise
 
     def _find(self, stream: str) -> ShortWay | None:
         """Return the short path of a stream. None: its messages cannot take it."""
@@ -444,11 +420,15 @@ class StreamEngine:
         depth = sum(1 for _ in tree.ancestors(route.node))
         plan = MessagePlan(route.here, route.everywhere, document.limits, depth, wanted, replace)
         route.follow(views)
+        if replace is not None and route.rejects:
+            return None  # a refused message must not take back the rows of the one before it
         unread = None if wanted is None else plan.unread
         way = ShortWay(plan, self.status(stream), route.carry, plan.bags, unread)
+        way.rejects = route.rejects
         if replace is not None:
-            way.delivered = self._delivered.setdefault(stream, Deliveries())
-            way.delivered.follow(plan)
+            known = self._delivered.get(stream) or Deliveries(document, stream, self.keeps)
+            way.delivered = self._delivered[stream] = known
+            known.follow(plan)
         if is_short:
             here, everywhere = route.here, route.everywhere
             way.arrive = self._collector.tracker.arrival(route.node, here, everywhere)

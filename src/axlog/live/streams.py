@@ -39,7 +39,7 @@ from axlog.document.operations import (
 from axlog.document.parser import Element
 from axlog.document.times import Time, microseconds
 from axlog.document.tree import NONE
-from axlog.errors import AxlogError
+from axlog.errors import AxlogError, ValueProblem
 from axlog.evaluate.answers import holds
 from axlog.future.keys import Key
 from axlog.live.collector import Collection, Collector, Dropped
@@ -145,7 +145,10 @@ class Streams(StreamHooks):
     def feed(
         self, stream: str, message: Message, at: Time | None, latest: int | None
     ) -> list[Change]:
-        changes = self.engine.feed(stream, message, at, latest)
+        try:
+            changes = self.engine.feed(stream, message, at, latest)
+        except ValueProblem as error:
+            return self._refuse(stream, self.engine.status(stream).messages, message, error)
         if changes is None:
             changes = self._feed_nodes(stream, message, at, latest)
         if self._counts:  # after the message: a tuning that it requests must see it
@@ -180,7 +183,7 @@ class Streams(StreamHooks):
     ) -> list[Change]:
         def operations() -> list[Operation]:
             tree = self.maintained.nodes()
-            wanted = self.maintained.parse(pattern).pattern
+            wanted = self.maintained.parse(pattern).only_pattern
             return delete_at_call(tree, stream, lambda node: holds(tree, wanted, node))
 
         return self._take(stream, pattern, at, latest, operations)
@@ -303,6 +306,7 @@ class Streams(StreamHooks):
                 time = time_of_message(document.tree, stream, given)
                 told = self._carry_out(operations(), time, (stream, status.messages))
             except AxlogError as error:
+                status = self.engine.status(stream)  # another one, if the document was restored
                 status.refused += 1
                 self.collector.abandon()
                 return self._refuse(stream, status.messages, message, error)

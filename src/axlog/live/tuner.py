@@ -282,6 +282,8 @@ class Tuner:
         for name, view in document.views.items():
             if not isinstance(view.maintainer, Counting):
                 return f"{view.maintainer.name} maintains the view {name!r} from the whole document"
+            if view.query.steps:
+                return f"the view {name!r} computes values from every match, and from their number"
             if view.maintainer.gathers:
                 return f"the view {name!r} collects a path from the whole document"
             if not self._streaming.keeps and _shows_ids(view.query.pattern):

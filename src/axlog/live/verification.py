@@ -22,8 +22,7 @@ from axlog.live.recovery import Restored, repeat, restore
 from axlog.store.files import Files
 from axlog.store.log_reader import Torn, read_log, segments
 from axlog.views.change import Change, Row
-from axlog.views.counting.maintainer import Counting
-from axlog.views.reevaluate import Reevaluate
+from axlog.views.choose import recomputed
 from axlog.views.view import MaintainedView
 
 
@@ -123,11 +122,9 @@ def _verify(view: MaintainedView, whole: Restored | None) -> Verified:
     if whole is None:
         reason = "messages were not kept, and the log does not go back to the first"
         return Verified(view.name, len(rows), reason=reason)
-    pattern = view.query.pattern
     # Recompute by counting, on a fresh engine, if it supports the pattern; else by definition.
-    recompute = Counting if Counting.refusal(pattern) is None else Reevaluate
     try:
-        right = list(recompute(maintained(whole.document).nodes(), pattern).rows())
+        right = recomputed(maintained(whole.document).nodes(), view.query)
     except AxlogError as error:
         return Verified(view.name, len(rows), reason=error.message)
     missing, extra = _without(right, rows), _without(rows, right)

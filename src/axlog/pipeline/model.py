@@ -72,8 +72,18 @@ class SourceModel(Connector):
     """A source of messages."""
 
 
+Op = Literal["insert", "delete", "update", "never"]
+
+
 class SinkModel(Connector):
     """A sink for changes."""
+
+    ops: list[Op] | None = Field(
+        default=None,
+        min_length=1,
+        description="The changes that it receives (default: all; for a feed, insert and update)."
+        " A sink that holds the rows of a view needs insert, delete and update.",
+    )
 
 
 class StreamModel(Options):

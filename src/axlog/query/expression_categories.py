@@ -13,12 +13,7 @@ from enum import Enum
 
 from axlog.errors import QueryError
 from axlog.query.positions import place_at
-from axlog.query.syntax_tree import Call, Expression, Flwor, Sequence
-
-UPDATING = frozenset(
-    """insert-into insert-first insert-last insert-before insert-after delete replace-node
-    replace-value rename""".split()
-)
+from axlog.query.syntax_tree import Call, Expression, Flwor, Sequence, Update
 
 
 class Category(Enum):
@@ -32,7 +27,7 @@ class Category(Enum):
 def classify(expression: Expression, text: str) -> Category:
     """The category of an expression; refuses a mixture of updates and values."""
     match expression:
-        case Call(name=name, arguments=arguments) if name in UPDATING:
+        case Update(arguments=arguments):
             for argument in arguments:
                 _need_simple(argument, text)
             return Category.UPDATING

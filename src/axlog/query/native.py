@@ -19,7 +19,10 @@ pattern. Rules of the text:
   `/match[or or and]`. Names of nodes and variables consist of letters, digits and `_`.
 - The prefix `xml` is declared. The default namespace (key "") applies to elements only.
 
-Not handled: arithmetic on values, functions, positions, comments, `..`, `pre:*`.
+- Conditions on values in `where`, computed outputs, aggregates, `having`, `order by` and `limit`
+  are steps after the pattern (`native_steps.py`).
+
+Not handled: positions, comments, `..`.
 """
 
 from __future__ import annotations
@@ -28,14 +31,16 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from axlog.document.parser import DEFAULT_LIMITS, Limits
+from axlog.errors import UnsupportedError
 from axlog.query.normalize import check
 from axlog.query.pattern import Pattern
+from axlog.query.steps import Step
 
 
 def parse_pattern(
     text: str, namespaces: Mapping[str, str] | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Pattern:
-    """The pattern of a native text, checked.
+    """The pattern of a native text without steps, checked.
 
     >>> parse_pattern("match //a[b]#t return t.id")
     Traceback (most recent call last):
@@ -43,18 +48,40 @@ def parse_pattern(
     axlog.errors.QuerySyntaxError: AX201: unexpected `#` (line 1, column 13)
         match //a[b]#t return t.id
                     ^
-    expected: a comparison, `/`, `[`, `and`, `or`, `,`, `where`, `return` or the end of the query
+    expected: a comparison, `/`, `[`, `and`, `or`, `,`, `where`, `return`, `order by`, `limit` or \
+the end of the query
     >>> print(parse_pattern("match //a#t[b = 5] return t.id"))
     match //a#t[b = 5] return t.id
+    """
+    pattern, steps = parse_native(text, namespaces, limits)
+    if steps:
+        raise UnsupportedError(
+            "AX211",
+            "computed values, aggregates and order are not supported here",
+            expected="a pattern: paths, constraints and plain outputs",
+        )
+    return pattern
+
+
+def parse_native(
+    text: str, namespaces: Mapping[str, str] | None = None, limits: Limits = DEFAULT_LIMITS
+) -> tuple[Pattern, tuple[Step, ...]]:
+    """The pattern of a native text and the steps after it, checked.
+
+    >>> pattern, steps = parse_native("match //a/$x return $x, count() as n")
+    >>> [type(step).__name__ for step in steps]
+    ['Compute', 'Group', 'Compute']
     """
     return _parse(text, tuple(sorted((namespaces or {}).items())), limits)
 
 
 @lru_cache(maxsize=512)
-def _parse(text: str, namespaces: tuple[tuple[str, str], ...], limits: Limits) -> Pattern:
+def _parse(
+    text: str, namespaces: tuple[tuple[str, str], ...], limits: Limits
+) -> tuple[Pattern, tuple[Step, ...]]:
     # Imported here: lark is slow to import, and a program may use only XPath and XQuery.
     from axlog.query.native_parser import parse
 
-    pattern, places = parse(text, dict(namespaces))
+    pattern, steps, places = parse(text, dict(namespaces))
     check(pattern, places, limits)
-    return pattern
+    return pattern, steps

@@ -12,12 +12,15 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, NoReturn
 
-from lark import Token, Transformer_NonRecursive
+from lark import Token
 
-from axlog.document.times import SECOND, UNITS
-from axlog.errors import Place, QueryError, QuerySyntaxError, UnsupportedError
-from axlog.query.native_constraints import Sum, added, constant_of, time_constraint
+from axlog.errors import QueryError, QuerySyntaxError, UnsupportedError
+from axlog.query.aggregate_patterns import binds
+from axlog.query.native_constraints import constant_of, sum_of, time_constraint
+from axlog.query.native_scalars import ScalarBuilder, offset_of, unquoted
+from axlog.query.native_steps import Asked, QueryParts, built_query
 from axlog.query.pattern import (
+    OPERATORS,
     AnyComment,
     AnyInstruction,
     AnyNode,
@@ -28,14 +31,12 @@ from axlog.query.pattern import (
     Comparison,
     Constant,
     Constraint,
-    Kind,
     Literal,
     Moment,
     Name,
     Not,
     Number,
     Or,
-    Output,
     Pattern,
     PatternNode,
     Test,
@@ -44,12 +45,14 @@ from axlog.query.pattern import (
     Wildcard,
 )
 from axlog.query.positions import Places, place_at
+from axlog.query.steps import Scalar, Step
+from axlog.query.syntax_tree import Binary, Reference, operands
+from axlog.query.syntax_tree import Constant as Written
 from axlog.query.time_literals import exact_number, microseconds_of_date
 from axlog.query.values import mirrored, typed
 
 _UNSUPPORTED_AXES = ("following", "preceding", "namespace")
 _ATTRIBUTE_TESTS = ("NAME", "EXPANDED_NAME", "STAR", "PREFIX_STAR")
-_KINDS = tuple(kind.value for kind in Kind if kind is not Kind.VARIABLE)
 
 
 @dataclass
@@ -63,6 +66,7 @@ class _Conditions:
     items: list[Branch | Comparison] = field(default_factory=list)
     slashed: list[Token] = field(default_factory=list)
     relative: list[Token] = field(default_factory=list)
+    path: _Path | None = None  # if it is one path and nothing else
 
     def branches(self) -> tuple[Branch, ...]:
         return tuple(
@@ -76,6 +80,13 @@ class _Conditions:
         self.items += other.items
         self.slashed += other.slashed
         self.relative += other.relative
+
+
+@dataclass(frozen=True, slots=True)
+class TypedComparison(Binary):
+    """A comparison that reads both sides as a type: `$x < "2024-05-01" as xs:date`."""
+
+    type_: Token = field(default_factory=lambda: Token("TYPE", ""))
 
 
 @dataclass
@@ -99,17 +110,17 @@ class _Path:
         return is_bare and isinstance(step.node.test, Variable | Literal) and not step.has_axis
 
 
-class PatternBuilder(Transformer_NonRecursive[Token, Any]):
-    """For one text: `transform(tree)` gives the pattern, `places()` the offsets of its names."""
+class PatternBuilder(ScalarBuilder):
+    """For one text: `transform(tree)` gives pattern and steps, `places()` the offsets of names."""
 
     def __init__(self, text: str, namespaces: Mapping[str, str]) -> None:
-        super().__init__()
-        self._text = text
+        super().__init__(text)
         self._namespaces = namespaces
         self._names: list[Token] = []
         self._variables: list[Token] = []
-        self._where: list[Token] = []
-        self._outputs: list[Token] = []
+        self._where: list[int] = []
+        self._outputs: list[int] = []
+        self._roots: list[tuple[int, _Path]] = []
         self._collects: list[Token] = []
 
     def places(self) -> Places:
@@ -118,28 +129,50 @@ class PatternBuilder(Transformer_NonRecursive[Token, Any]):
             self._text,
             names=_by_word(self._names),
             variables=_by_word(self._variables),
-            where=_offsets(self._where),
-            outputs=_offsets(self._outputs),
+            where=sorted(self._where),
+            outputs=self._outputs,
             collects=_offsets(self._collects),
-        )
-
-    def _place(self, token: Token) -> Place:
-        return place_at(self._text, _offset(token))
-
-    def _refuse(
-        self, token: Token, message: str, expected: str | None = None, advice: str | None = None
-    ) -> NoReturn:
-        raise QuerySyntaxError(
-            "AX201", message, place=self._place(token), expected=expected, advice=advice
         )
 
     # the query
 
-    def start(self, children: list[Any]) -> Pattern:
-        branches, where, outputs = children
-        return Pattern(branches, where or (), outputs or ())
+    def start(self, children: list[Any]) -> tuple[Pattern, tuple[Step, ...]]:
+        branches, where, outputs, having, order, limit = children
+        constraints: list[Constraint] = []
+        conditions: list[Scalar] = []
+        for conjunct in where or ():
+            found = self._constraint(conjunct)
+            if found is None:
+                conditions.append(conjunct)
+            else:
+                self._where.append(conjunct.at)
+                constraints.append(found)
+        parts = QueryParts(self._text, conditions, outputs or (), having, order or (), limit)
+        if parts.has_groups:
+            branches = self._with_ends(branches)
+        built = built_query(Pattern(branches, tuple(constraints)), parts)
+        self._outputs = built.offsets
+        return built.pattern, built.steps
+
+    def _with_ends(self, branches: tuple[Branch, ...]) -> tuple[Branch, ...]:
+        """The paths of the query with a name for the node at the end of each.
+
+        An aggregate counts the nodes that a path ends at, also if nothing is bound to them.
+        """
+        found = list(branches)
+        for number, (at, path) in enumerate(self._roots, 1):
+            last = path.steps[-1][1]
+            if not binds(last.node):
+                last.node = replace(last.node, name=f"end~{number}")
+                found[at] = _chain(path.steps)
+        return tuple(found)
 
     def roots(self, children: list[_Conditions]) -> tuple[Branch, ...]:
+        at = 0
+        for child in children:
+            if child.path is not None:
+                self._roots.append((at, child.path))
+            at += len(child.items)
         conditions = self.conjunction(children)
         for token in conditions.relative[:1]:
             self._refuse(
@@ -156,6 +189,7 @@ class PatternBuilder(Transformer_NonRecursive[Token, Any]):
         whole, *others = children
         for other in others:
             whole.take(other)
+            whole.path = None
         return whole
 
     def alternatives(self, children: list[_Conditions]) -> _Conditions:
@@ -167,7 +201,7 @@ class PatternBuilder(Transformer_NonRecursive[Token, Any]):
 
     def negation(self, children: list[_Conditions]) -> _Conditions:
         (inside,) = children
-        return replace(inside, items=[Not(inside.branches())])
+        return replace(inside, items=[Not(inside.branches())], path=None)
 
     def collection(self, children: list[Any]) -> _Conditions:
         token: Token = children[0]
@@ -176,7 +210,7 @@ class PatternBuilder(Transformer_NonRecursive[Token, Any]):
         (node,) = inside.items
         if not isinstance(node, PatternNode):
             self._refuse(token, "collect(...) takes a path", expected="a path")
-        return replace(inside, items=[Collect(node)])
+        return replace(inside, items=[Collect(node)], path=None)
 
     def condition(self, children: list[Any]) -> _Conditions:
         path, operator, operand, type_ = children
@@ -195,6 +229,7 @@ class PatternBuilder(Transformer_NonRecursive[Token, Any]):
             [_chain(path.steps)],
             slashed=[path.start] if path.slashed else [],
             relative=[path.start] if path.relative else [],
+            path=path,
         )
 
     def own_value(self, children: list[Any]) -> _Conditions:
@@ -202,7 +237,7 @@ class PatternBuilder(Transformer_NonRecursive[Token, Any]):
         return _Conditions([self._comparison(operator, operand, type_)], relative=[dot])
 
     def _comparison(
-        self, operator: Token, operand: Constant | Variable, type_: Token | None
+        self, operator: str, operand: Constant | Variable, type_: Token | None
     ) -> Comparison:
         """A comparison; with `as` and a type, both sides are read as XPath does."""
         if type_ is None:
@@ -285,7 +320,7 @@ class PatternBuilder(Transformer_NonRecursive[Token, Any]):
             case "STAR":
                 return Wildcard()
             case "STRING":
-                return Literal(_unquoted(token))
+                return Literal(unquoted(token))
             case "VARIABLE":
                 return self._variable(token)
             case "TEXT_TEST":
@@ -296,7 +331,7 @@ class PatternBuilder(Transformer_NonRecursive[Token, Any]):
                 return AnyComment()
             case "INSTRUCTION_TEST":
                 target = token[token.index("(") + 1 : -1].strip()
-                return AnyInstruction(_unquoted(target) if target else None)
+                return AnyInstruction(unquoted(target) if target else None)
             case "NAME":
                 return Name(self._expanded(token, axis))
             case "EXPANDED_NAME":
@@ -338,7 +373,7 @@ class PatternBuilder(Transformer_NonRecursive[Token, Any]):
         return self._variable(value) if isinstance(value, Token) else constant
 
     def string(self, children: list[Token]) -> str:
-        return _unquoted(children[0])
+        return unquoted(children[0])
 
     def number(self, children: list[Any]) -> Number:
         sign, digits = children
@@ -347,98 +382,107 @@ class PatternBuilder(Transformer_NonRecursive[Token, Any]):
 
     def moment(self, children: list[Token]) -> Moment:
         (token,) = children
-        written = _unquoted(token)
+        written = unquoted(token)
         return Moment(microseconds_of_date(written, self._place(token)), written)
 
     # constraints
 
-    def where(self, children: list[Constraint]) -> tuple[Constraint, ...]:
-        return tuple(children)
+    def where(self, children: list[Scalar]) -> tuple[Scalar, ...]:
+        return tuple(part for child in children for part in operands(child, "and"))  # type: ignore[arg-type]
 
-    def constraint(self, children: list[Any]) -> Constraint:
+    def constraint(self, children: list[Any]) -> Scalar:
         left, operator, right, type_ = children
-        start = left.start if isinstance(left, Sum) else left
-        self._where.append(start)
-        if _is_variable(left) or _is_variable(right):
-            if not _is_variable(left):
-                left, operator, right = right, mirrored(operator), left
-            compared = self._comparison(operator, self._right(right), type_)
-            return ValueConstraint(Variable(left[1:]), compared.operator, compared.operand)
+        if operator is None:
+            whole: Scalar = left
+            return whole
+        compared = Binary(str(operator), left, right, left.at)
+        if type_ is None:
+            return compared
+        return TypedComparison(str(operator), left, right, left.at, type_)
+
+    def _constraint(self, conjunct: Scalar) -> Constraint | None:
+        """A condition as a constraint of the pattern; None if it is a step after it."""
+        if not isinstance(conjunct, Binary) or conjunct.operator not in OPERATORS:
+            return None
+        operator, left, right = conjunct.operator, conjunct.left, conjunct.right
+        type_ = conjunct.type_ if isinstance(conjunct, TypedComparison) else None
+        if not _is_variable(left) and _is_variable(right):
+            operator, left, right = mirrored(operator), right, left
+        if _is_variable(left):
+            return self._value_constraint(operator, left, right, type_)
+        one, other = sum_of(left), sum_of(right)
         if type_ is not None:
             self._refuse(type_, "times have no type", expected="a variable on one side")
-        if not isinstance(left, Sum) or not isinstance(right, Sum):
-            wrong = right if isinstance(left, Sum) else left
-            self._refuse(wrong, "a time is not a string", advice='date "2024-05-01" for a date')
-        constraint = time_constraint(left, str(operator), right)
+        if one is None or other is None:
+            wrong = right if other is None else left
+            if _is_text(wrong) and (one or other or _is_text(left)):
+                self._refuse_at(
+                    wrong.at, "a time is not a string", advice='date "2024-05-01" for a date'
+                )
+            return None
+        constraint = time_constraint(one, operator, other)
         if constraint is None:
-            self._refuse(start, "the constraint names no node, or its names cancel out")
+            self._refuse_at(conjunct.at, "the constraint names no node, or its names cancel out")
         return constraint
 
-    def _right(self, side: Sum | Token) -> Constant | Variable:
-        if isinstance(side, Token):
-            return Variable(side[1:]) if _is_variable(side) else _unquoted(side)
-        constant = constant_of(side)
-        if constant is None:
-            self._refuse(
-                side.start,
-                "a variable has a value, not a time",
-                expected="a variable, a number, a string or a date",
-            )
-        return constant
+    def _value_constraint(
+        self, operator: str, left: Any, right: Any, type_: Token | None
+    ) -> Constraint | None:
+        operand: Constant | Variable | None = None
+        if _is_variable(right):
+            operand = Variable(right.name)
+        elif _is_text(right):
+            operand = right.value
+        elif (side := sum_of(right)) is not None:
+            operand = constant_of(side)
+            if operand is None:
+                self._refuse_at(
+                    side.at,
+                    "a variable has a value, not a time",
+                    expected="a variable, a number, a string or a date",
+                )
+        if operand is None:
+            if type_ is not None:
+                self._refuse(type_, "this comparison has no type", advice="xs:date($x) < ...")
+            return None
+        compared = self._comparison(operator, operand, type_)
+        return ValueConstraint(Variable(left.name), compared.operator, compared.operand)
 
-    def side(self, children: list[Any]) -> Sum | Token:
-        side: Sum | Token = children[0]
-        return side
-
-    def sum(self, children: list[Any]) -> Sum:
-        pairs = zip(children[::2], children[1::2], strict=True)
-        terms: list[Sum] = [term.negated() if sign == "-" else term for sign, term in pairs]
-        start = children[0] or terms[0].start
-        return replace(terms[0], start=start) if len(terms) == 1 else added(start, terms)
-
-    def scaled_time(self, children: list[Token]) -> Sum:
-        number, _, name = children
-        return Sum(number, {str(name): exact_number(number, self._place(number))})
-
-    def time(self, children: list[Token]) -> Sum:
-        (name,) = children
-        return Sum(name, {str(name): exact_number("1")})
-
-    def seconds(self, children: list[Token]) -> Sum:
-        (number,) = children
-        exact = exact_number(number, self._place(number))
-        return Sum(number, microseconds=exact * SECOND, plain=Number(Decimal(number)))
-
-    def duration(self, children: list[Token]) -> Sum:
-        (token,) = children
-        digits = token.rstrip("".join(UNITS))
-        exact = exact_number(digits, self._place(token))
-        return Sum(token, microseconds=exact * UNITS[token[len(digits) :]])
-
-    def date(self, children: list[Token]) -> Sum:
-        moment = self.moment(children)
-        exact = exact_number(str(moment.microseconds))
-        return Sum(children[0], microseconds=exact, plain=moment)
+    def _refuse_at(
+        self, at: int, message: str, expected: str | None = None, advice: str | None = None
+    ) -> NoReturn:
+        raise QuerySyntaxError(
+            "AX201", message, place=place_at(self._text, at), expected=expected, advice=advice
+        )
 
     # outputs
 
-    def returns(self, children: list[Output]) -> tuple[Output, ...]:
+    def returns(self, children: list[Asked]) -> tuple[Asked, ...]:
         return tuple(children)
 
-    def output(self, children: list[Any]) -> Output:
-        first, *middle, alias = children
-        self._outputs.append(first)
-        if not middle:
-            return Output(Kind.VARIABLE, first[1:], alias)
-        (kind,) = middle
-        if kind[1:] not in _KINDS:
-            known = ", ".join(f"`.{name}`" for name in _KINDS)
-            self._refuse(kind, f"a node has no {kind[1:]}", expected=f"one of {known}")
-        return Output(Kind(kind[1:]), str(first), alias)
+    def output(self, children: list[Any]) -> Asked:
+        expression, alias = children
+        return Asked(expression, alias)
+
+    def having(self, children: list[Scalar]) -> Scalar:
+        return children[0]
+
+    def order(self, children: list[tuple[Scalar, bool]]) -> tuple[tuple[Scalar, bool], ...]:
+        return tuple(children)
+
+    def sort_key(self, children: list[Any]) -> tuple[Scalar, bool]:
+        expression, direction = children
+        return expression, direction == "descending"
+
+    def limit(self, children: list[Token]) -> int:
+        (token,) = children
+        if not token.isdecimal() or len(token) > 9:
+            self._refuse(token, "a limit is a whole number", expected="limit 10")
+        return int(token)
 
     def alias(self, children: list[Token]) -> str:
         (token,) = children
-        return _unquoted(token) if token.type == "STRING" else str(token)
+        return unquoted(token) if token.type == "STRING" else str(token)
 
 
 def _pairs(parts: Sequence[Any]) -> list[tuple[str, _Step]]:
@@ -459,24 +503,19 @@ def _chain(steps: Iterable[tuple[str, _Step]]) -> PatternNode:
 
 
 def _is_variable(side: object) -> bool:
-    return isinstance(side, Token) and side.type == "VARIABLE"
+    return isinstance(side, Reference) and not side.name.startswith("#") and "." not in side.name
 
 
-def _unquoted(token: str) -> str:
-    quote = token[0]
-    return token[1:-1].replace(quote * 2, quote)
-
-
-def _offset(token: Token) -> int:
-    return token.start_pos or 0
+def _is_text(side: object) -> bool:
+    return isinstance(side, Written) and isinstance(side.value, str)
 
 
 def _offsets(tokens: Iterable[Token]) -> list[int]:
-    return sorted(_offset(token) for token in tokens)
+    return sorted(offset_of(token) for token in tokens)
 
 
 def _by_word(tokens: Iterable[Token]) -> dict[str, list[int]]:
     places: dict[str, list[int]] = {}
-    for token in sorted(tokens, key=_offset):
-        places.setdefault(token[1:], []).append(_offset(token))
+    for token in sorted(tokens, key=offset_of):
+        places.setdefault(token[1:], []).append(offset_of(token))
     return places

@@ -15,6 +15,7 @@ from axlog.query.grammar import Grammar, Wording
 from axlog.query.native_builder import PatternBuilder
 from axlog.query.pattern import Pattern
 from axlog.query.positions import Places
+from axlog.query.steps import Step
 from axlog.query.tokenizer import XML_NAMESPACE
 
 _STEP = ("NAME", "EXPANDED_NAME", "STAR", "AT", "AXIS", "STRING", "VARIABLE", "TEXT_TEST")
@@ -42,21 +43,32 @@ GRAMMAR = Grammar(
         Wording("a string", ("STRING",)),
         Wording('`date "..."`', ("_DATE",)),
         Wording("`+`, `-`", ("SIGN",)),
+        Wording("`*`, `div`, `idiv`, `mod`", ("TIMES", "STAR")),
+        Wording("a function", ("FUNCTION",)),
+        Wording("`if (...) then ... else ...`", ("IF",)),
+        Wording("`then`", ("_THEN",)),
+        Wording("`else`", ("_ELSE",)),
+        Wording("`distinct`", ("DISTINCT",)),
+        Wording("`by`", ("_BY",)),
         Wording("`,`", ("_COMMA",)),
         Wording("`as`", ("_AS",)),
         Wording("a type such as `xs:decimal` or `xs:date`", ("TYPE",)),
         Wording("`where`", ("_WHERE",)),
         Wording("`return`", ("_RETURN",)),
+        Wording("`having`", ("_HAVING",)),
+        Wording("`order by`", ("_ORDER",)),
+        Wording("`ascending`, `descending`", ("DIRECTION",)),
+        Wording("`limit`", ("_LIMIT",)),
         Wording("the end of the query", ("$END",)),
     ),
 )
 
 
-def parse(text: str, namespaces: Mapping[str, str]) -> tuple[Pattern, Places]:
-    """The pattern of a text, and the offsets of the names in it."""
+def parse(text: str, namespaces: Mapping[str, str]) -> tuple[Pattern, tuple[Step, ...], Places]:
+    """The pattern of a text, its steps, and the offsets of the names in it."""
     builder = PatternBuilder(text, {"xml": XML_NAMESPACE, **namespaces})
     try:
-        pattern: Pattern = builder.transform(GRAMMAR.parse(text))
+        pattern, steps = builder.transform(GRAMMAR.parse(text))
     except VisitError as wrapped:
         raise wrapped.orig_exc from None
-    return pattern, builder.places()
+    return pattern, steps, builder.places()

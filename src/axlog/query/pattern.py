@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
 
+from axlog.query.columns import Columns, ColumnType
 from axlog.query.lexemes import is_word, quoted, terms_text
 from axlog.query.time_literals import date_text, seconds_text
 
@@ -258,6 +259,9 @@ class Kind(Enum):
     TIME = "time"
 
 
+_TYPES: dict[Kind, ColumnType] = {Kind.ID: "id", Kind.TIME: "time"}
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """One column of the rows: a variable, or a property of a named node."""
@@ -293,8 +297,10 @@ class Pattern:
         return not self.outputs
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(output.column for output in self.outputs)
+    def columns(self) -> Columns:
+        outputs = self.outputs
+        types = [_TYPES.get(output.kind, "text") for output in outputs]
+        return Columns([output.column for output in outputs], types)
 
     def nodes(self) -> Iterator[PatternNode]:
         """Every pattern node in the order of writing (preorder): p1, p2, ..."""
@@ -398,7 +404,7 @@ def _path_text(node: PatternNode, at_root: bool) -> str:
         else:
             text += _step_text(node, at_start)
         at_start = False
-        if node.name is not None:
+        if node.name is not None and "~" not in node.name:  # others are not written
             text += f"#{node.name}"
         if _is_comparison(node):
             return f"{text} {node.comparisons[0]}"

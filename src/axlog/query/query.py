@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 from axlog.document.parser import DEFAULT_LIMITS, Limits
-from axlog.errors import QueryError
-from axlog.query.native import parse_pattern
+from axlog.errors import QueryError, QuerySyntaxError, UnsupportedError
+from axlog.query.columns import Columns
+from axlog.query.native import parse_native
+from axlog.query.native_text import native_text
 from axlog.query.pattern import Pattern
+from axlog.query.plan import EVERYTHING, ITEM_KEY, Plan
+from axlog.query.plan_parser import parse_plan
+from axlog.query.row_key import RowKey, row_key
+from axlog.query.steps import Step
 from axlog.query.template import Template
 from axlog.query.xpath_compiler import parse_xpath
 from axlog.query.xquery_compiler import parse_xquery
@@ -28,12 +34,78 @@ _MATCH = re.compile(r"\s*match(?![\w.\-:(])")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One query: its pattern, its text and language, and the template that renders its rows."""
+    """One query: its pattern and steps, its text and language, and the template of its rows."""
 
     pattern: Pattern
     text: str
     language: str = "pattern"
     template: Template | None = None
+    steps: tuple[Step, ...] = ()
+    """What happens to the rows of the pattern; () where they are the rows of the query."""
+    plan: Plan | None = field(default=None, compare=False)
+    """How a query is kept that is more than a pattern; `pattern` then stands for all nodes."""
+    namespaces: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
+
+    def __str__(self) -> str:
+        """The canonical native text of its pattern and steps.
+
+        >>> print(parse_query("match //a/$x return count( ) as n"))
+        match //a/$x return count() as n
+        """
+        return native_text(self.pattern, self.steps)
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether its rows are those of its pattern: it has neither steps nor a plan."""
+        return self.plan is None and not self.steps
+
+    @property
+    def only_pattern(self) -> Pattern:
+        """The pattern of a query that is no more than a pattern; raises AX211 for others.
+
+        For uses that need nodes or matches, not computed rows.
+        """
+        if not self.is_pattern:
+            raise UnsupportedError(
+                "AX211",
+                "computed values, aggregates and order are not supported here",
+                expected="a pattern: paths, constraints and plain outputs",
+            )
+        return self.pattern
+
+    @property
+    def row_key(self) -> RowKey:
+        """The columns that identify a row, and the pattern and steps that maintainers keep."""
+        return row_key(self.pattern, self.steps) if self.plan is None else ITEM_KEY
+
+    @property
+    def item_plan(self) -> Plan:
+        """The plan that gives the items of an XPath or XQuery query; AX211 for a tree pattern."""
+        if self.plan is not None:
+            return self.plan
+        if self.language == "pattern":
+            raise QueryError(
+                "AX211", "a tree pattern has rows, not items", advice="rows(), or XPath and XQuery"
+            )
+        return parse_plan(self.text, self.namespaces, self.language, DEFAULT_LIMITS)
+
+    @property
+    def columns(self) -> Columns:
+        """The names of the columns of a row, with their types.
+
+        >>> parse_query("match //a#t/$x return $x, t.time").columns.types
+        ('text', 'time')
+        """
+        return self.row_key.columns
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The names of the columns that identify a row.
+
+        >>> parse_query("match //a#t return t.val").key
+        ('t.id',)
+        """
+        return self.row_key.names
 
 
 def parse_query(
@@ -48,13 +120,39 @@ def parse_query(
     >>> parse_query("//a/b").language, parse_query("match //a#t return t.id").language
     ('xpath', 'pattern')
     """
-    language = checked_language(language) or language_of(text)
+    asked = checked_language(language)
+    language = asked or language_of(text)
     if language == "pattern":
-        return Query(parse_pattern(text, namespaces, limits), text)
-    if language == "xquery":
-        pattern, template = parse_xquery(text, namespaces, limits)
-        return Query(pattern, text, language, template)
-    return Query(parse_xpath(text, namespaces, show, limits), text, language)
+        pattern, steps = parse_native(text, namespaces, limits)
+        return Query(pattern, text, steps=steps)
+    try:
+        return _parse(text, namespaces, language, show, limits)
+    except QuerySyntaxError as error:
+        if asked is not None or language == "xquery":
+            raise
+        try:  # XQuery, which extends XPath, has more inside than at the start
+            return _parse(text, namespaces, "xquery", show, limits)
+        except QueryError:
+            raise error from None
+
+
+def _parse(
+    text: str,
+    namespaces: Mapping[str, str] | None,
+    language: Language,
+    show: Sequence[str],
+    limits: Limits,
+) -> Query:
+    given = tuple(sorted((namespaces or {}).items()))
+    try:
+        if language == "xquery":
+            pattern, template = parse_xquery(text, namespaces, limits)
+            return Query(pattern, text, language, template, namespaces=given)
+        pattern = parse_xpath(text, namespaces, show, limits)
+        return Query(pattern, text, language, namespaces=given)
+    except UnsupportedError:
+        plan = parse_plan(text, given, language, limits)
+        return Query(EVERYTHING, text, language, plan=plan, namespaces=given)
 
 
 def checked_language(given: str | None) -> Language | None:
@@ -86,7 +184,7 @@ def xpath(
         namespaces: Prefixes that the expression may use, with their namespace names.
         show: Columns: `id`, `val` (string value), `cont` (XML), `label`, `time`.
 
-    >>> xpath("//person[phone]", show=("id", "val")).pattern.columns
+    >>> xpath("//person[phone]", show=("id", "val")).columns
     ('node.id', 'node.val')
     """
     return parse_query(text, namespaces, "xpath", show)

@@ -112,8 +112,8 @@ def _check_branch(branch: Branch) -> None:
             for comparison in comparisons:
                 _check_constant(comparison.operand)
         case Or(alternatives=alternatives):
-            if len(alternatives) < 2 or not all(alternatives):
-                raise _malformed("an `or` has two alternatives or more, and none is empty")
+            if not alternatives or not all(alternatives):
+                raise _malformed("an `or` has alternatives, and none is empty")
         case Not(branches=branches, where=where):
             if not branches:
                 raise _malformed("a `not` holds at least one branch")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
+from decimal import Decimal
 from typing import TypeAlias
 
 from axlog.query.pattern import Pattern, Test
@@ -16,10 +17,16 @@ from axlog.query.pattern import Pattern, Test
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A string or a number in the text."""
+    """A string or a number in the text; `exact` is the number in its type."""
 
     value: str | float
     at: int
+    exact: int | Decimal | float | None = None
+
+    @property
+    def typed(self) -> str | int | Decimal | float:
+        """The value in the type of XQuery: an integer, a decimal, a double or a string."""
+        return self.value if self.exact is None else self.exact
 
 
 # Paths ------------------------------------------------------------------------------------------
@@ -48,6 +55,14 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
+class PartialName:
+    """A name test with a wildcard: `*:local` (no namespace given) or `prefix:*` (no local name)."""
+
+    namespace: str | None
+    local: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Predicate:
     """A condition on a step's node; inside it, `variable` (if any) refers to that node."""
 
@@ -64,7 +79,7 @@ class Step:
     """
 
     axis: str
-    test: Test
+    test: Test | PartialName
     predicates: tuple[Predicate, ...]
     at: int
     is_filter: bool = False
@@ -73,10 +88,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A step in parentheses: `a/(b | c)`."""
+    """A step in parentheses: `a/(b | c)`. `is_map` marks the operand of `!`: no nodes required."""
 
     inside: Expression
     at: int
+    is_map: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +116,12 @@ class Call:
     at: int
 
 
+AnyStep: TypeAlias = Step | Group | Call
+
+
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """`and`, `or`, `|`, and the comparisons of both kinds: `=` and `eq`. Statements have more."""
+    """An infix operator; a sign has the left operand 0, and `||`, `to`, `is` are among them."""
 
     operator: str
     left: Expression
@@ -129,6 +148,28 @@ class Quantified:
     at: int
 
 
+@dataclass(frozen=True, slots=True)
+class SequenceType:
+    """`xs:decimal?`, `element(a)*`, `item()+`: a type name or a node test, and how many items.
+
+    `kind` is the written name: `xs:decimal`, `item()`, `empty-sequence()`, `element()`, ...
+    """
+
+    kind: str
+    test: Test | None = None
+    occurrence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """`instance of`, `treat as`, `castable as`, `cast as`, and `convert` for function arguments."""
+
+    operator: str
+    value: Expression
+    type: SequenceType
+    at: int
+
+
 # XQuery -----------------------------------------------------------------------------------------
 
 
@@ -137,6 +178,7 @@ class For:
     variable: str
     source: Expression
     at: int
+    allows_empty: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +194,62 @@ class Where:
     at: int
 
 
-Clause: TypeAlias = For | Let | Where
+@dataclass(frozen=True, slots=True)
+class GroupBy:
+    """`group by $a, $b := value`: the keys, each with its value or None for a variable in scope."""
+
+    keys: tuple[tuple[str, Expression | None], ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    """One key of `order by`."""
+
+    value: Expression
+    is_descending: bool = False
+    is_empty_greatest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OrderBy:
+    keys: tuple[OrderKey, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A look-up in a collection that a plan keeps (`plan.py`), in place of an expression.
+
+    `output` is the number of the collection's output. `aspect` is the name of an aggregate
+    function, or `all`. `keys` are the values to look up, as the index of the collection has them.
+    """
+
+    collection: int
+    output: int
+    aspect: str
+    keys: tuple[Expression, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForKept:
+    """The tuples that a look-up finds, each with the values of these variables."""
+
+    variables: tuple[str, ...]
+    found: Kept
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """`count $n`: the number of the tuple."""
+
+    variable: str
+    at: int
+
+
+Clause: TypeAlias = For | ForKept | Let | Where | GroupBy | OrderBy | Counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +288,7 @@ class Constructor:
 
 
 Expression: TypeAlias = (
-    Constant | Path | Call | Binary | Sequence | Quantified | Flwor | Constructor
+    Constant | Path | Call | Binary | Sequence | Quantified | Typed | Flwor | Constructor | Kept
 )
 
 
@@ -244,10 +341,11 @@ def operands(expression: Expression, operator: str) -> list[Expression]:
 
 def references(expression: object) -> set[str]:
     """The variables that an expression mentions, at any depth."""
-    return {node.name for node in _walk(expression) if isinstance(node, Reference)}
+    return {node.name for node in walk(expression) if isinstance(node, Reference)}
 
 
-def _walk(node: object) -> Iterator[object]:
+def walk(node: object) -> Iterator[object]:
+    """Every node of a syntax tree, the given one first."""
     waiting = [node]
     while waiting:
         found = waiting.pop()

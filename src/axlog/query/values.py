@@ -37,6 +37,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any
 
+from axlog.query.dates import days_of
 from axlog.query.pattern import Constant, Moment, Number
 
 _APPLY: dict[str, Callable[[Any, Any], bool]] = {
@@ -125,7 +126,7 @@ def _moment(text: str, *, is_strict: bool = False) -> Key | None:
         return None
     if year is None:
         return ValueKind.TIME, at % _DAY - ahead
-    days = _days(int(year), int(month), int(day))
+    days = days_of(int(year), int(month), int(day))
     return None if days is None else (ValueKind.MOMENT, days * _DAY + at - ahead)
 
 
@@ -155,22 +156,6 @@ def _zone(zone: str | None) -> int | None:
     if minutes > 59 or hours * 60 + minutes > 14 * 60:
         return None
     return (-1 if zone[0] == "-" else 1) * (hours * 60 + minutes) * _MINUTE
-
-
-_MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-
-
-def _days(year: int, month: int, day: int) -> int | None:
-    """Days since 1970-01-01 in the Gregorian calendar with a year 0; None for an invalid date."""
-    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    if not 1 <= month <= 12:
-        return None
-    if not 1 <= day <= _MONTHS[month - 1] + (is_leap and month == 2):
-        return None
-    shifted = year - (month <= 2)  # years that begin in March: the leap day is their last
-    era, of_era = divmod(shifted, 400)
-    of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
 
 
 # Types of XPath and XQuery ----------------------------------------------------------------------

@@ -35,6 +35,7 @@ from axlog.evaluate.joins import Bag
 from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.stream_engine import Read
+from axlog.query.columns import Columns, typed_columns
 from axlog.query.compile import Relation
 from axlog.runtime.definition import Definition
 from axlog.runtime.engine import DocumentEngine, load
@@ -58,8 +59,9 @@ from axlog.runtime.order import (
     Refused,
 )
 from axlog.runtime.plan import Unit, may_delete
-from axlog.views.change import CLOCK, Change, From, Row, headed_row, timed_change
+from axlog.views.change import CLOCK, Change, From, Row, Values, headed_row, timed_change
 from axlog.views.counting.waiting_rows import WaitingRows
+from axlog.views.value_codec import restored_value, saved_value
 
 Shape: TypeAlias = tuple[Any, ...]
 Claim: TypeAlias = dict[str, tuple[list[int], list[str]]]
@@ -404,9 +406,13 @@ def _streams(doc: Document) -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def _json(value: Any) -> Any:
-    """Return a value for JSON: an id as text, a tuple as a list, a time as microseconds."""
+    """Return a value for JSON: an id as text, a time as microseconds, the rest with its type."""
+    return saved_value(_with_texts(value))
+
+
+def _with_texts(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_json(one) for one in value]
+        return tuple(_with_texts(one) for one in value)
     return str(value) if isinstance(value, Id) else value
 
 
@@ -453,7 +459,7 @@ def plain_change(change: Change, document: str = "") -> list[Any]:
     return [
         change.view,
         change.op,
-        list(row.columns),
+        [list(row.columns), *_types(row)],
         values,
         row.count,
         old,
@@ -464,6 +470,15 @@ def plain_change(change: Change, document: str = "") -> list[Any]:
         change.origin[0] if isinstance(change.origin, tuple) else change.origin,
         change.final,
     ]
+
+
+def _types(row: Row) -> tuple[Sequence[str], Sequence[str]]:
+    columns = typed_columns(row.columns)
+    return columns.types, columns.key_types
+
+
+def _values(saved: Iterable[Any]) -> Values:
+    return tuple(restored_value(value) for value in saved)
 
 
 def told(outcome: Outcome, instance: Instance, claim: Claim | None = None) -> dict[str, Any]:
@@ -499,9 +514,10 @@ def agreed(each: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:
 def read_changes(written: Iterable[Sequence[Any]]) -> Iterator[Change]:
     """Return the changes that `plain_change` wrote; a document's key is the row's first column."""
     for view, op, columns, values, count, old, time, times, document, key, by, final in written:
-        known = None if key is None else _tuples(key)
-        row = Row(tuple(columns), _tuples(values), count, known)
-        before = None if old is None else Row(tuple(columns), _tuples(old[0]), old[1], known)
+        known = None if key is None else _values(key)
+        named = Columns(*columns)
+        row = Row(named, _values(values), count, known)
+        before = None if old is None else Row(named, _values(old[0]), old[1], known)
         if document:
             row = headed_row(row, DOCUMENT_COLUMN.name, document)
             before = None if before is None else headed_row(before, DOCUMENT_COLUMN.name, document)

@@ -27,6 +27,8 @@ from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.match.stream_plan import MessagePlan
 from axlog.query.compile import Column
 from axlog.query.pattern import Axis, Name, PatternNode, Variable
+from axlog.query.steps import Compute, Group, Order, Step, is_hidden
+from axlog.query.syntax_tree import Reference
 from axlog.runtime.definition import Definition
 from axlog.views.counting.maintainer import Counting
 
@@ -222,13 +224,41 @@ def _why_whole(document: Document, view: str, stream: str) -> str:
 
 
 def _outputs(document: Document, view: str) -> dict[Column, str]:
-    """Return the columns of the program that rows show, with their names in rows."""
+    """Return the columns of the program that rows show, with their names in rows.
+
+    Rows that steps compute can be split by a column that they show and are grouped by, if no limit
+    counts them.
+    """
+    query = document.views[view].query
+    shown = _shown_as_they_are(query.row_key.steps)
     found: dict[Column, str] = {}
-    for output in document.views[view].query.pattern.outputs:
+    for output in query.pattern.outputs:
         kind = output.kind.value
         column = f"${output.of}" if kind == "variable" else f"{output.of}.{kind}"
-        found[column] = output.column
+        if not query.steps:
+            found[column] = output.column
+        elif output.column in shown:
+            found[column] = shown[output.column]
     return found
+
+
+def _shown_as_they_are(steps: tuple[Step, ...]) -> dict[str, str]:
+    """Return the columns of the pattern that computed rows show unchanged, with their names."""
+    names: dict[str, str] | None = None
+    for step in steps:
+        if isinstance(step, Order) and step.limit is not None:
+            return {}
+        if isinstance(step, Group):
+            names = {of: name for of, name in (names or {}).items() if name in step.keys}
+        if isinstance(step, Compute):
+            copied = {
+                cell.expression.name: cell.name
+                for cell in reversed(step.cells)
+                if isinstance(cell.expression, Reference)
+            }
+            known = {of: of for of in copied} if names is None else names
+            names = {of: copied[name] for of, name in known.items() if name in copied}
+    return {of: name for of, name in (names or {}).items() if not is_hidden(name)}
 
 
 def _noted(document: Document, stream: str) -> list[Column]:

@@ -22,7 +22,7 @@ from typing import Any
 from axlog.connect.channels.row_updates import row_xml
 from axlog.document.parser import Element
 from axlog.errors import UndecidedError
-from axlog.future.profiles import has_not
+from axlog.future.grounding import has_not
 from axlog.future.truth import Possible
 from axlog.live.document import Document
 from axlog.live.options import Options

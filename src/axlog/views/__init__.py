@@ -5,7 +5,7 @@ into changes. All maintainers give the same rows and changes, and differ in cost
 order:
 
 - `change`: rows and changes
-- `row_key`: the columns that identify a row
+- `value_codec`: values of rows in JSON
 - `change_buffer`: the changes that a view retains for its subscribers
 - `view`: a query with its rows, its changes and its subscribers
 - `maintainer`: the interface of a maintainer, and its law
@@ -16,6 +16,7 @@ order:
 - `records`: sibling and reverse axes
 - `adaptive`: counting or algebraic, chosen again for each update
 - `reevaluate`: evaluation before and after; accepts every pattern, and is the baseline
+- `arrow_table`: the rows of a view as an Arrow table
 - `outputs`: the values that outputs show of nodes
 - `contents`: a cache of the contents that views show
 - `net_changes`: the net effect of a sequence of changes

@@ -8,9 +8,15 @@ not a change.
 The envelope of a change is its view, operation, key, row, row before, time, cause, finality and
 position (docs/design.md, The change envelope).
 
-Internally, `Row.values_` and `Change.microseconds` hold times as integer microseconds: every `int`
-among the values of a row is a time. Access by column, and `Change.time`, return times in the format
-of the document (`document/times.py`): a `Row` returns seconds, a `DatedRow` returns dates.
+Rows hold typed values: strings, integers, decimals, doubles, truths, None, ids, times, tuples of
+these, and the dates and durations of computed columns. Internally, `Row.values_` and
+`Change.microseconds` hold times as integer microseconds. The columns of a row know which of its
+values are times (`query/columns.py`). Access by column, and `Change.time`, return times in the
+format of the document (`document/times.py`): a `Row` returns seconds, a `DatedRow` dates.
+
+In JSON (`to_dict`) an id is a text. A decimal is a number if a double has exactly its value as its
+shortest text, else a text, so that no reader loses digits. Doubles that JSON does not have (`NaN`,
+`INF`) are texts, and so are dates and durations. Tuples are arrays.
 """
 
 from __future__ import annotations
@@ -20,20 +26,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-from axlog.document.ids import Id
 from axlog.document.times import Shown, Times, plain, shown
+from axlog.query.columns import typed_columns
+from axlog.query.row_key import RowKey
+from axlog.views.value_codec import plain_value
 
 Values = tuple[Any, ...]
 Op: TypeAlias = Literal["insert", "delete", "update", "never"]
 
 
 class Row(Mapping[str, Any]):
-    """One row: output names to values. Ids are `Id`s, times seconds or dates, the rest strings.
+    """One row: output names to values. Ids are `Id`s, times seconds or dates, numbers are numbers.
 
     Views make rows; `count` is the number of derivations.
 
     Parameters:
-        columns: Names of the outputs.
+        columns: Names of the outputs; `Columns` if some are times.
         values: Their values, times in microseconds.
         count: Number of derivations.
         key: Values that identify the row; None: all values.
@@ -67,8 +75,18 @@ class Row(Mapping[str, Any]):
         >>> Row(("x",), ("17",)).key
         ('17',)
         """
-        key = self.values_ if self.key_ is None else self.key_
-        return tuple([_shown(value, self.times) for value in key])
+        return tuple(
+            [_shown(value, self.times) if timed else value for value, timed in self._key()]
+        )
+
+    def _key(self) -> Iterator[tuple[Any, bool]]:
+        """The values of the key, each with whether it is a time."""
+        columns = typed_columns(self.columns)
+        if self.key_ is None:
+            key, timed = self.values_, columns.times
+        else:
+            key, timed = self.key_, columns.key_times
+        return ((value, at in timed) for at, value in enumerate(key))
 
     @property
     def key_text(self) -> str:
@@ -85,15 +103,19 @@ class Row(Mapping[str, Any]):
         >>> Row(("x",), ("17",)).plain_key()
         ['17']
         """
-        key = self.values_ if self.key_ is None else self.key_
-        return [_plain(value, self.times) for value in key]
+        return [
+            _plain_time(value, self.times) if timed else plain_value(value)
+            for value, timed in self._key()
+        ]
 
     def __getitem__(self, column: str) -> Any:
         try:
-            value = self.values_[self.columns.index(column)]
+            at = self.columns.index(column)
         except ValueError:
             raise KeyError(column) from None
-        return value if isinstance(value, str) else _shown(value, self.times)
+        value = self.values_[at]
+        is_time = type(value) is not str and at in typed_columns(self.columns).times
+        return _shown(value, self.times) if is_time else value
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.columns)
@@ -117,8 +139,12 @@ class Row(Mapping[str, Any]):
         >>> Row(("x",), ("17",)).to_dict()
         {'x': '17'}
         """
+        timed, times = typed_columns(self.columns).times, self.times
         values = zip(self.columns, self.values_, strict=True)
-        return {column: _plain(value, self.times) for column, value in values}
+        return {
+            column: _plain_time(value, times) if at in timed else plain_value(value)
+            for at, (column, value) in enumerate(values)
+        }
 
 
 class DatedRow(Row):
@@ -137,7 +163,19 @@ def timed_row(row: Row, times: Times) -> Row:
 def headed_row(row: Row, column: str, value: str) -> Row:
     """The row with one more column in front, which is also the first of its key."""
     key = None if row.key_ is None else (value, *row.key_)
-    return type(row)((column, *row.columns), (value, *row.values_), row.count, key)
+    columns = typed_columns(row.columns).headed(column)
+    return type(row)(columns, (value, *row.values_), row.count, key)
+
+
+def split_row(row: Row, key: RowKey) -> Row:
+    """The row of a maintainer with its shown values and its key.
+
+    A row that can never come lacks hidden values. They are None in its key.
+    """
+    values = row.values_
+    known = len(values)
+    found: Values = tuple([values[at] if at < known else None for at in key.positions])
+    return type(row)(key.columns, values[: len(key.columns)], row.count, found)
 
 
 def identity(row: Row) -> Values:
@@ -145,18 +183,17 @@ def identity(row: Row) -> Values:
     return row.values_ if row.key_ is None else (row.values_, row.key_)
 
 
-def _shown(value: Any, times: Times) -> Any:
-    if type(value) is int:
-        return shown(value, times)
-    return tuple(_shown(item, times) for item in value) if type(value) is tuple else value
+def _shown(time: Any, times: Times) -> Any:
+    """A time, or a tuple of times, as its document returns it; None: unknown."""
+    if type(time) is tuple:
+        return tuple(_shown(each, times) for each in time)
+    return None if time is None else shown(time, times)
 
 
-def _plain(value: Any, times: Times) -> Any:
-    if type(value) is int:
-        return plain(shown(value, times))
-    if isinstance(value, Id):
-        return str(value)
-    return [_plain(item, times) for item in value] if type(value) is tuple else value
+def _plain_time(time: Any, times: Times) -> Any:
+    if type(time) is tuple:
+        return [_plain_time(each, times) for each in time]
+    return None if time is None else plain(shown(time, times))
 
 
 class Cause(NamedTuple):

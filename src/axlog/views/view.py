@@ -6,30 +6,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from html import escape
 from itertools import islice
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from axlog.document.delta import Delta
-from axlog.document.ids import Id
 from axlog.document.times import Times, shown
 from axlog.document.tree import Tree
-from axlog.errors import QueryError, SetupError
+from axlog.errors import QueryError, SetupError, UndecidedError
+from axlog.evaluate.joins import picker
+from axlog.evaluate.sort_keys import exact_row_key
+from axlog.future.finality import is_lasting, may_return
+from axlog.future.reasons import WhyNot, why_not
 from axlog.future.truth import Outlook, Possible
 from axlog.future.verdict_cache import TruthCache
+from axlog.query.columns import Columns
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.query import Query
+from axlog.query.steps import has_groups, order_of
 from axlog.query.truth import Truth
-from axlog.views.change import CLOCK, Change, Current, Row, Values, timed_change, timed_row
+from axlog.views.arrow_table import arrow_table
+from axlog.views.change import (
+    CLOCK,
+    Change,
+    Current,
+    Row,
+    Values,
+    split_row,
+    timed_change,
+    timed_row,
+)
 from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.choose import Chosen
 from axlog.views.counting.prospects import Prospects
+from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.explanation import Explanation, explain
+from axlog.views.items import ItemReader
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
-from axlog.views.row_key import row_key
-from axlog.views.why import Derivation, derivations, inward
+from axlog.views.step_chain import OnValueError, sort_order
+from axlog.views.step_rows import Stepping
+from axlog.views.why import Derivation, derivations, inward, step_derivations
 
 if TYPE_CHECKING:
     import pandas
@@ -61,6 +80,7 @@ class MaintainedView:
         self.maintainer = maintainer
         self.chosen = chosen
         self.times: Times = times
+        self.stepping = Stepping(query.row_key, query.text)
         self.work: int | None = None  # rows that an update may make it read; None: the default
         self.position = 0  # of the last change
         self.never = 0  # number of `never` changes emitted
@@ -85,20 +105,34 @@ class MaintainedView:
         """Whether no stream can change the document any more."""
         self.is_batched: Callable[[], bool] = lambda: False
         """Whether changes are held back until the end of a batch."""
-        self._key = row_key(query.pattern)
+        self._key = query.row_key
+        order = order_of(self._key.steps)
+        is_ordered, has_steps = maintainer.is_ordered, bool(self._key.steps)
+        self._change_order: Callable[[Change], Any] = (
+            _by_op if is_ordered else _in_any_order if has_steps else _in_order
+        )
+        self._order = None if order is None else sort_order(order, self._key.kept)
         self._splits = not self._key.is_all  # whether rows need a separate key
         shows_ids = any(output.kind is Kind.ID for output in self._key.pattern.outputs)
-        self._pairs = self._splits or shows_ids  # whether an update may keep the key of a row
+        # Whether an update may keep the key of a row; steps and plans pair changes themselves.
+        self._pairs = query.is_pattern and (self._splits or shows_ids)
+        self._pick = picker(self._key.positions)
         self._buffer: ChangeBuffer | None = None
+        self._reader = ItemReader(query)
         self.public: object | None = None  # the `axlog.View` of it, once it was requested
+
+    @property
+    def rejects(self) -> bool:
+        """Whether an update with a value that the query cannot compute is refused."""
+        return bool(self.stepping.key.steps) and self.stepping.on_value_error == "reject"
 
     @property
     def pattern(self) -> Any:
         return self.query.pattern
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return self.query.pattern.columns
+    def columns(self) -> Columns:
+        return self._key.columns
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -124,7 +158,27 @@ class MaintainedView:
         """The current rows, sorted: ids in document order, strings by code point."""
         with self._lock:
             self.refresh()
-            return self._shown(sorted(self.maintainer.rows(), key=_by_values))
+            rows = self.maintainer.rows()
+            is_ordered = self.maintainer.is_ordered
+            return self._shown(list(rows) if is_ordered else sorted(rows, key=self._by_values))
+
+    def _by_values(self, row: Row) -> tuple[Any, ...]:
+        """The place of a row: by the order of the query, then by its values."""
+        if not self._key.steps:
+            return row.values_
+        place = () if self._order is None else self._order(row.values_)
+        return place, exact_row_key(row.values_)
+
+    def items(self) -> list[Any]:
+        """The result of an XPath or XQuery view, in its order; see the public `View.items`."""
+        with self._lock:
+            self.refresh()
+            broken = self.maintainer.broken
+            if broken is not None:
+                raise broken
+            if isinstance(self.maintainer, Dataflow):
+                return self.maintainer.items()
+            return self._reader.items(self._nodes())
 
     def head(self, n: int = 5) -> list[Row]:
         """Return at most `n` rows, in no particular order, without sorting a large view."""
@@ -135,7 +189,7 @@ class MaintainedView:
     def _shown(self, rows: list[Row]) -> list[Row]:
         """Rows of the maintainer as the view returns them: with their key and their times."""
         if self._splits:
-            rows = [self._key.split(row, self.columns) for row in rows]
+            rows = [split_row(row, self._key) for row in rows]
         return rows if self.times == "seconds" else [timed_row(row, self.times) for row in rows]
 
     def __iter__(self) -> Iterator[Row]:
@@ -158,13 +212,18 @@ class MaintainedView:
         `UndecidedError` where the analysis gives no verdict; the rows are exact all the same.
         """
         with self._lock:
-            prospects = self.prospects()
-            if prospects is not None:
-                return prospects.truth
-            return Truth.TRUE if self.holds() else self.truth_cache.truth
+            if self.query.is_pattern:
+                prospects = self.prospects()
+                if prospects is not None:
+                    return prospects.truth
+            if self.holds():
+                return Truth.TRUE
+            self._refuse_undecided("truth")
+            return self.truth_cache.truth
 
     def possible(self) -> list[Possible]:
         """The rows that may still come, each with its known values, its needs and its deadline."""
+        self._refuse_undecided("possible rows")
         return [shown_possible(one, self.pattern, self.times) for one in self._possible()]
 
     def _possible(self) -> list[Possible]:
@@ -181,6 +240,7 @@ class MaintainedView:
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row, given by its values; omitted values may be anything."""
+        self._refuse_undecided("status")
         row = inward(self.pattern, row)
         with self._lock:
             tree = self.nodes_left().copied()
@@ -188,11 +248,37 @@ class MaintainedView:
         status = Outlook(tree, self.query.pattern).status(row)
         return Truth.TRUE if is_collected else status
 
+    def _refuse_undecided(self, question: str) -> None:
+        """The analyses of the future decide rows of patterns."""
+        if self.query.plan is not None:
+            what = "an expression that is more than a pattern"
+        elif self._key.steps:
+            what = "aggregates" if has_groups(self._key.steps) else "computed values or an order"
+        else:
+            return
+        raise UndecidedError(
+            "AX502",
+            f"the {question} of a view with {what} is not decided",
+            advice="ask the view of the pattern alone",
+        )
+
     def why(self, row: Mapping[str, Any]) -> list[Derivation]:
         """The derivations of a row: the document node that each pattern node matched."""
         with self._lock:
+            if isinstance(self.maintainer, Dataflow):
+                return self.maintainer.why(row, self.times)
             tree = self._nodes().copied()
+        if self._key.steps:
+            return step_derivations(tree, self.stepping, row, self.times)
         return derivations(tree, self.query.pattern, row, self.times)
+
+    def why_not(self, row: Mapping[str, Any]) -> WhyNot:
+        """The truth of a row, and why: what can bring it, what can end it, what rules it out."""
+        self._refuse_undecided("status")
+        row = inward(self.pattern, row)
+        with self._lock:
+            tree = self.nodes_left().copied()
+        return why_not(tree, self.query.pattern, row, self.times)
 
     def explain(self) -> Explanation:
         """How the view is kept: the program, the terms, the maintainer and the reason for it."""
@@ -213,25 +299,10 @@ class MaintainedView:
     def to_arrow(self) -> pyarrow.Table:
         """The rows and their counts as an Arrow table (with the `arrow` extra).
 
-        Times are 64-bit floats of seconds, or timestamps in UTC where times are dates.
+        Times are 64-bit floats of seconds, or timestamps in UTC where times are dates. Counts are
+        integers, sums are decimals (`arrow_table.py`).
         """
-        try:
-            import pyarrow
-        except ImportError:
-            raise SetupError(
-                "AX901", "pyarrow is not installed", advice="pip install 'axlog[arrow]'"
-            ) from None
-        rows = self.rows()
-        plain = [row.to_dict() for row in rows]
-        data: dict[str, Any] = {column: [row[column] for row in plain] for column in self.columns}
-        is_dated = self.times == "dates"
-        kind = pyarrow.timestamp("us", "UTC") if is_dated else pyarrow.float64()
-        for output in self.pattern.outputs:
-            column = output.column
-            if output.kind is Kind.TIME and not any(isinstance(v, list) for v in data[column]):
-                times = [row[column] if is_dated else float(row[column]) for row in rows]
-                data[column] = pyarrow.array(times, kind)
-        return pyarrow.table({**data, "count": [row.count for row in rows]})
+        return arrow_table(self.rows(), self.columns, self.times)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the rows and their counts as a pandas data frame (with pandas and `arrow`)."""
@@ -249,7 +320,7 @@ class MaintainedView:
         head = "".join(f"<th>{escape(c)}</th>" for c in (*self.columns, "count"))
         body = "".join(
             "<tr>"
-            + "".join(f"<td>{escape(str(_cell(v)))}</td>" for v in (*row.values(), row.count))
+            + "".join(f"<td>{escape(_cell(v))}</td>" for v in (*row.values(), row.count))
             + "</tr>"
             for row in self.rows()
         )
@@ -401,7 +472,7 @@ class MaintainedView:
         if len(changes) > 1:
             if self._pairs:
                 changes = self._paired(changes)
-            changes = sorted(changes, key=_in_order)
+            changes = sorted(changes, key=self._change_order)
         origin = None if is_deferred else self.current.origin
         name, position, splits = self.name, self.position, self._splits
         for change in changes:
@@ -410,9 +481,9 @@ class MaintainedView:
             if change.origin != CLOCK:
                 change.origin, change.microseconds = origin, time
             if splits:
-                change.row = self._key.split(change.row, self.columns)
+                change.row = split_row(change.row, self._key)
                 if change.before is not None:
-                    change.before = self._key.split(change.before, self.columns)
+                    change.before = split_row(change.before, self._key)
             if change.op == "never":
                 change.final = True
                 self.never += 1
@@ -431,7 +502,7 @@ class MaintainedView:
         by_op: dict[str, dict[Values, Change]] = {"insert": {}, "delete": {}}
         for change in changes:
             if change.op in by_op and change.origin != CLOCK:
-                by_op[change.op][self._key.of(change.row)] = change
+                by_op[change.op][self._pick(change.row.values_)] = change
         come, gone = by_op["insert"], by_op["delete"]
         both = come.keys() & gone.keys()
         if not both:
@@ -446,9 +517,18 @@ class MaintainedView:
 
     def _is_final(self, change: Change) -> bool:
         """Whether a deleted row can never return: a stream or the clock deleted it, and no stream
-        is open. A statement can be undone by another.
+        is open, or what had to be absent stays. A statement can be undone by another.
         """
-        return isinstance(change.origin, tuple | str) and self.is_over()
+        if not isinstance(change.origin, tuple | str):
+            return False
+        return self.is_over() or (
+            self._is_lasting and not may_return(self.maintainer.tree, self.query.pattern)
+        )
+
+    @cached_property
+    def _is_lasting(self) -> bool:
+        """Whether rows that data removes cannot return, if nothing is deleted."""
+        return self.query.is_pattern and is_lasting(self.query.pattern)
 
     def add_never(self, changes: list[Change], never: list[Change], time: int) -> None:
         """Add `never` changes to the numbered changes of the same update.
@@ -488,14 +568,22 @@ class MaintainedView:
 _OPS = {"delete": 0, "update": 1, "insert": 2, "never": 3}
 
 
-def _by_values(row: Row) -> tuple[Any, ...]:
-    return row.values_
+def _by_op(change: Change) -> int:
+    return _OPS[change.op]
 
 
 def _in_order(change: Change) -> tuple[int, int, int, tuple[Any, ...]]:
     values = change.row.values_
     if change.op == "never":  # unknown values sort first
         values = tuple((value is not None, value) for value in values)
+    if change.origin == CLOCK:
+        return 0, change.microseconds, _OPS[change.op], values
+    return 1, 0, _OPS[change.op], values
+
+
+def _in_any_order(change: Change) -> tuple[int, int, int, tuple[Any, ...]]:
+    """The same, for values of several types."""
+    values = exact_row_key(change.row.values_)
     if change.origin == CLOCK:
         return 0, change.microseconds, _OPS[change.op], values
     return 1, 0, _OPS[change.op], values
@@ -518,9 +606,19 @@ def shown_possible(one: Possible, pattern: Pattern, times: Times) -> Possible:
     return Possible(row, one.needs, None if until is None else shown(int(until), times))
 
 
+def checked_policy(given: str) -> OnValueError:
+    """The option `on_value_error`; raises AX211 for an unknown value."""
+    if given in ("null", "reject"):
+        return "null" if given == "null" else "reject"
+    raise QueryError("AX211", f"on_value_error={given!r}", expected="null or reject")
+
+
 def _no_prospects() -> Prospects | None:
     return None
 
 
-def _cell(value: Any) -> Any:
-    return str(value) if isinstance(value, Id) else value
+def _cell(value: Any) -> str:
+    """A value as a table shows it."""
+    if value is None:
+        return ""
+    return ", ".join(map(_cell, value)) if isinstance(value, tuple) else str(value)

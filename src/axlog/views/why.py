@@ -7,15 +7,19 @@ row fixed, at the cost of the definition on the parts that these values leave op
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from axlog.document.ids import Id
 from axlog.document.times import Shown, Times, microseconds, shown
 from axlog.document.tree import Tree
-from axlog.evaluate.definition import row_of, valuations
+from axlog.evaluate.definition import Valuation, row_of, valuations
+from axlog.evaluate.joins import Bag
 from axlog.query.pattern import Kind, Pattern
+from axlog.query.steps import Group, Order
+from axlog.views.step_chain import StepChain
+from axlog.views.step_rows import Stepping
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +63,54 @@ def derivations(
         _, values = row_of(tree, pattern, valuation)
         if [_text(value) for value in values] != wanted:
             continue
-        found.append(
-            Derivation(
-                tuple(
-                    Matched(
-                        steps[number],
-                        tree.id(node),
-                        tree.path(node),
-                        shown(tree.time(node), times),
-                        _origin(tree, node),
-                    )
-                    for number, node in sorted(valuation.nodes.items())
-                )
-            )
-        )
+        found.append(_derivation(tree, steps, valuation, times))
     return found
+
+
+def _derivation(tree: Tree, steps: Sequence[str], valuation: Valuation, times: Times) -> Derivation:
+    return Derivation(
+        tuple(
+            matched(tree, steps[number], node, times)
+            for number, node in sorted(valuation.nodes.items())
+        )
+    )
+
+
+def step_derivations(
+    tree: Tree, stepping: Stepping, row: Mapping[str, Any], times: Times = "seconds"
+) -> list[Derivation]:
+    """The derivations of the rows of the pattern behind a row of a query with steps.
+
+    Those of a group are the derivations of all rows that it was computed from. Of the row, only the
+    values of its key count then.
+    """
+    key = stepping.key
+    pattern, steps = key.pattern, key.steps
+    group = next((at for at, step in enumerate(steps) if isinstance(step, Group)), None)
+    before = [step for step in steps[:group] if not isinstance(step, Order)]
+    chain = StepChain(before, pattern.columns)
+    wanted = [
+        (
+            chain.schema.index(column),
+            _inward(row[column]) if at in key.columns.times else row[column],
+        )
+        for at, (column, value) in enumerate((c, row[c]) for c in key.columns)
+        if group is None or at in key.positions
+    ]
+    nodes = [str(replace(node, branches=())) for node in pattern.nodes()]
+    found = []
+    for valuation in valuations(tree, pattern):
+        _, values = row_of(tree, pattern, valuation)
+        passed: list[Any] = list(chain.apply(cast("Bag", {values: 1})))
+        if any(all(_text(each[at]) == _text(value) for at, value in wanted) for each in passed):
+            found.append(_derivation(tree, nodes, valuation, times))
+    return found
+
+
+def matched(tree: Tree, name: str, node: int, times: Times) -> Matched:
+    """A node of a derivation, with the name of what it matched."""
+    time = shown(tree.time(node), times)
+    return Matched(name, tree.id(node), tree.path(node), time, _origin(tree, node))
 
 
 def inward(pattern: Pattern, row: Mapping[str, Any]) -> dict[str, Any]:

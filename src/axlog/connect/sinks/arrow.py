@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from axlog.connect.kinds import Column
+from axlog.connect.sinks.tables import DECIMAL
 from axlog.extras import import_extra
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ def schema_of(columns: Iterable[Column], **metadata: str) -> pyarrow.Schema:
     types = {
         "text": package.string(),
         "integer": package.int64(),
+        "decimal": package.decimal128(*DECIMAL),
+        "double": package.float64(),
         "seconds": package.float64(),
         "date": package.timestamp("us", "UTC"),
         "truth": package.bool_(),

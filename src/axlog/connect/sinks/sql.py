@@ -19,6 +19,7 @@ from pydantic import Field
 from axlog.connect.databases import open_engine, reason_of
 from axlog.connect.kinds import Options, Origin, Secret, SinkKind
 from axlog.connect.sinks.tables import (
+    DECIMAL,
     Values,
     check_columns,
     columns_of,
@@ -61,6 +62,9 @@ class SqlSink:
         about = sql.MetaData()
         types = {
             "text": sql.Text,
+            "integer": sql.BigInteger,
+            "decimal": sql.Numeric(*DECIMAL),
+            "double": sql.Double,
             "seconds": sql.Double,
             "date": sql.DateTime(timezone=True),
             "truth": sql.Boolean,

@@ -7,7 +7,9 @@ values; they differ in a node id that is not shown.
 
 `never` changes no table. A Boolean view is a table with the one column `holds`. A time is a number
 of seconds (double precision, exact to the microsecond until 2242) or, with `times: dates`, a
-timestamp in UTC.
+timestamp in UTC. Integers, decimals, doubles and truths have the type of their column. A decimal
+has 38 digits, 12 of them after the point, and is rounded to that. A value that its type cannot hold
+is null. Lists, and values of columns whose type only the data decides, are texts.
 """
 
 from __future__ import annotations
@@ -16,12 +18,13 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from fractions import Fraction
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from hashlib import blake2b
 from typing import Any
 
 from axlog.connect.kinds import Column, Origin, ViewShape
 from axlog.errors import PipelineError
+from axlog.query.columns import ColumnType, typed_columns
 from axlog.views.change import Change, Row
 
 Values = tuple[Any, ...]
@@ -69,20 +72,44 @@ def reserved(what: str, taken: Sequence[str]) -> PipelineError:
     )
 
 
+DECIMAL = (38, 12)
+"""Digits of a decimal in a table, and how many of them are after the point."""
+_SMALLEST = Decimal(1).scaleb(-DECIMAL[1])
+_LARGEST = Decimal(1).scaleb(DECIMAL[0] - DECIMAL[1])
+_ROUNDING = Context(prec=1000, rounding=ROUND_HALF_EVEN)
+_INTEGERS = range(-(1 << 63), 1 << 63)
+
+
 def values_of(row: Row) -> Values:
-    """Return a row as stored in its table: texts, times as seconds or timestamps, lists as JSON."""
+    """Return a row as stored in its table: typed values, times as seconds or timestamps, texts."""
+    types = typed_columns(row.columns).types
     plain = row.to_dict().values()
-    return tuple(_cell(shown, value) for shown, value in zip(row.values(), plain, strict=True)) or (
-        True,
-    )
+    cells = zip(types, row.values(), plain, strict=True)
+    return tuple(_cell(type_, shown, value) for type_, shown, value in cells) or (True,)
 
 
-def _cell(shown: Any, plain: Any) -> Any:
-    if isinstance(shown, int | float | Fraction):
+def _cell(type_: ColumnType, shown: Any, plain: Any) -> Any:
+    if shown is None:
+        return None
+    if type_ == "time" and not isinstance(shown, tuple):
+        return shown if isinstance(shown, datetime) else float(shown)
+    if type_ == "decimal":
+        return _decimal(Decimal(shown)) if isinstance(shown, int | Decimal) else None
+    if type_ == "integer":
+        return int(shown) if shown in _INTEGERS else None
+    if type_ == "double":
         return float(shown)
-    if shown is None or isinstance(shown, datetime) or isinstance(plain, str):
-        return shown if isinstance(shown, datetime) else plain
+    if type_ == "truth" or isinstance(plain, str):
+        return plain
     return json.dumps(plain, ensure_ascii=False)
+
+
+def _decimal(value: Decimal) -> Decimal | None:
+    """A decimal that fits its column; None if it is too large."""
+    if not abs(value) < _LARGEST:
+        return None
+    rounded = value.quantize(_SMALLEST, context=_ROUNDING)
+    return rounded if abs(rounded) < _LARGEST else None
 
 
 def difference(changes: Iterable[Change]) -> Counter[Values]:

@@ -8,14 +8,14 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from axlog.document.delta import Delta, renames
 from axlog.document.tree import DOCUMENT_NODE, NONE, Tree
 from axlog.errors import QueryError
 from axlog.evaluate.collected_paths import gather
-from axlog.evaluate.joins import Bag
+from axlog.evaluate.joins import Bag, add_all
 from axlog.evaluate.joins import Row as Binding
 from axlog.query.compile import Gather, Program, compile_pattern
 from axlog.query.pattern import Kind, Output, Pattern, nodes_of
@@ -155,6 +155,16 @@ class Counting(Maintainer):
         """The bindings of the current rows, with their counts."""
         self.engine.build(self.root)
         return dict(self._counts.items())
+
+    def state(self) -> tuple[Any, ...]:
+        """The rows as plain tuples, for documents that keep no messages."""
+        return tuple(self.counts().items())
+
+    def restore(self, saved: Sequence[Any]) -> None:
+        """Replace the rows by saved ones."""
+        moved: Bag = dict(saved)
+        add_all(moved, self.counts(), -1)
+        self.take(moved)
 
     def has(self, binding: Binding) -> bool:
         """Whether the row of a binding exists."""

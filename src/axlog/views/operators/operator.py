@@ -14,8 +14,8 @@ views that use it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import ClassVar, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
 from axlog.errors import StoreError
 from axlog.evaluate.joins import Bag, Row, add_all
@@ -23,7 +23,10 @@ from axlog.future.garbage import Proof
 from axlog.query.compile import Column
 from axlog.views.operators.table import Table
 
-Snapshot: TypeAlias = tuple[int, tuple[tuple[tuple[Row, int], ...], ...]]
+Counted: TypeAlias = tuple[Row, int]
+"""A row and its count."""
+
+Snapshot: TypeAlias = tuple[int, tuple[tuple[Counted, ...], ...]]
 """The format of an operator's state, and the rows of each of its tables."""
 
 ROW_BYTES = 300
@@ -52,8 +55,23 @@ class Pending(NamedTuple):
     deadline: int | None  # the latest clock at which it may arrive; None: no limit
 
 
+class Source(Protocol):
+    """The input of an operator: an operator, or a relation outside the plan."""
+
+    @property
+    def schema(self) -> tuple[Column, ...]:
+        """The columns of its rows."""
+
+    def lookup(self, columns: tuple[Column, ...], key: Row) -> Bag:
+        """The rows that have these values in these columns, with their counts."""
+
+
 class Operator(ABC):
-    """Turns deltas of its inputs into the delta of its output."""
+    """Turns deltas of its inputs into the delta of its output.
+
+    Two rows are one row if they are equal in Python: a cell is hashable, and `1`, `1.0` and
+    `Decimal(1)` are one value. A cell that is NaN must be the one object `math.nan`.
+    """
 
     __slots__ = ()
 
@@ -82,9 +100,23 @@ class Operator(ABC):
     def lineage(self, row: Row) -> list[tuple[int, Row]]:
         """The input rows behind an output row, each with its port."""
 
-    @abstractmethod
     def tables(self) -> Sequence[Table]:
-        """The tables of the state, in a fixed order."""
+        """The tables of the state, in a fixed order; none if the state has another form."""
+        return ()
+
+    def state(self) -> Sequence[Iterable[Counted]]:
+        """The state as tables of plain rows, in a fixed order."""
+        return [table.rows().items() for table in self.tables()]
+
+    def load(self, state: Sequence[Iterable[Counted]]) -> None:
+        """Replace the state by tables of plain rows.
+
+        Tables are changed in place: generated code uses them.
+        """
+        for table, each in zip(self.tables(), state, strict=True):
+            moved: Bag = dict(each)
+            add_all(moved, table.rows(), -1)
+            table.update(moved)
 
     @property
     @abstractmethod
@@ -121,36 +153,39 @@ class Operator(ABC):
     @property
     def has_state(self) -> bool:
         """Whether it keeps anything; a join of one part keeps nothing."""
-        return bool(self.tables())
+        return self.table_count > 0
+
+    @property
+    def table_count(self) -> int:
+        """The number of tables of the state."""
+        return len(self.tables())
 
     def snapshot(self) -> Snapshot:
         """The state as plain tuples."""
-        return self.FORMAT, tuple(tuple(table.rows().items()) for table in self.tables())
+        return self.FORMAT, tuple(map(tuple, self.state()))
 
     def restore(self, saved: Snapshot) -> None:
-        """Replace the state by a snapshot. Tables are changed in place: generated code uses them.
+        """Replace the state by a snapshot; raises AX872 if it has another format."""
+        self.check(saved)
+        self.load(saved[1])
 
-        Raises AX872 if the snapshot has another format.
-        """
+    def check(self, saved: Snapshot) -> None:
+        """Raise AX872 if a snapshot has another format than this operator's."""
         form, rows = saved
-        tables = self.tables()
-        if form != self.FORMAT or len(rows) != len(tables):
+        tables = self.table_count
+        if form != self.FORMAT or len(rows) != tables:
             raise StoreError(
                 "AX872",
                 f"the state of {type(self).__name__} has format {form} with {len(rows)} tables,"
-                f" and this version reads format {self.FORMAT} with {len(tables)}",
+                f" and this version reads format {self.FORMAT} with {tables}",
                 advice="run the version that wrote it, or start again without this state",
             )
-        for table, each in zip(tables, rows, strict=True):
-            moved: Bag = dict(each)
-            add_all(moved, table.rows(), -1)
-            table.update(moved)
 
     def size(self) -> Size:
         """The size of the state; reads all its rows."""
         rows = total = 0
-        for table in self.tables():
-            for row in table.rows():
+        for table in self.state():
+            for row, _ in table:
                 rows += 1
                 total += ROW_BYTES + sum(len(value) for value in row if type(value) is str)
         return Size(rows, total)

@@ -1,0 +1,270 @@
+"""The rows of a query with steps, by definition: recomputed from the valuations of its pattern.
+
+An aggregate ranges over the distinct tuples of nodes that the pattern binds (docs/meaning.md). So
+the pattern is matched as it was written, without the `or`s around branches that bind nothing, and
+valuations with the same bound nodes are one row of the first step. The steps are then computed one
+after the other, on lists.
+
+This module is the reference for tests: it shares the scalar functions with the operators, and
+nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from decimal import Context, Decimal
+from functools import cmp_to_key
+from typing import Any, TypeAlias
+
+from axlog.document.tree import Tree
+from axlog.errors import ValueProblem
+from axlog.evaluate.definition import Valuation, row_of, valuations
+from axlog.evaluate.native_values import number, text
+from axlog.evaluate.scalars import compile_scalar
+from axlog.evaluate.sort_keys import exact_key, order_key
+from axlog.query.aggregate_patterns import binds
+from axlog.query.pattern import Branch, Or, Pattern, PatternNode, branches_of
+from axlog.query.query import Query
+from axlog.query.steps import (
+    Aggregate,
+    Cell,
+    Compute,
+    Distinct,
+    Filter,
+    Group,
+    Order,
+    Scalar,
+    Step,
+    has_groups,
+)
+
+Values: TypeAlias = tuple[Any, ...]
+_EXACT = Context(prec=5000)
+Rows: TypeAlias = "Counter[Values]"
+"""Rows with counts."""
+
+
+def rows_by_definition(tree: Tree, query: Query) -> Rows:
+    """The rows of a query with their counts, as its columns show them.
+
+    Hidden columns are left out. Rows that then look alike are counted together.
+    """
+    key = query.row_key
+    kept = apply_steps(base_rows(tree, key.pattern, key.steps), key.pattern, key.steps)
+    shown = len(key.columns)
+    found: Rows = Counter()
+    for row, count in kept:
+        found[row[:shown]] += count
+    return found
+
+
+def ordered_by_definition(tree: Tree, query: Query) -> list[Values]:
+    """The rows of a query with an order, in that order."""
+    key = query.row_key
+    kept = apply_steps(base_rows(tree, key.pattern, key.steps), key.pattern, key.steps)
+    return [row[: len(key.columns)] for row, _ in kept]
+
+
+def base_rows(tree: Tree, pattern: Pattern, steps: Sequence[Step]) -> list[tuple[Values, int]]:
+    """The rows that the first step gets, with counts."""
+    if not has_groups(tuple(steps)):
+        counted: Rows = Counter(
+            row_of(tree, pattern, each)[1] for each in valuations(tree, pattern)
+        )
+        return list(counted.items())
+    written = replace(pattern, branches=_written(pattern.branches))
+    bound = _bound_nodes(written)
+    distinct: dict[Any, Values] = {}
+    for valuation in valuations(tree, written):
+        distinct[_identity(valuation, bound)] = row_of(tree, written, valuation)[1]
+    return list(Counter(distinct.values()).items())
+
+
+def _identity(valuation: Valuation, bound: Sequence[int]) -> Any:
+    nodes = tuple(valuation.nodes.get(number) for number in bound)
+    return nodes, tuple(sorted(valuation.bindings.items())), tuple(sorted(valuation.names.items()))
+
+
+def _written(branches: Iterable[Branch]) -> tuple[Branch, ...]:
+    """Branches without the ors of one alternative, which only say that a branch counts once."""
+    found: list[Branch] = []
+    for branch in branches:
+        if isinstance(branch, Or) and len(branch.alternatives) == 1:
+            found += _written(branch.alternatives[0])
+        elif isinstance(branch, PatternNode):
+            found.append(replace(branch, branches=_written(branch.branches)))
+        else:
+            found.append(branch)
+    return tuple(found)
+
+
+def _bound_nodes(pattern: Pattern) -> list[int]:
+    """The preorder numbers of the nodes that bind, outside `or`."""
+    found: list[int] = []
+    number = 0
+
+    def visit(branch: Branch, is_outside: bool) -> None:
+        nonlocal number
+        if isinstance(branch, PatternNode):
+            if is_outside and binds(branch):
+                found.append(number)
+            number += 1
+        for below in branches_of(branch):
+            visit(below, is_outside and isinstance(branch, PatternNode))
+
+    for branch in pattern.branches:
+        visit(branch, True)
+    return found
+
+
+# Steps --------------------------------------------------------------------------------------------
+
+
+def apply_steps(
+    rows: list[tuple[Values, int]], pattern: Pattern, steps: Sequence[Step]
+) -> list[tuple[Values, int]]:
+    """The rows after some steps, from those of the pattern."""
+    columns = list(pattern.columns)
+    times = {columns[at] for at in pattern.columns.times}
+    for step in steps:
+        match step:
+            case Filter(condition=condition):
+                holds = _scalar(condition, columns, times)
+                rows = [(row, count) for row, count in rows if holds(row) is True]
+            case Compute(cells=cells):
+                rows = _merged(_computed(rows, cells, columns, times))
+                columns = [cell.name for cell in cells]
+                times = {cell.name for cell in cells if cell.type == "time"}
+            case Group(keys=keys, aggregates=aggregates):
+                rows = _grouped(rows, keys, aggregates, columns)
+                times &= set(keys)
+                columns = [*keys, *(each.name for each in aggregates)]
+                times |= {each.name for each in aggregates if each.type == "time"}
+            case Order():
+                rows = _ordered(rows, step, columns)
+            case Distinct():
+                pass  # the rows of the definition are distinct
+    return rows
+
+
+def _scalar(
+    expression: Scalar, columns: Sequence[str], times: Iterable[str]
+) -> Callable[[Values], Any]:
+    compute = compile_scalar(expression, columns, times=set(times))
+
+    def value(row: Values) -> Any:
+        try:
+            return compute(row)
+        except ValueProblem:
+            return None
+
+    return value
+
+
+def _computed(
+    rows: list[tuple[Values, int]],
+    cells: Sequence[Cell],
+    columns: Sequence[str],
+    times: set[str],
+) -> list[tuple[Values, int]]:
+    functions = [
+        _scalar(cell.expression, columns, () if cell.type == "time" else times) for cell in cells
+    ]
+    return [(tuple(compute(row) for compute in functions), count) for row, count in rows]
+
+
+def _merged(rows: list[tuple[Values, int]]) -> list[tuple[Values, int]]:
+    merged: Rows = Counter()
+    for row, count in rows:
+        merged[row] += count
+    return list(merged.items())
+
+
+def _grouped(
+    rows: list[tuple[Values, int]],
+    keys: Sequence[str],
+    aggregates: Sequence[Aggregate],
+    columns: Sequence[str],
+) -> list[tuple[Values, int]]:
+    positions = [columns.index(key) for key in keys]
+    groups: dict[Values, list[Values]] = {} if keys else {(): []}
+    for row, count in rows:
+        groups.setdefault(tuple(row[at] for at in positions), []).extend([row] * count)
+    return [
+        ((*key, *(_aggregate(each, members, columns) for each in aggregates)), 1)
+        for key, members in groups.items()
+    ]
+
+
+def _aggregate(aggregate: Aggregate, members: list[Values], columns: Sequence[str]) -> Any:
+    function = aggregate.function
+    if aggregate.argument is None:
+        return len(members)
+    at = columns.index(aggregate.argument)
+    if aggregate.by is not None:
+        return _chosen(function, members, at, columns.index(aggregate.by))
+    values = [row[at] for row in members if row[at] is not None]
+    if function == "count":
+        return len(set(values)) if aggregate.is_distinct else len(values)
+    if function in ("sum", "avg"):
+        return _total(function, values)
+    if function in ("min", "max"):
+        numbers = sorted(map(as_number, values), key=_place)
+        return (numbers[0] if function == "min" else numbers[-1]) if numbers else None
+    ordered = sorted(values, key=_place)
+    if function == "collect":
+        return tuple(ordered)
+    return aggregate.separator.join(map(text, ordered))
+
+
+def _chosen(function: str, members: list[Values], at: int, by: int) -> Any:
+    known = [row for row in members if row[by] is not None and row[at] is not None]
+    if not known:
+        return None
+    choose = max if function == "latest" else min
+    return choose(known, key=lambda row: (order_key(row[by]), _place(row[at])))[at]
+
+
+def _total(function: str, values: list[Any]) -> Any:
+    numbers = []
+    for value in values:
+        try:
+            numbers.append(number(value))
+        except ValueProblem:
+            continue
+    total = Decimal(0)
+    for each in numbers:
+        total = _EXACT.add(total, each)
+    if function == "sum":
+        return total
+    return _EXACT.divide(total, Decimal(len(numbers))) if numbers else None
+
+
+def _place(value: Any) -> tuple[Any, ...]:
+    return order_key(value), exact_key(value)
+
+
+def as_number(value: Any) -> Any:
+    """A text that is a number as that number; other values as they are."""
+    try:
+        return number(value) if isinstance(value, str) else value
+    except ValueProblem:
+        return value
+
+
+def _ordered(
+    rows: list[tuple[Values, int]], order: Order, columns: Sequence[str]
+) -> list[tuple[Values, int]]:
+    def compare(one: tuple[Values, int], other: tuple[Values, int]) -> int:
+        for key in order.keys:
+            at = columns.index(key.column)
+            left, right = order_key(one[0][at]), order_key(other[0][at])
+            if left != right:
+                return -1 if (left < right) != key.is_descending else 1
+        ties = [[exact_key(value) for value in each] for each in (one[0], other[0])]
+        return -1 if ties[0] < ties[1] else 1
+
+    found = sorted(rows, key=cmp_to_key(compare))
+    return found if order.limit is None else found[: order.limit]

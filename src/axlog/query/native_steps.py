@@ -1,0 +1,401 @@
+"""The steps of a query in the native text: `where` conditions, outputs, `having`, `order by`.
+
+Without aggregates:
+
+    Filter* (where), Compute (outputs, sort keys), Order
+
+With aggregates, grouped by the outputs that have none:
+
+    Filter* (where), Compute (keys, arguments), Group, Filter (having),
+    Compute (outputs, sort keys), Order
+
+A query whose outputs are plain variables and nodes, without conditions on values and without order,
+has no steps. The outputs of the pattern are then those of the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from axlog.errors import QueryError
+from axlog.query.aggregate_patterns import counted_pattern
+from axlog.query.columns import ColumnType
+from axlog.query.native_scalars import AggregateCall
+from axlog.query.native_text import placeless
+from axlog.query.pattern import Kind, Output, Pattern
+from axlog.query.positions import place_at
+from axlog.query.scalar_types import aggregate_type, scalar_type
+from axlog.query.steps import (
+    Aggregate,
+    Cell,
+    Compute,
+    Filter,
+    Group,
+    Order,
+    Scalar,
+    SortKey,
+    Step,
+    is_hidden,
+)
+from axlog.query.syntax_tree import Binary, Call, Constant, Reference
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One output as written: its expression, and its name if it has one."""
+
+    expression: Scalar
+    alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryParts:
+    """The parts of a text after its paths."""
+
+    text: str
+    conditions: Sequence[Scalar]  # of `where`, those that are no constraints of the pattern
+    outputs: Sequence[Asked]
+    having: Scalar | None
+    order: Sequence[tuple[Scalar, bool]]  # each with whether it is descending
+    limit: int | None
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether an output, `having` or `order by` has an aggregate."""
+        asked = [output.expression for output in self.outputs]
+        asked += [] if self.having is None else [self.having]
+        asked += [expression for expression, _ in self.order]
+        return any(has_aggregates(expression) for expression in asked)
+
+
+@dataclass(slots=True)
+class Built:
+    """The pattern and the steps of a query, and the offsets of the pattern's outputs."""
+
+    pattern: Pattern
+    steps: tuple[Step, ...]
+    offsets: list[int]
+
+
+def built_query(pattern: Pattern, parts: QueryParts) -> Built:
+    """The pattern of the paths and constraints, with outputs, and the steps after it."""
+    return _Builder(pattern, parts).built()
+
+
+class _Builder:
+    def __init__(self, pattern: Pattern, parts: QueryParts) -> None:
+        self.pattern = pattern
+        self.parts = parts
+        self.base: dict[str, int] = {}  # the columns of the pattern that are read, with offsets
+        self.types: dict[str, ColumnType] = {}
+        self.names: list[str] = []  # of the outputs
+        self.aggregates: dict[object, Aggregate] = {}
+        self.arguments: list[Cell] = []
+
+    def built(self) -> Built:
+        parts = self.parts
+        self.names = self._output_names()
+        if self._is_plain():
+            outputs = [_output(asked.expression, asked.alias) for asked in parts.outputs]
+            offsets = [asked.expression.at for asked in parts.outputs]
+            return Built(replace(self.pattern, outputs=tuple(outputs)), (), offsets)
+        steps: list[Step] = []
+        for condition in parts.conditions:
+            self._refuse_aggregates(condition, "where")
+            steps.append(Filter(self._over_base(condition)))
+        steps += self._groups() if parts.has_groups else self._rows()
+        order = self.order
+        base = sorted(self.base, key=lambda name: self.base[name])
+        pattern = replace(self.pattern, outputs=tuple(_base_output(name) for name in base))
+        if order.keys or order.limit is not None:
+            steps.append(order)
+        if parts.has_groups:
+            pattern, more = counted_pattern(pattern)
+            steps = [*more, *steps]
+        offsets = [self.base[name] for name in base]
+        return Built(pattern, tuple(steps), offsets + [0] * (len(pattern.outputs) - len(base)))
+
+    def _is_plain(self) -> bool:
+        parts = self.parts
+        has_more = parts.conditions or parts.order or parts.limit is not None
+        if parts.having is not None and not parts.has_groups:
+            raise self._error(
+                "having needs an aggregate",
+                parts.having.at,
+                advice="write the condition in `where`",
+            )
+        if (parts.order or parts.limit is not None) and not parts.outputs:
+            at = parts.order[0][0].at if parts.order else len(parts.text)
+            raise self._error("a query without outputs has no order", at, expected="return $x")
+        return not has_more and all(_is_column(asked.expression) for asked in parts.outputs)
+
+    # names
+
+    def _output_names(self) -> list[str]:
+        names: list[str] = []
+        for asked in self.parts.outputs:
+            name = asked.alias if asked.alias is not None else self._default_name(asked.expression)
+            if is_hidden(name):
+                raise self._error(f"the name {name} contains `~`", asked.expression.at)
+            if name in names:
+                raise QueryError(
+                    "AX202",
+                    f"two outputs are called {name}",
+                    place=place_at(self.parts.text, asked.expression.at),
+                    advice="give one of them another name with `as`",
+                )
+            names.append(name)
+        return names
+
+    def _default_name(self, expression: Scalar) -> str:
+        if isinstance(expression, Reference) and not expression.name.startswith("#"):
+            return expression.name
+        if isinstance(expression, Call) and not expression.name.startswith(("unary", "if")):
+            return expression.name
+        if isinstance(expression, Reference):
+            raise self._error(
+                f"{expression.name[1:]} is a node",
+                expression.at,
+                expected=f"${expression.name[1:]}, {expression.name[1:]}.id or another property",
+            )
+        raise self._error(
+            "this output has no name", expression.at, advice="write `as NAME` after it"
+        )
+
+    # rows without groups
+
+    def _rows(self) -> Iterator[Step]:
+        cells = []
+        for name, asked in zip(self.names, self.parts.outputs, strict=True):
+            expression = self._over_base(asked.expression)
+            cells.append(Cell(name, expression, self._type(expression)))
+        by_name = {cell.name: cell for cell in cells}
+        order = self._order_cells(lambda expression: self._over_outputs(expression, by_name))
+        yield Compute((*cells, *order))
+
+    def _over_outputs(self, expression: Scalar, cells: dict[str, Cell]) -> Scalar:
+        """A sort key as a function of what the rows show, over the columns of the pattern."""
+
+        def column(reference: Reference) -> Scalar:
+            name = reference.name.removeprefix("#")
+            for cell in cells.values():
+                shown = isinstance(cell.expression, Reference) and cell.expression.name == name
+                if (reference.name[0] == "#" and cell.name == name) or (
+                    reference.name[0] != "#" and shown
+                ):
+                    return cell.expression
+            raise self._not_shown(reference)
+
+        return _rewritten(expression, column)
+
+    def _not_shown(self, reference: Reference) -> QueryError:
+        word = _written(reference)
+        return QueryError(
+            "AX203",
+            f"{word} is not an output",
+            place=place_at(self.parts.text, reference.at),
+            expected="one of " + ", ".join(self.names),
+            advice=f"add {word} to the outputs",
+        )
+
+    # groups
+
+    def _groups(self) -> Iterator[Step]:
+        keys: list[Cell] = []
+        shown: list[tuple[str, Scalar]] = []
+        for name, asked in zip(self.names, self.parts.outputs, strict=True):
+            if has_aggregates(asked.expression):
+                shown.append((name, asked.expression))
+                continue
+            expression = self._over_base(asked.expression)
+            keys.append(Cell(name, expression, self._type(expression)))
+            shown.append((name, Reference(f"#{name}", asked.expression.at)))
+        by_name = {cell.name: cell for cell in keys}
+        written = dict(shown)
+
+        def grouped(expression: Scalar) -> Scalar:
+            return self._over_groups(expression, by_name, written)
+
+        having = None if self.parts.having is None else grouped(self.parts.having)
+        outputs = [(name, grouped(expression)) for name, expression in shown]
+        order = self._order_cells(grouped)
+        types = {cell.name: cell.type for cell in keys}
+        types |= {each.name: each.type for each in self.aggregates.values()}
+        yield Compute((*keys, *self.arguments))
+        yield Group(tuple(by_name), tuple(self.aggregates.values()))
+        if having is not None:
+            yield Filter(having)
+        cells = [Cell(name, each, scalar_type(each, types)) for name, each in outputs]
+        yield Compute((*cells, *(replace(c, type=scalar_type(c.expression, types)) for c in order)))
+
+    def _over_groups(
+        self, expression: Scalar, keys: dict[str, Cell], outputs: dict[str, Scalar]
+    ) -> Scalar:
+        """An expression over the keys and the aggregates of a group."""
+
+        def column(reference: Reference) -> Scalar:
+            name = reference.name.removeprefix("#")
+            if reference.name[0] == "#":
+                if name in keys:
+                    return Reference(name, reference.at)
+                if name in outputs:
+                    return self._over_groups(outputs[name], keys, {})
+                raise self._not_shown(reference)
+            for cell in keys.values():
+                if isinstance(cell.expression, Reference) and cell.expression.name == name:
+                    return Reference(cell.name, reference.at)
+            raise QueryError(
+                "AX203",
+                f"{_written(reference)} is not an output that the rows are grouped by",
+                place=place_at(self.parts.text, reference.at),
+                advice=f"add it to the outputs, or write an aggregate: max({_written(reference)})",
+            )
+
+        return _rewritten(expression, column, self._aggregate)
+
+    def _aggregate(self, call: AggregateCall) -> Scalar:
+        """The column of an aggregate; equal ones share it."""
+        for inside in (*call.arguments, *(() if call.by is None else (call.by,))):
+            self._refuse_aggregates(inside, f"{call.name}()")
+        argument = call.arguments[0] if call.arguments else None
+        separator = call.arguments[1] if len(call.arguments) > 1 else None
+        text = separator.value if isinstance(separator, Constant) else ""
+        over = None if argument is None else self._over_base(argument)
+        by = None if call.by is None else self._over_base(call.by)
+        identity = (call.name, call.is_distinct, placeless(over), placeless(by), text)
+        if identity not in self.aggregates:
+            type_ = "any" if over is None else self._type(over)
+            self.aggregates[identity] = Aggregate(
+                f"aggregate~{len(self.aggregates) + 1}", call.name,
+                self._argument(over), call.is_distinct, self._argument(by), str(text),
+                aggregate_type(call.name, type_),
+            )  # fmt: skip
+        return Reference(self.aggregates[identity].name, call.at)
+
+    def _argument(self, expression: Scalar | None) -> str | None:
+        """The column of an argument."""
+        if expression is None:
+            return None
+        known = placeless(expression)
+        for cell in self.arguments:
+            if placeless(cell.expression) == known:
+                return cell.name
+        name = f"argument~{len(self.arguments) + 1}"
+        self.arguments.append(Cell(name, expression, self._type(expression)))
+        return name
+
+    # order
+
+    def _order_cells(self, over: Callable[[Scalar], Scalar]) -> list[Cell]:
+        cells = []
+        keys = []
+        for number, (expression, is_descending) in enumerate(self.parts.order, 1):
+            found = over(expression)
+            cells.append(Cell(f"order~{number}", found, self._type(found)))
+            keys.append(SortKey(f"order~{number}", is_descending))
+        self.order = Order(tuple(keys), self.parts.limit)
+        return cells
+
+    # columns of the pattern
+
+    def _over_base(self, expression: Scalar) -> Scalar:
+        """An expression over the columns of the pattern, which are noted."""
+
+        def column(reference: Reference) -> Scalar:
+            name = reference.name
+            if name.startswith("#"):
+                raise self._error(
+                    f"{name[1:]} is a node", reference.at,
+                    expected=f"{name[1:]}.time, {name[1:]}.val or another property",
+                )  # fmt: skip
+            if name not in self.base:
+                self.base[name] = reference.at
+                self.types[name] = Pattern((), (), (_base_output(name),)).columns.types[0]
+            return reference
+
+        return _rewritten(expression, column)
+
+    def _type(self, expression: Scalar) -> ColumnType:
+        return scalar_type(expression, self.types)
+
+    # errors
+
+    def _refuse_aggregates(self, expression: Scalar, where: str) -> None:
+        for each in walk(expression):
+            if isinstance(each, AggregateCall):
+                raise self._error(
+                    f"an aggregate inside {where}",
+                    each.at,
+                    advice="conditions on aggregates are written after the outputs: having ...",
+                )
+
+    def _error(
+        self, message: str, at: int, expected: str | None = None, advice: str | None = None
+    ) -> QueryError:
+        place = place_at(self.parts.text, at)
+        return QueryError("AX201", message, place=place, expected=expected, advice=advice)
+
+
+def has_aggregates(expression: Scalar) -> bool:
+    """Whether an aggregate occurs in an expression."""
+    return any(isinstance(each, AggregateCall) for each in walk(expression))
+
+
+def walk(expression: Scalar) -> Iterator[Scalar]:
+    """The expression and those inside it."""
+    waiting = [expression]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        waiting += _parts(found)
+
+
+def _parts(expression: Scalar) -> Iterable[Scalar]:
+    match expression:
+        case AggregateCall(arguments=arguments, by=by):
+            return arguments if by is None else (*arguments, by)
+        case Call(arguments=arguments):
+            return arguments
+        case Binary(left=left, right=right):
+            return (left, right)
+    return ()
+
+
+def _rewritten(
+    expression: Scalar,
+    column: Callable[[Reference], Scalar],
+    aggregate: Callable[[AggregateCall], Scalar] | None = None,
+) -> Scalar:
+    """An expression with its columns, and perhaps its aggregates, replaced."""
+    match expression:
+        case Reference():
+            return column(expression)
+        case AggregateCall() if aggregate is not None:
+            return aggregate(expression)
+        case Call(name=name, arguments=arguments, at=at):
+            inside = tuple(_rewritten(each, column, aggregate) for each in arguments)
+            return Call(name, inside, at)  # type: ignore[arg-type]
+        case Binary(operator=operator, left=left, right=right, at=at):
+            one, other = (_rewritten(each, column, aggregate) for each in (left, right))
+            return Binary(operator, one, other, at)  # type: ignore[arg-type]
+    return expression
+
+
+def _written(reference: Reference) -> str:
+    name = reference.name
+    return name[1:] if name[0] == "#" else name if "." in name else f"${name}"
+
+
+def _is_column(expression: Scalar) -> bool:
+    return isinstance(expression, Reference) and not expression.name.startswith("#")
+
+
+def _base_output(name: str) -> Output:
+    of, dot, kind = name.partition(".")
+    return Output(Kind(kind), of) if dot else Output(Kind.VARIABLE, name)
+
+
+def _output(expression: Scalar, alias: str | None) -> Output:
+    assert isinstance(expression, Reference), "plain outputs only"
+    return replace(_base_output(expression.name), alias=alias)

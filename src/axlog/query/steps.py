@@ -1,0 +1,131 @@
+"""The steps after the pattern: computed columns, filters, groups, order (docs/design.md, 4).
+
+The pattern of a query yields a bag of rows, with one column for each of its outputs. The steps pass
+over this bag one after the other. Each has named columns and gives named columns:
+
+- `Filter` drops the rows for which its condition does not hold.
+- `Compute` replaces the columns of a row by the values of expressions over them.
+- `Group` has one row for each distinct value of its keys: the keys, then the aggregates.
+- `Order` keeps the first rows in an order, or all of them.
+
+An expression refers to a column by `Reference(name)`. Columns whose name contains `~` are not
+shown. They stand behind the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from axlog.query.columns import ColumnType
+from axlog.query.syntax_tree import Expression, Reference
+
+Scalar: TypeAlias = Expression | Reference
+"""An expression over the columns of a row; `Reference(name)` is a column."""
+
+AGGREGATES = (
+    "count", "sum", "avg", "min", "max", "string-join", "collect", "latest", "earliest",
+)  # fmt: skip
+"""The aggregate functions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One computed column."""
+
+    name: str
+    expression: Scalar
+    type: ColumnType = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """The columns are replaced by these."""
+
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Rows for which the condition is not true are dropped."""
+
+    condition: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """Each row of the pattern counts once, whatever its derivation count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One aggregate of a group: a function of the values of a column.
+
+    `count` without an argument counts rows. `by` is the column by whose values `latest` and
+    `earliest` choose. `separator` is that of `string-join`.
+    """
+
+    name: str
+    function: str
+    argument: str | None = None
+    is_distinct: bool = False
+    by: str | None = None
+    separator: str = ""
+    type: ColumnType = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One row for each distinct value of the key columns; without keys always one row."""
+
+    keys: tuple[str, ...]
+    aggregates: tuple[Aggregate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One column of an order."""
+
+    column: str
+    is_descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The first `limit` rows by these columns, ties broken by the whole row; None: all rows."""
+
+    keys: tuple[SortKey, ...]
+    limit: int | None = None
+
+
+Step: TypeAlias = Distinct | Compute | Filter | Group | Order
+
+
+def is_hidden(column: str) -> bool:
+    """Whether rows do not show a column."""
+    return "~" in column
+
+
+def has_groups(steps: tuple[Step, ...]) -> bool:
+    """Whether the rows of a query are groups."""
+    return any(isinstance(step, Group) for step in steps)
+
+
+def order_of(steps: tuple[Step, ...]) -> Order | None:
+    """The order of a query's rows, if it has one."""
+    return next((step for step in reversed(steps) if isinstance(step, Order)), None)
+
+
+def columns_after(
+    steps: tuple[Step, ...], base: Iterator[tuple[str, ColumnType]]
+) -> dict[str, ColumnType]:
+    """The columns that steps give, with their types, from those of the pattern."""
+    columns = dict(base)
+    for step in steps:
+        if isinstance(step, Compute):
+            columns = {cell.name: cell.type for cell in step.cells}
+        elif isinstance(step, Group):
+            keys = {name: columns[name] for name in step.keys}
+            columns = keys | {each.name: each.type for each in step.aggregates}
+    return columns

@@ -1,0 +1,99 @@
+"""The rows of a view as an Arrow table, with types that fit the columns.
+
+| column | Arrow type |
+|---|---|
+| text, id, dates and durations of computed columns | string |
+| time | double of seconds, or timestamp in UTC where times are dates |
+| integer | int64, or decimal if a value does not fit |
+| decimal | decimal of as many digits as the values have; string beyond 76 digits |
+| double, truth | double, bool |
+| list | list |
+| values that only the data decides | decimal if all are numbers, else string |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from axlog.document.times import Times
+from axlog.errors import SetupError
+from axlog.query.columns import Columns, ColumnType
+from axlog.views.change import Row
+from axlog.views.value_codec import decimal_text, plain_value
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_DIGITS = 76  # the most digits of an Arrow decimal
+
+
+def arrow_table(rows: Sequence[Row], columns: Columns, times: Times) -> pyarrow.Table:
+    """The rows and their counts."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise SetupError(
+            "AX901", "pyarrow is not installed", advice="pip install 'axlog[arrow]'"
+        ) from None
+    data: dict[str, Any] = {}
+    for at, (name, type_) in enumerate(zip(columns, columns.types, strict=True)):
+        if type_ == "time":
+            data[name] = _times(pyarrow, [row[name] for row in rows], times)
+        else:
+            data[name] = _array(pyarrow, type_, [row.values_[at] for row in rows])
+    return pyarrow.table({**data, "count": pyarrow.array([r.count for r in rows], pyarrow.int64())})
+
+
+def _times(arrow: Any, shown: list[Any], times: Times) -> Any:
+    kind = arrow.timestamp("us", "UTC") if times == "dates" else arrow.float64()
+    if any(isinstance(value, tuple) for value in shown):
+        return arrow.array([plain_value(value) for value in shown])
+    if times != "dates":
+        shown = [None if value is None else float(value) for value in shown]
+    return arrow.array(shown, kind)
+
+
+def _array(arrow: Any, type_: ColumnType, values: list[Any]) -> Any:
+    if type_ in ("any", "decimal"):  # a product of a text may be a duration
+        type_ = _type_of(values, type_)
+    if type_ == "integer" and all(v is None or -(1 << 63) <= v < 1 << 63 for v in values):
+        return arrow.array(values, arrow.int64())
+    if type_ in ("integer", "decimal"):
+        return _decimals(arrow, [None if v is None else Decimal(v) for v in values])
+    if type_ == "double":
+        return arrow.array(values, arrow.float64())
+    if type_ == "truth":
+        return arrow.array(values, arrow.bool_())
+    plain = [plain_value(value) for value in values]
+    if any(isinstance(value, list) for value in plain):
+        return arrow.array([None if v is None else list(map(_text, v)) for v in plain])
+    return arrow.array([_text(value) for value in plain], arrow.string())
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else value if isinstance(value, str) else str(value)
+
+
+def _type_of(values: list[Any], static: ColumnType) -> ColumnType:
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {int, Decimal} and (kinds or static == "decimal"):
+        return "decimal"
+    if kinds == {bool}:
+        return "truth"
+    return "double" if kinds == {float} else "text"
+
+
+def _decimals(arrow: Any, values: list[Decimal | None]) -> Any:
+    whole = fraction = 1
+    for value in values:
+        if value is not None:
+            exponent = int(value.as_tuple().exponent)
+            whole = max(whole, value.adjusted() + 1)
+            fraction = max(fraction, -exponent)
+    if whole + fraction > _DIGITS:
+        return arrow.array([None if v is None else decimal_text(v) for v in values])
+    digits = whole + fraction
+    kind = arrow.decimal128(max(digits, 38), fraction) if digits <= 38 else None
+    return arrow.array(values, kind or arrow.decimal256(_DIGITS, fraction))

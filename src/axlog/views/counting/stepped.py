@@ -1,0 +1,154 @@
+"""The counting maintainer of a query with steps: deltas of the root relation through operators.
+
+    signed bag of bindings -> values of the pattern's outputs -> operators -> rows of the view
+
+The rows of the pattern are not kept, unless they show ids, values or contents: a change below a
+node must find the rows that show it, and a deleted node has no id any more. Messages that become no
+nodes take the same path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from axlog.document.delta import Delta
+from axlog.document.tree import Tree
+from axlog.errors import StoreError
+from axlog.evaluate.joins import Bag, add
+from axlog.views.change import Change, Row
+from axlog.views.counting.engine import CountingEngine
+from axlog.views.counting.maintainer import Counting
+from axlog.views.operators.operator import Counted
+from axlog.views.step_rows import Stepping, StepRows
+from axlog.views.value_codec import restored_value, saved_value
+
+
+class SteppedCounting(Counting):
+    """Keeps the rows of a query with steps by derivation counts and operators."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        stepping: Stepping,
+        engine: CountingEngine | None = None,
+        work: int | None = None,
+    ) -> None:
+        self.stepping = stepping
+        self._start()
+        super().__init__(tree, stepping.key.pattern, engine, work)
+
+    def _start(self) -> None:
+        self.chain = self.stepping.chain(self.stepping.key.pattern.columns)
+        self.kept = StepRows(self.stepping.key, self.chain.first())
+
+    def _load(self, first: Bag) -> None:
+        self.kept.take(self.chain.apply(self._values_of(first)))
+
+    def recount(self, whole: Bag) -> None:
+        """Compute all rows again from the whole document. They must be the same."""
+        before = self.kept.counts
+        self._start()
+        self._counts.clear()
+        self._values.clear()
+        self._shown_by.clear()
+        self._load(whole)
+        if self.kept.counts != before:
+            raise AssertionError("filters have changed the rows of a view")  # law 5
+
+    def rows(self) -> Iterable[Row]:
+        self.engine.build(self.root)
+        return self.kept.rows()
+
+    def size(self) -> int:
+        self.engine.build(self.root)
+        return len(self.kept.counts)
+
+    @property
+    def has_rows(self) -> bool:
+        return self.size() > 0
+
+    def after(self, delta: Delta) -> list[Change]:
+        moved = self.engine.after(delta).get(self.root, {})
+        if self.broken is not None:  # just now
+            return []
+        values = self._values_of(moved)
+        if self._show.reads:
+            for node in self._touched.union(self._above(delta)):
+                for binding in tuple(self._shown_by.get(node, ())):
+                    self._read_again(binding, values)
+        return self.kept.take(self.chain.apply(values))
+
+    def take(self, moved: Bag) -> list[Change]:
+        return self.kept.take(self.chain.apply(self._values_of(moved)))
+
+    def _values_of(self, moved: Bag) -> Bag:
+        """A delta of bindings as a delta of the values that the pattern shows."""
+        show, found = self._show.values, dict[Any, int]()
+        if not self._show.needs_nodes:
+            for binding, count in moved.items():
+                add(found, show(binding), count)
+            return found
+        counts = self._counts
+        for binding, count in moved.items():
+            old = counts.get(binding, 0)
+            if not old:
+                self._enter(binding)
+            add(found, self._values[binding], count)
+            if old + count:
+                counts[binding] = old + count
+            else:
+                del counts[binding]
+                self._leave(binding)
+        return found
+
+    def _read_again(self, binding: Any, found: Bag) -> None:
+        """Add the difference that a changed value of a node makes."""
+        before, after = self._values[binding], self._show.values(binding)
+        if before != after:
+            self._values[binding] = after
+            add(found, before, -self._counts[binding])
+            add(found, after, self._counts[binding])
+
+    def operators(self) -> tuple[str, ...]:
+        return (*super().operators(), *self.chain.lines())
+
+    # State without the document -------------------------------------------------------------------
+
+    def state(self) -> tuple[Any, ...]:
+        """The state of the operators and the rows, for documents that keep no messages."""
+        self.engine.build(self.root)
+        tables = tuple(
+            (form, tuple(tuple(map(_saved, table)) for table in each))
+            for form, each in self.chain.snapshot()
+        )
+        return tables, tuple(map(_saved, self.kept.counts.items()))
+
+    def restore(self, saved: Sequence[Any]) -> None:
+        """Replace the state of the operators and the rows."""
+        self.engine.build(self.root)
+        try:
+            tables, rows = saved
+            self.chain.restore(
+                [
+                    (form, tuple(tuple(map(_restored, table)) for table in each))
+                    for form, each in tables
+                ]
+            )
+            self.kept.counts = dict(map(_restored, rows))
+        except ValueError:
+            raise StoreError(
+                "AX872",
+                "the saved state is of another query",
+                advice="run the version that wrote it, or start again without this state",
+            ) from None
+
+
+def _saved(counted: Counted) -> Any:
+    row, count = counted
+    return tuple(map(saved_value, row)), count
+
+
+def _restored(saved: Any) -> Counted:
+    row, count = saved
+    return tuple(map(restored_value, row)), count

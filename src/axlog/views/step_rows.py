@@ -1,0 +1,77 @@
+"""The rows of a view with steps: the output of its chain of operators, and the changes to it.
+
+A row whose count leaves or reaches zero is a change. A row that goes and one that comes with the
+same key are one `update`: a moved aggregate, a changed value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from axlog.evaluate.joins import Bag, picker
+from axlog.evaluate.joins import Row as Cells
+from axlog.query.columns import Columns
+from axlog.query.row_key import RowKey
+from axlog.views.change import Change, Row
+from axlog.views.step_chain import OnValueError, StepChain
+
+
+@dataclass(frozen=True, slots=True)
+class Stepping:
+    """What maintainers need to keep a query with steps."""
+
+    key: RowKey
+    text: str = ""
+    on_value_error: OnValueError = "null"
+
+    def chain(self, columns: Columns) -> StepChain:
+        """The operators of the steps, over rows of a pattern with these columns."""
+        return StepChain(self.key.steps, columns, self.text, self.on_value_error)
+
+
+class StepRows:
+    """The rows that a chain of operators gives, with counts."""
+
+    def __init__(self, key: RowKey, first: Bag) -> None:
+        self.columns = key.kept
+        self._pick = picker(key.positions)
+        self._is_all = key.is_all  # the key is the whole row: no row replaces another
+        self.counts: Bag = dict(first)
+
+    def take(self, delta: Bag) -> list[Change]:
+        """Add to the counts; return the changes."""
+        counts, columns = self.counts, self.columns
+        gone: list[tuple[Cells, int]] = []
+        come: list[tuple[Cells, int]] = []
+        for row, count in delta.items():
+            old = counts.get(row, 0)
+            new = old + count
+            if new:
+                counts[row] = new
+            if not old:
+                come.append((row, new))
+            elif not new:
+                del counts[row]
+                gone.append((row, old))
+        if not gone or not come or self._is_all:
+            return [
+                *(Change("delete", Row(columns, row, count)) for row, count in gone),
+                *(Change("insert", Row(columns, row, count)) for row, count in come),
+            ]
+        return self._paired(gone, come)
+
+    def _paired(self, gone: list[tuple[Cells, int]], come: list[tuple[Cells, int]]) -> list[Change]:
+        columns, pick = self.columns, self._pick
+        before = {pick(row): Row(columns, row, count) for row, count in gone}
+        changes: list[Change] = []
+        for row, count in come:
+            old = before.pop(pick(row), None)
+            now = Row(columns, row, count)
+            changes.append(Change("insert", now) if old is None else Change("update", now, old))
+        return [*(Change("delete", row) for row in before.values()), *changes]
+
+    def rows(self) -> Iterable[Row]:
+        """The current rows."""
+        columns = self.columns
+        return [Row(columns, row, count) for row, count in self.counts.items()]

@@ -1,0 +1,116 @@
+"""Values of rows in JSON: for readers (`plain_value`) and for stores (`saved_value`).
+
+Readers get ids, dates and durations as texts. Stores keep the type of every value, so that
+`restored_value(saved_value(value)) == value`.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from math import isfinite, isinf, isnan
+from typing import Any
+
+from axlog.document.ids import Id
+from axlog.query.dates import (
+    Date,
+    DateTime,
+    DayTimeDuration,
+    Duration,
+    Time,
+    YearMonthDuration,
+    duration_of,
+    time_value_of,
+)
+
+_DATES: dict[str, type[Any]] = {
+    kind.type: kind for kind in (Date, DateTime, Time, Duration, DayTimeDuration, YearMonthDuration)
+}
+_EXACT = 1 << 53  # integers up to it are exact as doubles
+
+
+def plain_value(value: Any) -> Any:
+    """A value for readers of JSON.
+
+    >>> plain_value(Decimal("2.50")), plain_value(Decimal("0.1234567890123456789"))
+    (2.5, '0.1234567890123456789')
+    """
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
+        return value
+    if kind is tuple:
+        return [plain_value(each) for each in value]
+    if kind is Decimal:
+        return _plain_decimal(value)
+    if kind is float:
+        return value if isfinite(value) else _special(value)
+    return str(value)
+
+
+def _plain_decimal(value: Decimal) -> int | float | str:
+    if value == value.to_integral_value() and abs(value) <= _EXACT:
+        return int(value)
+    rounded = float(value)
+    if isfinite(rounded) and Decimal(repr(rounded)) == value:
+        return rounded
+    return decimal_text(value)
+
+
+def decimal_text(value: Decimal) -> str:
+    """A decimal as a text without an exponent, as xs:decimal has it, unless that is very long."""
+    return format(value, "f") if abs(value.adjusted()) <= 100 else str(value)
+
+
+def _special(value: float) -> str:
+    if isnan(value):
+        return "NaN"
+    return "-INF" if value < 0 and isinf(value) else "INF"
+
+
+def saved_value(value: Any) -> Any:
+    """A value for a store, as JSON.
+
+    >>> saved_value((Decimal("2.50"), "a", None))
+    {'values': [{'decimal': '2.50'}, 'a', None]}
+    """
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
+        return value
+    if kind is Id:
+        return {"id": value.key.hex(), "labels": list(value.labels or ())}
+    if kind is tuple:
+        return {"values": [saved_value(each) for each in value]}
+    if kind is Decimal:
+        return {"decimal": str(value)}
+    if kind is float:
+        return {"double": repr(value)}
+    if kind in _DATES.values():
+        return {"atom": [value.type, str(value)]}
+    if isinstance(value, str):
+        return str(value)
+    raise TypeError(f"a value of the type {kind.__name__} in a row")
+
+
+def restored_value(saved: Any) -> Any:
+    """The value that `saved_value` wrote.
+
+    >>> restored_value({"values": [{"decimal": "2.50"}, "a", None]})
+    (Decimal('2.50'), 'a', None)
+    """
+    if not isinstance(saved, dict):
+        return saved
+    ((kind, said), *_) = saved.items()
+    if kind == "id":
+        return Id(bytes.fromhex(said), tuple(saved["labels"]))
+    if kind == "values":
+        return tuple(restored_value(each) for each in said)
+    if kind == "atom":
+        return _atom(*said)
+    return Decimal(said) if kind == "decimal" else float(said)
+
+
+def _atom(type_: str, text: str) -> Any:
+    """A date, time or duration."""
+    kind = _DATES[type_]
+    if issubclass(kind, Duration):
+        return duration_of(text, kind)
+    return time_value_of(text, kind)
