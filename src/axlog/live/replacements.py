@@ -15,9 +15,12 @@ Law: rows and changes are those of a document in which the old tree is replaced 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
+from axlog.document.operations import Insert, Operation
+from axlog.document.pending import planned
+from axlog.document.tree import NONE
 from axlog.evaluate.joins import Bag, Row, add_all
 from axlog.live.maintained import MaintainedTree
 from axlog.match.stream_plan import MessagePlan
@@ -38,34 +41,114 @@ class Delivered(NamedTuple):
     aside: int | None = None
 
 
-@dataclass(slots=True)
 class Deliveries:
     """The rows that the messages of one stream delivered, by key."""
 
-    relations: tuple[tuple[bool, Relation], ...] | None = None
-    """The relations of the bags, each with whether it is matched at the root of messages.
-
-    None: those of the next plan, after a restart.
-    """
-    by_key: dict[str, Delivered] = field(default_factory=dict)
+    def __init__(self, document: MaintainedTree, stream: str, keeps: bool) -> None:
+        """`keeps`: whether messages become nodes when the document is read."""
+        self._document, self._stream, self._keeps = document, stream, keeps
+        self._plan: MessagePlan | None = None
+        # The relations of the bags, each with whether it is matched at the root of messages.
+        self._relations: tuple[tuple[bool, Relation], ...] | None = None
+        self.by_key: dict[str, Delivered] = {}
 
     def follow(self, plan: MessagePlan) -> None:
-        """Follow a new plan of the stream: views were dropped, or a view was set aside."""
-        relations = relations_of(plan)
-        known, self.relations = self.relations, relations
-        if known is None or known == relations or not self.by_key:
+        """Follow a new plan of the stream: views were dropped, or a view was set aside.
+
+        After a restart the bags have the order of the first plan.
+        """
+        self._plan = plan
+        here, everywhere = ((True, r) for r in plan.here), ((False, r) for r in plan.everywhere)
+        known, self._relations = self._relations, (*here, *everywhere)
+        if known is None or known == self._relations or not self.by_key:
             return
         at = {relation: number for number, relation in enumerate(known)}
-        numbers = [at.get(relation) for relation in relations]
+        numbers = [at.get(relation) for relation in self._relations]
         for key, (bags, aside) in self.by_key.items():
             kept = tuple({} if number is None else bags[number] for number in numbers)
             self.by_key[key] = Delivered(kept, aside)
 
+    def match(self, message: bytes, time: int, aside: int) -> Replacement | None:
+        """Match a message. None: it must take the long path.
 
-def relations_of(plan: MessagePlan) -> tuple[tuple[bool, Relation], ...]:
-    """The relations of a plan's bags, each with whether it is matched at the root of messages."""
-    here, everywhere = ((True, r) for r in plan.here), ((False, r) for r in plan.everywhere)
-    return (*here, *everywhere)
+        `aside` is the number of messages set aside. Raises AX420 if the message has no key.
+        """
+        assert self._plan is not None
+        read = self._plan.keyed_bags(message, time)
+        known = None if read is None else self._current(read[0])
+        if read is None or known is None:
+            return None
+        if not self._keeps:
+            return Replacement(self, *read, known.bags)
+        return Replacement(self, *read, known.bags, aside if known.aside is None else known.aside)
+
+    def read(self, operations: Sequence[Operation], time: int) -> Replacement:
+        """Read the rows of a message from nodes that are dropped, after all checks of updates."""
+        document = self._document
+        (insert,) = operations
+        assert isinstance(insert, Insert)
+        assert insert.key is not None
+        assert self._plan is not None
+        plan = planned(
+            document.tree, operations, time,
+            limits=document.limits, keep_whitespace=document.keep_whitespace,
+        )  # fmt: skip
+        try:
+            bags = self._plan.bags_on(document.tree, plan.delta.added)
+        finally:
+            plan.abandon()
+        return self.replacement(insert.key, bags)
+
+    def replacement(self, key: str, bags: tuple[Bag, ...]) -> Replacement:
+        """The replacement of a message that left no nodes by another that leaves none."""
+        known = self._current(key)
+        assert known is not None, "messages leave no nodes"
+        return Replacement(self, key, bags, known.bags)
+
+    def _current(self, key: str) -> Delivered | None:
+        """The rows of the message that has a key now; none if there is no such message.
+
+        None: it has nodes that the short path must not replace.
+        """
+        assert self._plan is not None
+        known = self.by_key.get(key)
+        if known is not None:
+            return known
+        tree, engine = self._document.tree, self._document.engine
+        root = tree.message_of(self._stream, key)
+        if root == NONE:
+            return Delivered(self._plan.unread)
+        if not self._keeps or engine.has_sites_below(root):
+            return None
+        return Delivered(self._plan.bags_on(tree, (root,)))
+
+    def enter(self, replacement: Replacement) -> tuple[Bag, ...]:
+        """Remember the rows of a message, and return them minus those of the message before it."""
+        if self._keeps or any(replacement.new):
+            aside = replacement.aside if self._keeps else None
+            self.by_key[replacement.key] = Delivered(replacement.new, aside)
+        else:
+            self.by_key.pop(replacement.key, None)
+        if not any(replacement.old):
+            return replacement.new
+        for view in self._document.views.values():
+            view.truth_cache.is_stale = True  # data that it relies on may be gone
+        return difference(replacement.new, replacement.old)
+
+
+class Replacement(NamedTuple):
+    """A message that replaces another: its key, its rows, and those of the other."""
+
+    into: Deliveries
+    key: str
+    new: tuple[Bag, ...]
+    old: tuple[Bag, ...]
+    aside: int = 0
+    """Its place among the messages set aside, where they are kept."""
+
+    def enter(self) -> tuple[Bag, ...]:
+        """Carry it out, and return the signed rows for the joins."""
+        return self.into.enter(self)
 
 
 def difference(new: tuple[Bag, ...], old: tuple[Bag, ...]) -> tuple[Bag, ...]:
@@ -92,14 +175,16 @@ def _saved(bags: tuple[Bag, ...]) -> SavedBags:
     return tuple(tuple(bag.items()) for bag in bags)
 
 
-def restored_messages(saved: SavedMessages) -> dict[str, Deliveries]:
+def restored_messages(
+    saved: SavedMessages, document: MaintainedTree, keeps: bool
+) -> dict[str, Deliveries]:
     """The rows that `saved_messages` returned."""
-    return {
-        stream: Deliveries(
-            None, {key: Delivered(tuple(dict(bag) for bag in bags)) for key, bags in messages}
-        )
-        for stream, messages in saved
-    }
+    found: dict[str, Deliveries] = {}
+    for stream, messages in saved:
+        found[stream] = Deliveries(document, stream, keeps)
+        for key, bags in messages:
+            found[stream].by_key[key] = Delivered(tuple(dict(bag) for bag in bags))
+    return found
 
 
 def replacing_streams(document: MaintainedTree) -> list[str]:

@@ -21,8 +21,8 @@ from math import inf
 from typing import TypeAlias
 
 from axlog.document.loader import read_forest
-from axlog.document.operations import Insert, Operation, checked_time, insert_at_call
-from axlog.document.pending import Plan, planned
+from axlog.document.operations import Operation, checked_time, insert_at_call
+from axlog.document.pending import Plan
 from axlog.document.times import Time, microseconds
 from axlog.document.tree import NONE
 from axlog.errors import QueryError, StreamError, UpdateError, ValueProblem
@@ -30,10 +30,9 @@ from axlog.evaluate.joins import Bag, Row
 from axlog.live.collector import Collector, SavedKeys
 from axlog.live.maintained import MaintainedTree, ViewChanges
 from axlog.live.replacements import (
-    Delivered,
     Deliveries,
+    Replacement,
     SavedMessages,
-    difference,
     restored_messages,
     saved_messages,
 )
@@ -156,14 +155,18 @@ class StreamEngine:
                     return None
                 if not tree.clock <= time < _LATEST or (latest is not None and time > latest):
                     return None
-                if way.delivered is not None:
-                    return self._replace(way, message, time)
-                read = way.read(message, time)
+                read: tuple[Bag, ...] | Replacement | None
+                if way.delivered is None:
+                    read = way.read(message, time)
+                else:
+                    read = way.delivered.match(message, time, len(self._aside))
                 if read is None:
                     return None
             except (StreamError, UnicodeEncodeError, QueryError):
                 # The long path raises the error, or sets aside the view that exceeds a limit.
                 return None
+            if isinstance(read, Replacement):
+                return self._replace(way, message, time, read)
             bags = read
             status = way.status
             if way.rejects and any(bags):
@@ -186,68 +189,27 @@ class StreamEngine:
         finally:
             self._release()
 
-    def _replace(self, way: ShortWay, message: bytes, time: int) -> list[Change] | None:
-        """Apply a message of a stream that replaces. None: it must take the long path."""
-        read = way.plan.keyed_bags(message, time)
-        if read is None:
-            return None
-        key, bags = read
+    def _replace(
+        self, way: ShortWay, message: bytes, time: int, replacement: Replacement
+    ) -> list[Change]:
+        """Apply a message of a stream that replaces."""
         document, status = self._document, way.status
-        known = self._delivery(way, key)
-        if known is None:
-            return None
         document.tree.clock = time
         status.messages += 1
         status.microseconds = time
-        moved = self._exchange(way, key, bags, known)
         if self.keeps:
             update = (status.stream, message, time, status.messages)
-            if known.aside is None:
-                assert way.delivered is not None
-                way.delivered.by_key[key] = Delivered(bags, len(self._aside))
-                self._aside.append(update)
+            if replacement.aside < len(self._aside):
+                self._aside[replacement.aside] = update
             else:
-                self._aside[known.aside] = update
+                self._aside.append(update)
         else:
             document.forgotten += 1
+        moved = replacement.enter()
         if any(moved):
             return self._join(way, moved, time)
-        status.unmatched += not any(bags)
+        status.unmatched += not any(replacement.new)
         return self._join(way, (), time) if self._collector.next < time else []
-
-    def _delivery(self, way: ShortWay, key: str) -> Delivered | None:
-        """The rows of the message that has a key now; none if there is no such message.
-
-        None: it has nodes that the short path must not replace.
-        """
-        assert way.delivered is not None
-        known = way.delivered.by_key.get(key)
-        if known is not None:
-            return known
-        tree = self._document.tree
-        root = tree.message_of(way.status.stream, key)
-        if root == NONE:
-            return Delivered(way.plan.unread)
-        is_site = self._document.engine.has_sites_below(root)
-        if not self.keeps or is_site:
-            return None
-        return Delivered(way.plan.bags_on(tree, (root,)))
-
-    def _exchange(
-        self, way: ShortWay, key: str, bags: tuple[Bag, ...], known: Delivered
-    ) -> tuple[Bag, ...]:
-        """Remember the rows of a message, and return them minus those of the message before it."""
-        assert way.delivered is not None
-        by_key = way.delivered.by_key
-        if known.aside is not None or any(bags):
-            by_key[key] = Delivered(bags, known.aside)
-        else:
-            by_key.pop(key, None)
-        if not any(known.bags):
-            return bags
-        for view in self._document.views.values():
-            view.truth_cache.is_stale = True  # data that it relies on may be gone
-        return difference(bags, known.bags)
 
     def holds_rows_of(self, stream: str, key: str) -> bool:
         """Return whether a message of a stream that replaces leaves rows and no nodes.
@@ -266,23 +228,10 @@ class StreamEngine:
 
         It is checked as a message that becomes nodes.
         """
-        document = self._document
-        (insert,) = operations
-        way = self._ways[origin[0]]
+        document, way = self._document, self._ways[origin[0]]
         assert way is not None
-        assert isinstance(insert, Insert)
-        assert insert.key is not None
-        plan = planned(
-            document.tree, operations, time,
-            limits=document.limits, keep_whitespace=document.keep_whitespace,
-        )  # fmt: skip
-        try:
-            bags = way.plan.bags_on(document.tree, plan.delta.added)
-        finally:
-            plan.abandon()
-        known = self._delivery(way, insert.key)
-        assert known is not None
-        moved = self._exchange(way, insert.key, bags, known)
+        assert way.delivered is not None
+        moved = way.delivered.read(operations, time).enter()
         document.tree.clock = time
         document.forgotten += 1
         document.current.origin = origin
@@ -327,9 +276,8 @@ class StreamEngine:
                     way.status.microseconds = time
                     document.current.origin = stream, way.status.messages
                     if keys and keys[0] is not None:
-                        known = self._delivery(way, keys[0])
-                        assert known is not None, "messages leave no nodes"
-                        bags = self._exchange(way, keys[0], bags, known)
+                        assert way.delivered is not None
+                        bags = way.delivered.replacement(keys[0], bags).enter()
                     each = way.carry(bags, time)
                     if collector.is_busy or collector.next < time:
                         each = collector.after(each, time)
@@ -381,7 +329,8 @@ class StreamEngine:
         clock, tables, views, keys, *messages = saved
         with document.lock:
             self.epoch += 1
-            self._delivered = restored_messages(messages[0]) if messages else {}
+            delivered = messages[0] if messages else ()
+            self._delivered = restored_messages(delivered, document, self.keeps)
             self.install({})
             restore_tables(document.engine, tables)
             for name, position, rows in views:
@@ -477,8 +426,9 @@ class StreamEngine:
         way = ShortWay(plan, self.status(stream), route.carry, plan.bags, unread)
         way.rejects = route.rejects
         if replace is not None:
-            way.delivered = self._delivered.setdefault(stream, Deliveries())
-            way.delivered.follow(plan)
+            known = self._delivered.get(stream) or Deliveries(document, stream, self.keeps)
+            way.delivered = self._delivered[stream] = known
+            known.follow(plan)
         if is_short:
             here, everywhere = route.here, route.everywhere
             way.arrive = self._collector.tracker.arrival(route.node, here, everywhere)
