@@ -1,15 +1,18 @@
 """What all tests share: hypothesis profiles, the conformance data, one worker for Spark.
 
 Tests are seeded: the profile "ci", loaded unless `HYPOTHESIS_PROFILE` names another, derives every
-example from the test itself, so a run can be repeated. "long" searches further, at random.
+example from the test itself, so a run can be repeated. "long" searches further, at random; so does
+`AXLOG_CASES=N`, with N times the cases of every law (`amounts.py`).
 
 The conformance data is never in the repository: `AXLOG_CONFORMANCE` says where it lies. Without it
 the tests that need it are skipped with a line saying so, except where `CI` is set: there they fail.
 """
 
+import gc
 import logging
 import os
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from ipaddress import ip_address
 from pathlib import Path
@@ -17,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.amounts import cases
 
 if TYPE_CHECKING:
     from tests.hostile_attacks import Outside
@@ -30,7 +35,7 @@ settings.register_profile(
     "ci",
     derandomize=True,
     deadline=None,
-    max_examples=200,
+    max_examples=cases(80),
     print_blob=True,
     suppress_health_check=SLOW_MACHINE,
 )
@@ -43,6 +48,12 @@ settings.register_profile(
     suppress_health_check=SLOW_MACHINE,
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+# Tests start hundreds of Python processes. Where no bytecode may be written beside the sources, it
+# is written to a cache: else every process compiles the whole package again.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    os.environ.setdefault("PYTHONPYCACHEPREFIX", str(REPOSITORY / ".pytest_cache" / "bytecode"))
+    sys.dont_write_bytecode, sys.pycache_prefix = False, os.environ["PYTHONPYCACHEPREFIX"]
 
 
 def conformance_path(part: str) -> Path:
@@ -81,13 +92,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 
+def pytest_collection_finish() -> None:
+    # Modules and tests stay until the end: the garbage collector need not look at them again.
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """One Spark session on two cores, for all tests that need no process of their own."""
     from axlog.spark import session
 
     # Small data: compiling a plan costs more than running it.
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"}
+    settings = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.lightweightPlanChangeValidation": "false",
+    }
     started = session("local[2]", "axlog tests", quick=True, settings=settings)
     yield started
     started.stop()

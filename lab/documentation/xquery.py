@@ -22,6 +22,13 @@ VIEWS = (
     "for $o in //order order by $o/price return $o/oid",
     "for $o at $i in //order return $o/oid",
     "for $o in //order return if ($o/paid) then $o/oid else $o/client",
+    "for $o in //order group by $c := $o/client order by $c\n"
+    "return <client name='{$c}'>{count($o)}, {sum($o/price)}</client>",
+    "for $o in //order let $s := //shipped[oid = $o/oid]\n"
+    "return <order>{$o/oid}{count($s)}</order>",
+    "(for $o in //order order by number($o/price) descending return $o/oid)[1]",
+    "declare function local:net($p) { $p div 1.19 }; for $o in //order return local:net($o/price)",
+    "sum(//order/price)",
 )
 UPDATES = (
     "insert node <d/> into /a",
@@ -175,7 +182,7 @@ CALCULATIONS = (
 
 def views() -> Iterator[str]:
     """XQuery views, line by line."""
-    yield from ("", *block([Example(query) for query in VIEWS]))
+    yield from ("", *block([Example(query, language="xquery") for query in VIEWS]))
 
 
 def statements() -> Iterator[str]:

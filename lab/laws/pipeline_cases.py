@@ -266,7 +266,9 @@ def _shop(random: Random) -> Made:
     """Two streams that join."""
     calls = []
     for stream in "ab":
-        declared = random.choice(("", "", "", ' late="clock"', ' deletes="yes"', ' most="9"'))
+        declared = random.choice(
+            ("", "", "", ' late="clock"', ' deletes="yes"', ' most="9"', *[' replace="k"'] * 3)
+        )
         calls.append(_CALL.format(stream, declared))
     views = random.sample(_SHOP_VIEWS, random.choice((1, 2, 3)))
     sent: list[StreamUpdate] = []

@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cmp_to_key
-from math import inf, isfinite, nan
+from math import floor, inf, isfinite, nan
 from random import Random
 from typing import Any
 
 from axlog.evaluate.joins import Bag, Row, add
+from axlog.evaluate.sort_keys import exact_key
+from axlog.query.dates import HOUR, DateTime, DayTimeDuration, YearMonthDuration
 from axlog.views.operators.aggregates import (
     Aggregate,
     Average,
@@ -32,7 +34,7 @@ from axlog.views.operators.latest import Latest
 from axlog.views.operators.left_join import LeftJoin
 from axlog.views.operators.map import Map
 from axlog.views.operators.operator import Operator
-from axlog.views.operators.order import cell_key, order_key
+from axlog.views.operators.order import Descending
 from axlog.views.operators.range_join import RangeJoin
 from axlog.views.operators.sets import difference
 from axlog.views.operators.top import Top
@@ -42,6 +44,15 @@ NUMBERS = (
     None, 0, 1, 2, -3, 10**30, Decimal("0.1"), Decimal("-2.50"), Decimal("1e-40"), Decimal(7),
 )  # fmt: skip
 FLOATS = (0.1, 0.2, -0.3, 1e16, -1e16, 1e-300, 1e308, inf, -inf, nan)
+DURATIONS = (
+    None, DayTimeDuration(0, HOUR), DayTimeDuration(0, -3 * HOUR),
+    DayTimeDuration(0, Fraction(1, 8)), YearMonthDuration(5), YearMonthDuration(-17), 3, "three",
+    True,
+)  # fmt: skip
+MOMENTS = (
+    None,
+    *(DateTime(hour * HOUR, zone) for hour in (1, 2, 3) for zone in (None, 0, 60, 120)),
+)
 TEXTS = (None, "", "a", "b", "ab", "10", "9")
 ORDERS: tuple[str, ...] = ("<", "<=", ">", ">=")
 
@@ -61,6 +72,10 @@ def _cell(random: Random, column: str) -> Any:
         return random.randint(0, 12)
     if kind == "f":
         return random.choice((*NUMBERS, *FLOATS))
+    if kind == "d":
+        return random.choice(DURATIONS)
+    if kind == "m":
+        return random.choice(MOMENTS)
     return random.choice(TEXTS)
 
 
@@ -134,9 +149,20 @@ class MapSubject(Subject):
 
 
 def total_of(values: list[Any], is_average: bool = False) -> Any:
-    """The sum of numbers by fractions; a float if one is a float."""
+    """The sum of numbers by fractions; a float if one is a float; None where there is no sum."""
     if is_average and not values:
         return None
+    kinds: set[Any] = {float if isinstance(v, float | Decimal) or type(v) is int else type(v)
+                       for v in values}  # fmt: skip
+    if len(kinds) > 1 or kinds & {str, bool, DateTime}:
+        return None
+    if kinds & {DayTimeDuration, YearMonthDuration}:
+        months = sum(v.months for v in values)
+        exact = sum((Fraction(v.nanoseconds) for v in values), Fraction())
+        if is_average:  # rounded, a half up: to whole months, and to 20 decimals of seconds
+            months = floor(Fraction(months, len(values)) + Fraction(1, 2))
+            exact = Fraction(floor(exact / len(values) * 10**11 + Fraction(1, 2)), 10**11)
+        return next(iter(kinds))(months, exact)
     specials = [v for v in values if isinstance(v, float) and not isfinite(v)]
     if specials:
         return nan if len({str(v) for v in specials}) > 1 or nan in specials else specials[0]
@@ -164,15 +190,14 @@ class Chosen:
     """An aggregate with its definition, over the values of a group in the order of their rows."""
 
     def __init__(self, random: Random, is_append_only: bool, columns: Sequence[str]) -> None:
-        number = next(at for at, column in enumerate(columns) if column[0] in "nf")
-        text = next(at for at, column in enumerate(columns) if column[0] == "t")
+        number, text = 2, 3
         both = random.choice((number, text))
-        has_floats = columns[number][0] == "f"
+        is_ordered = columns[number][0] in "nm"
         kinds = ["rows", "count", "distinct", "sum", "avg", "min", "max", "join", "collect"]
         kind = self.kind = random.choice(kinds)
         self.by = random.choice((None, 0, 1))
         self.at = text if kind == "join" else number if kind in ("sum", "avg") else both
-        if has_floats and kind not in ("sum", "avg", "rows", "count"):
+        if not is_ordered and kind not in ("sum", "avg", "rows", "count"):
             self.at = text
         self.separator = random.choice(("", ", "))
         read, at = (lambda row: row[self.at]), self.by
@@ -216,10 +241,13 @@ class Chosen:
 
 
 def compare_cells(one: Any, other: Any) -> int:
-    """The order of cells: none, numbers, texts."""
-    ranks = [0 if v is None else 2 if isinstance(v, str) else 1 for v in (one, other)]
+    """The order of cells: none, numbers, moments, texts."""
+    ranks = [[type(None), DateTime, str].index(type(v)) if type(v) in (type(None), DateTime, str)
+             else 0.5 for v in (one, other)]  # fmt: skip
     if ranks[0] != ranks[1]:
         return -1 if ranks[0] < ranks[1] else 1
+    if isinstance(one, DateTime):
+        return compare_cells(one.instant, other.instant)
     return 0 if one == other else -1 if one < other else 1
 
 
@@ -230,7 +258,7 @@ def compare_rows(one: Sequence[Any], other: Sequence[Any]) -> int:
 
 class GroupSubject(Subject):
     def __init__(self, random: Random) -> None:
-        self.schemas = (("k1", "k2", random.choice(("n1", "f1")), "t1"),)
+        self.schemas = (("k1", "k2", random.choice(("n1", "f1", "d1", "m1")), "t1"),)
         self.is_append_only = random.random() < 0.15
         self.keys = random.choice(((), (0,), (1,), (0, 1), (1, 0)))
         self.always = not self.keys and random.random() < 0.7
@@ -255,10 +283,10 @@ class GroupSubject(Subject):
 
 
 class TopSubject(Subject):
-    schemas = (("k1", "i1", "t1"),)
     is_local = False
 
     def __init__(self, random: Random) -> None:
+        self.schemas = (("k1", "i1", random.choice(("t1", "m1"))),)
         self.per = random.choice(((), (0,)))
         self.start = random.choice((0, 0, 0, 1, 2, -1, -2, -4))
         self.stop = random.choice((None, 1, 2, 3, 5, -1, -2, 0))
@@ -267,8 +295,8 @@ class TopSubject(Subject):
         self.columns = random.choice(((1,), (2,), (2, 1)))
 
     def order(self, row: Row) -> Any:
-        return order_key([(lambda r, at=at: cell_key(r[at]), self.is_descending)  # type: ignore[misc]
-                          for at in self.columns])(row)  # fmt: skip
+        keys = [exact_key(row[at]) for at in self.columns]
+        return tuple(Descending(key) if self.is_descending else key for key in keys)
 
     def compare(self, one: Row, other: Row) -> int:
         """The order by definition: the columns, then the whole row."""

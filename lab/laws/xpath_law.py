@@ -35,7 +35,7 @@ from axlog.query.xpath_compiler import parse_xpath
 from axlog.query.xpath_routes import MOST_ROUTES
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.change import Row
-from axlog.views.choose import MAINTAINERS, Engines, make
+from axlog.views.choose import MAINTAINERS, Engines, make_plain
 from axlog.views.counting.engine import CountingEngine
 from lab.reference import rows
 
@@ -202,7 +202,7 @@ def maintained(tree: Tree, pattern: Pattern) -> Iterator[tuple[str, list[Row]]]:
     taking = [name for name, kind in MAINTAINERS.items() if kind.refusal(pattern) is None]
     first = crc32(str(pattern).encode()) % len(taking)
     for name in (*taking, *taking)[first : first + 2]:
-        yield name, list(make(tree, pattern, name, engines).rows())
+        yield name, list(make_plain(tree, pattern, name, engines).rows())
 
 
 def selected_by_lxml(root: etree._Element, expression: str) -> set[Position]:

@@ -21,7 +21,7 @@ from axlog.evaluate.definition import (
 from lab.reference.bounds import alphabet_of, bound_of
 from lab.reference.fragments import Alphabet, Fragment, fragments
 from lab.reference.futures import Bound, Future, Message, futures, reachable, saturated
-from lab.reference.verdicts import relevant, satisfiable_rows, truth
+from lab.reference.verdicts import Outcomes, agrees, relevant, satisfiable_rows, truth
 
 __all__ = [
     "Alphabet",
@@ -31,8 +31,10 @@ __all__ = [
     "Future",
     "Key",
     "Message",
+    "Outcomes",
     "Valuation",
     "Value",
+    "agrees",
     "alphabet_of",
     "bound_of",
     "fragments",

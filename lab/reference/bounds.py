@@ -285,6 +285,7 @@ def is_monotone(tree: Tree, pattern: Pattern, bound: Bound) -> bool:
         bound.allows is not None
         or (bound.deletions and any(call.deletes != "no" for call in calls))
         or is_limited
+        or any(call.replace is not None for call in calls)
         or (not one_time and any(call.mode == "one-shot" for call in calls))
         or _has(pattern, Not)
         or _sees_siblings(pattern)

@@ -175,6 +175,9 @@ def as_element(fragment: Fragment) -> Element:
     for child in fragment.below:
         if child.kind is NodeKind.ATTRIBUTE:
             made.set(child.label, child.value)
+        elif child.kind is NodeKind.COMMENT:
+            last = etree.Comment(child.label)
+            made.append(last)
         elif child.kind is not NodeKind.TEXT:
             last = _copied(as_element(child))
             made.append(last)

@@ -2,8 +2,9 @@
 
 A future is a sequence of insertions at open calls, in the order (time, stream). Here each stream
 has one message per time. Declared facts narrow the futures: a one-shot call inserts one message,
-`most` bounds the total number of trees of a call, and `deletes="only"` inserts nothing. Times are
-at or after the clock. A bound limits the search.
+`most` bounds the total number of trees of a call, and `deletes="only"` inserts nothing. A call with
+`replace` inserts messages of one tree with one key, which replace those with the same key. Times
+are at or after the clock. A bound limits the search.
 
 Deletions, where the bound asks for them, come first, at the clock. This order reaches every
 document: data that one stream inserts and another deletes need not have been inserted. The pattern
@@ -30,10 +31,11 @@ from typing import TypeAlias
 
 from axlog.document.calls import Call
 from axlog.document.ids import Id
+from axlog.document.message_key import KeyPath
 from axlog.document.operations import delete_at_call, insert_at_call
 from axlog.document.pending import apply
 from axlog.document.tree import NodeKind, Tree
-from axlog.errors import UndecidedError
+from axlog.errors import StreamError, UndecidedError
 from lab.reference.fragments import Alphabet, Fragment, as_element, call, fragments
 
 
@@ -128,6 +130,9 @@ class Bound:
 
     def parts(self, tree: Tree, stream: str, time: int) -> list[Fragment]:
         """The trees whose insertion a stream may begin at a time."""
+        path = _call(tree, stream).replace
+        if path is not None:
+            return [fragment for fragment in self.pool(stream) if _has_key(fragment, path)]
         if not tree.may_bring_calls(stream):
             return list(self.pool(stream))
         times = self.times_from(tree.clock)
@@ -185,7 +190,7 @@ def saturated(tree: Tree, bound: Bound, among: Iterable[str] | None = None) -> F
     for time in bound.times_from(tree.clock):
         for stream in sorted(streams):
             if _call(tree, stream).deletes != "only":
-                messages += _message(time, stream, bound.parts(tree, stream, time))
+                messages += message_of(time, stream, bound.parts(tree, stream, time))
     return Future(tuple(sorted(messages, key=lambda each: each.time)))
 
 
@@ -207,18 +212,31 @@ def _bringings(tree: Tree, stream: str, bound: Bound) -> list[Bringing]:
         room = min(room, call.most - tree.brought.get(stream, 0))
     if call.deletes == "only" or room <= 0:
         return [()]
+    replaces = call.replace is not None
     if call.mode == "one-shot":
         found: list[Bringing] = [()]
         for time in times:
             parts = bound.parts(tree, stream, time)
-            forests = _forests(parts, room, bound.ordered)
-            found += [_message(time, stream, forest) for forest in forests if forest]
+            forests = _forests(parts, 1 if replaces else room, bound.ordered)
+            found += [message_of(time, stream, forest) for forest in forests if forest]
         return found
     timed = [(time, part) for time in times for part in bound.parts(tree, stream, time)]
-    return [_by_time(stream, chosen) for chosen in _timed_forests(timed, room, bound.ordered)]
+    brought = _timed_forests(timed, room, bound.ordered)
+    if replaces:  # a message is one tree; of two with one key and time, either may be the last
+        return [tuple(Message(at, stream, (part,)) for at, part in chosen) for chosen in brought]
+    return [_by_time(stream, chosen) for chosen in brought]
 
 
-def _message(time: int, stream: str, parts: Iterable[Fragment]) -> Bringing:
+def _has_key(fragment: Fragment, path: KeyPath) -> bool:
+    """Whether a message of a stream that replaces is accepted."""
+    try:
+        path.value(as_element(fragment))
+    except StreamError:
+        return False
+    return True
+
+
+def message_of(time: int, stream: str, parts: Iterable[Fragment]) -> Bringing:
     """One message, and the later messages of its calls."""
     made = [_with_calls(part) for part in parts]
     now = Message(time, stream, tuple(fragment for fragment, _ in made))
@@ -244,7 +262,7 @@ def _timed_forests(
 
 def _by_time(stream: str, chosen: tuple[tuple[int, Fragment], ...]) -> Bringing:
     by_time = groupby(chosen, key=lambda pair: pair[0])
-    found = [_message(time, stream, (part for _, part in pairs)) for time, pairs in by_time]
+    found = [message_of(time, stream, (part for _, part in pairs)) for time, pairs in by_time]
     return tuple(chain.from_iterable(found))
 
 

@@ -3,6 +3,7 @@
 - `truth`: TRUE if the query has a row now, POSSIBLE if it has one in a future within the bound,
   else NEVER.
 - `satisfiable_rows`: the tuples u with u in q(ω(I)) for some future ω within the bound.
+- `Outcomes`: the same rows, and the status of each, for many questions about one document.
 - `relevant`: whether some ω and u exist with u in q(ω(I)) xor u in q(ω_no-f(I)).
 
 `bounds.bound_of` returns a bound that is large enough. For all but tiny patterns that bound is too
@@ -20,13 +21,17 @@ Not handled: the relevance of streams in documents with deletions, which raises 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from axlog.document.ids import Id
 from axlog.document.operations import call_of
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.errors import UndecidedError
+from axlog.evaluate.answers import answers
 from axlog.evaluate.definition import Key, Value, rows, valuations
-from axlog.query.pattern import Pattern
+from axlog.future.truth import column_of
+from axlog.query.compile import compile_pattern
+from axlog.query.pattern import Kind, Pattern
 from axlog.query.truth import Truth
 from lab.reference.bounds import is_monotone, shows_values
 from lab.reference.futures import Bound, Future, allowed, futures, reachable, saturated
@@ -101,3 +106,42 @@ def _differ(tree: Tree, pattern: Pattern, bound: Bound, future: Future, less: Fu
 
 def _shown(tree: Tree, pattern: Pattern) -> set[tuple[Key, tuple[Value, ...]]]:
     return {(key, answer.values) for key, answer in rows(tree, pattern).items()}
+
+
+class Outcomes:
+    """The rows that a document has, and those that some future within a bound gives it.
+
+    The interpreter evaluates them; law 1 checks it against the definition. `most` futures are
+    tried.
+    """
+
+    def __init__(self, tree: Tree, pattern: Pattern, bound: Bound, most: int | None = None) -> None:
+        self._pattern = pattern
+        self._known = {tree.id(node) for node in tree.subtree(DOCUMENT_NODE)}
+        self.present = set(self.rows(tree))
+        self.satisfiable: set[tuple[Value | None, ...]] = set(self.present)
+        self.tried = 0
+        for document in islice(reachable(tree, bound), most):
+            self.satisfiable |= set(self.rows(document))
+            self.tried += 1
+
+    def rows(self, document: Tree) -> Iterator[tuple[Value | None, ...]]:
+        """The rows of a document; the id of a future node is None."""
+        columns = compile_pattern(self._pattern).root.columns
+        at = [(columns.index(column_of(o)), o.kind) for o in self._pattern.outputs]
+        for row in answers(document, self._pattern):
+            shown = (document.id(int(row[i])) if kind is Kind.ID else row[i] for i, kind in at)
+            yield tuple(None if isinstance(v, Id) and v not in self._known else v for v in shown)
+
+    def status(self, values: tuple[Value | None, ...]) -> Truth:
+        """The truth of a row; None as a value stands for any value."""
+        if any(agrees(row, values) for row in self.present):
+            return Truth.TRUE
+        if any(agrees(row, values) for row in self.satisfiable):
+            return Truth.POSSIBLE
+        return Truth.NEVER
+
+
+def agrees(row: tuple[Value | None, ...], values: tuple[Value | None, ...]) -> bool:
+    """Whether a row has these values; None stands for any value."""
+    return all(wanted is None or found == wanted for found, wanted in zip(row, values, strict=True))

@@ -5,8 +5,8 @@ doubled. The views are of every kind that Spark runs in its own way (`VIEWS`). A
 with its processes, after a batch and a random delay, so that the kill falls anywhere in the next
 one. A worker is one of two of a standalone cluster on this machine.
 
-`tests/spark/test_spark_kills.py` runs one case of each kind; `python -m lab torture --spark N` runs
-N random ones.
+`tests/spark/test_spark_kills.py` kills one driver and one worker, each in a short run; `python -m
+lab torture --spark N` runs N random cases, with both places of state and up to three kills.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from axlog.spark.worker_preload import preloaded
 
 MESSAGES = 140
 BATCH = 20
-BATCHES = MESSAGES // BATCH
 PIPELINE = """
 document: |
   {document}
@@ -63,9 +62,9 @@ LONGEST = 240.0
 """Seconds to wait for a batch, or for the end of a run."""
 
 
-def by_embedded(place: Path) -> Counter[str]:
+def by_embedded(place: Path, messages: int = MESSAGES) -> Counter[str]:
     """Return the changes of the embedded engine, which nothing disturbs."""
-    write_pipeline(place, "")
+    write_pipeline(place, "", messages)
     path = str(place / "pipeline.yaml")
     done = CliRunner().invoke(application(), ["run", path, "--engine", "embedded", "--once"])
     if done.exit_code != 0:
@@ -73,9 +72,11 @@ def by_embedded(place: Path) -> Counter[str]:
     return logged(place)
 
 
-def kill_drivers(place: Path, state: str, batches: Sequence[int], draw: Random) -> Counter[str]:
+def kill_drivers(
+    place: Path, state: str, batches: Sequence[int], draw: Random, messages: int = MESSAGES
+) -> Counter[str]:
     """Kill a run after each of these batches and restart it; return all changes."""
-    write_pipeline(place, f"cores: 1, state: {state}")
+    write_pipeline(place, f"cores: 1, state: {state}", messages)
     for least in batches:
         process = _run(place)
         _wait_for_batch(place, least, process)
@@ -86,7 +87,7 @@ def kill_drivers(place: Path, state: str, batches: Sequence[int], draw: Random) 
     return logged(place)
 
 
-def kill_worker(place: Path, batch: int) -> Counter[str]:
+def kill_worker(place: Path, batch: int, messages: int = MESSAGES) -> Counter[str]:
     """Kill one of the two workers of a cluster after a batch; return all changes."""
     with _cluster(place) as (address, workers):
         java = " ".join([*QUICK, *archive_options(writes=False)])
@@ -95,7 +96,7 @@ def kill_worker(place: Path, batch: int) -> Counter[str]:
             " spark.sql.shuffle.partitions: '2', spark.executor.memory: 512m,"
             f' spark.executor.extraJavaOptions: "{java}"}}'
         )
-        write_pipeline(place, more)
+        write_pipeline(place, more, messages)
         # The workers are on this machine: their Python can be forked, as that of a local session.
         launcher = preloaded()
         process = _run(place, **({"PYSPARK_PYTHON": str(launcher.python)} if launcher else {}))
@@ -115,10 +116,10 @@ def on_spark(seed: int) -> str:
         expected = by_embedded(undisturbed)
         if draw.random() < 0.25:
             what = "worker"
-            found = kill_worker(place, draw.randrange(BATCHES - 1))
+            found = kill_worker(place, draw.randrange(MESSAGES // BATCH - 1))
         else:
             state = draw.choice(("driver", "executors"))
-            batches = sorted(draw.sample(range(BATCHES - 1), draw.randint(1, 3)))
+            batches = sorted(draw.sample(range(MESSAGES // BATCH - 1), draw.randint(1, 3)))
             what = f"driver, state: {state}"
             found = kill_drivers(place, state, batches, draw)
     if found != expected:
@@ -126,10 +127,10 @@ def on_spark(seed: int) -> str:
     return what
 
 
-def write_pipeline(place: Path, more: str) -> None:
+def write_pipeline(place: Path, more: str, messages: int) -> None:
     """Write the pipeline file, with more settings, and its messages."""
-    messages = orders.messages(MESSAGES, seed=5, rate=0.0005)
-    lines = [json.dumps(message) for message in messages]
+    sent = orders.messages(messages, seed=5, rate=0.0005)
+    lines = [json.dumps(message) for message in sent]
     (place / "in.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     views = [
         f"  {name}:\n    query: |\n      {query}\n    sinks: [changes]"

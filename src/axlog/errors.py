@@ -140,6 +140,7 @@ CODES: dict[str, str] = {
     "AX417": "the message is dated too far ahead",
     "AX418": "the stream may not send calls",
     "AX419": "the stream has reached its limit of calls",
+    "AX420": "the message has no key to replace by",
     # analyses
     "AX501": "the question is undecidable for this kind of query",
     "AX502": "undecided within the search limit",
@@ -193,6 +194,7 @@ CODES: dict[str, str] = {
     "AX857": "the pipeline file is too large, too deep, or uses unsupported YAML",
     "AX858": "a source cannot be read",
     "AX859": "a sink cannot be written",
+    "AX860": "a deadline has no key that lets `never` follow",
     # Spark
     "AX861": "the document cannot be partitioned",
     "AX862": "the message needs the whole document",

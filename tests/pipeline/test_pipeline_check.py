@@ -307,3 +307,47 @@ def test_the_command_reports_problems_as_json_lines(tmp_path: Path) -> None:
     assert json.loads(runner.invoke(application(), ["check", "--schema"]).stdout)["$defs"]
     listed = runner.invoke(application(), ["check", "--kinds"]).stdout.splitlines()
     assert {json.loads(line)["kind"] for line in listed} >= {"directory", "jsonl", "console"}
+
+
+def test_sinks_receive_the_named_changes_only() -> None:
+    text = GOOD.replace("{kind: console}", "{kind: console, ops: [never]}")
+    checked = check_text(text)
+    assert checked.problems == []
+    assert checked.model is not None
+    sink = checked.model.documents["document"].views["ids"].sinks[1]
+    assert not isinstance(sink, str)
+    assert sink.ops == ["never"]
+    assert problems(GOOD.replace("{kind: console}", "{kind: console, ops: [gone]}"))
+
+
+def test_a_sink_that_holds_rows_needs_all_their_changes() -> None:
+    page = "{kind: page, path: out.html, ops: %s}"
+    (found,) = problems(GOOD.replace("{kind: console}", page % "[never]"))
+    assert found[2] == "AX852"
+    assert problems(GOOD.replace("{kind: console}", page % "[insert, delete, update]")) == []
+
+
+DEADLINE = """\
+engine: embedded
+document: |
+  <r xmlns:ax="urn:axlog"><orders><ax:call stream="orders"/></orders>
+  <shipped><ax:call stream="shipped"/></shipped></r>
+streams:
+  orders: {source: {kind: jsonl, path: in.jsonl}}
+  shipped: {source: {kind: jsonl, path: in.jsonl}}
+views:
+  on_time:
+    query: |
+      match /r[orders/order/oid/$x#t1][shipped/order/oid/$x#t2]
+      where t2 - t1 <= 2h return $x
+"""
+
+
+def test_a_deadline_without_a_key_is_a_warning_that_names_the_fact() -> None:
+    checked = check_text(DEADLINE)
+    assert checked.model is not None
+    (problem,) = checked.problems
+    assert (problem.level, problem.error.code) == ("warning", "AX860")
+    fact = "key orders/order by oid trusted"
+    assert fact in str(problem.error.advice)
+    assert check_text(f"{DEADLINE}facts: [{fact}]\n").problems == []

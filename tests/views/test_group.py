@@ -10,6 +10,7 @@ import pytest
 
 from axlog.errors import StoreError
 from axlog.evaluate.joins import Bag
+from axlog.query.dates import HOUR, DayTimeDuration, YearMonthDuration
 from axlog.views.operators.aggregates import (
     Average,
     Collect,
@@ -133,35 +134,33 @@ def test_special_floats_can_be_taken_away() -> None:
     assert total.average() == 1e308
 
 
-class Days:
-    """A small duration."""
-
-    def __init__(self, days: int) -> None:
-        self.days = days
-
-    def __add__(self, other: "Days") -> "Days":
-        return Days(self.days + other.days)
-
-    def __mul__(self, times: int) -> "Days":
-        return Days(self.days * times)
-
-    def __truediv__(self, by: int) -> "Days":
-        return Days(self.days // by)
-
-
 def test_durations_add_up_among_themselves() -> None:
     total, other = ExactSum(), ExactSum()
-    total.add(Days(3), 2)
-    total.add(Days(6), 1)
-    assert total.total().days == 12
+    total.add(DayTimeDuration(0, 3 * HOUR), 2)
+    total.add(DayTimeDuration(0, 6 * HOUR), 1)
+    assert total.total() == DayTimeDuration(0, 12 * HOUR)
     for row, count in total.rows():
         other.load(row, count)
-    assert other.average().days == 4
-    other.add(1, 1)
-    assert other.total() is None
-    other.add(1, -1)
-    other.add(Days(6), -1)
-    assert other.total().days == 6
+    assert other.average() == DayTimeDuration(0, 4 * HOUR)
+    for value in (1, 0.5, YearMonthDuration(1), "text", True):
+        other.add(value, 1)
+        assert other.total() is None
+        other.add(value, -1)
+    other.add(DayTimeDuration(0, 6 * HOUR), -1)
+    assert other.total() == DayTimeDuration(0, 6 * HOUR)
+    other.add(YearMonthDuration(1), 1)
+    other.add(DayTimeDuration(0, 3 * HOUR), -2)
+    assert other.average() == YearMonthDuration(1)
+
+
+def test_a_sum_with_too_many_digits_is_none_until_it_has_fewer() -> None:
+    total = ExactSum()
+    total.add(Decimal("1e5000"), 1)
+    total.add(Decimal("1e-5000"), 1)
+    assert total.total() is None
+    assert total.average() == Decimal("5e4999")
+    total.add(Decimal("1e5000"), -1)
+    assert total.total() == Decimal("1e-5000")
 
 
 def test_partial_aggregates_of_a_delta_merge_in_any_order() -> None:

@@ -1,6 +1,7 @@
 """Order: the ordered index against a sorted list, slices that move, the best row by key."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 from operator import itemgetter
 from random import Random
 from typing import Any
@@ -8,10 +9,12 @@ from typing import Any
 import pytest
 
 from axlog.evaluate.joins import Row
+from axlog.evaluate.sort_keys import exact_key
+from axlog.query.dates import HOUR, Date, DateTime
 from axlog.views.operators import ordered_index
 from axlog.views.operators.feed import Stored
 from axlog.views.operators.latest import Latest
-from axlog.views.operators.order import Descending, cell_key, order_key
+from axlog.views.operators.order import Descending
 from axlog.views.operators.ordered_index import OrderedIndex
 from axlog.views.operators.top import Top
 
@@ -23,6 +26,11 @@ def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
     """Blocks of several sizes: small ones are split and joined all the time."""
     monkeypatch.setattr(ordered_index, "BLOCK", request.param)
     return int(request.param)
+
+
+def second_first(row: Row) -> Descending:
+    """The order by the second column, the greatest first."""
+    return Descending(row[1])
 
 
 def test_an_ordered_index_is_a_sorted_list(block: int) -> None:
@@ -57,20 +65,28 @@ def test_an_ordered_index_is_a_sorted_list(block: int) -> None:
 
 def test_cells_of_all_kinds_have_an_order() -> None:
     cells: list[Any] = ["b", 2.5, None, "", ("a", 1), True, float("nan"), ("a",), -1]
-    ordered = sorted(cells, key=cell_key)
+    ordered = sorted(cells, key=exact_key)
     assert ordered[0] is None
     assert ordered[1] != ordered[1]
-    assert ordered[2:] == [-1, True, 2.5, "", "b", ("a",), ("a", 1)]
-    assert sorted([*cells[1:2], 7, 3], key=lambda cell: Descending(cell_key(cell))) == [7, 3, 2.5]
+    assert ordered[2:] == [-1, 2.5, "", "b", True, ("a",), ("a", 1)]
+    assert sorted([2.5, 7, 3], key=lambda cell: Descending(exact_key(cell))) == [7, 3, 2.5]
+
+
+def test_equal_cells_have_equal_keys_and_other_cells_have_not() -> None:
+    noon, same = DateTime(12 * HOUR, 0), DateTime(13 * HOUR, 60)
+    assert noon == same
+    assert exact_key(noon) == exact_key(same)
+    assert exact_key(Date(0, 0)) != exact_key(DateTime(0, 0))
+    assert exact_key(0.5) == exact_key(Decimal("0.5"))
+    assert exact_key(0.1) != exact_key(Decimal("0.1"))
 
 
 def test_the_next_row_enters_when_one_leaves() -> None:
-    by_score = order_key([(itemgetter(1), True)])
-    top = Top(Stored(("name", "score"), {}), by_score, stop=2)
+    top = Top(Stored(("name", "score"), {}), second_first, stop=2)
     assert top.apply(0, {("a", 1): 1, ("b", 2): 1}) == {("a", 1): 1, ("b", 2): 1}
     assert top.apply(0, {("c", 3): 1}) == {("a", 1): -1, ("c", 3): 1}
     assert top.apply(0, {("d", 0): 1}) == {}
-    assert top.in_order() == [("c", 3), ("b", 2)]
+    assert top.in_order() == [(("c", 3), 1), (("b", 2), 1)]
     assert top.apply(0, {("b", 2): -1}) == {("b", 2): -1, ("a", 1): 1}
     assert top.apply(0, {("c", 3): 2}) == {("c", 3): 2}
     assert top.apply(0, {("b", 1): 1}) == {}  # a tie goes to the row that sorts first
@@ -85,7 +101,7 @@ def test_slices_count_from_both_ends(start: int, stop: int | None, shown: list[i
     top = Top(Stored(("n",), {}), itemgetter(0), start, stop)
     for n in (3, 0, 4, 1, 2):
         top.apply(0, {(n,): 1})
-    assert top.in_order() == [(n,) for n in shown]
+    assert top.in_order() == [((n,), 1) for n in shown]
 
 
 def messages(count: int) -> Iterator[Row]:
@@ -94,11 +110,10 @@ def messages(count: int) -> Iterator[Row]:
 
 
 def test_the_latest_of_append_only_input_keeps_one_row_for_each_key() -> None:
-    newest = order_key([(itemgetter(1), True)])
     below = Stored(VEHICLE, {})
-    latest = Latest(below, newest, ("vehicle",))
-    top = Top(below, newest, stop=1, per=("vehicle",))
-    short = Top(below, newest, stop=3, is_append_only=True)
+    latest = Latest(below, second_first, ("vehicle",))
+    top = Top(below, second_first, stop=1, per=("vehicle",))
+    short = Top(below, second_first, stop=3, is_append_only=True)
     for row in messages(400):
         assert latest.apply(0, {row: 1}) == top.apply(0, {row: 1})
         short.apply(0, {row: 1})

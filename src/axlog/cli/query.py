@@ -1,4 +1,4 @@
-"""`axlog query DOC QUERY`: the rows of a query on a document, with their counts."""
+"""`axlog query DOC QUERY`: the rows of a query on a document, or its items."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from axlog.cli import options
-from axlog.cli.output import source_of, writer
+from axlog.cli.output import is_json, source_of, writer
 from axlog.document.times import checked_times
+from axlog.evaluate.atoms import text_of
 from axlog.live.document import parse
 from axlog.live.options import Options
 from axlog.query.query import checked_language
@@ -37,7 +38,10 @@ def query(
         bool, typer.Option("--xml", help="Write each row as the XML that the XQuery constructs.")
     ] = False,
 ) -> None:
-    """Write the rows of a query on a document: {"row": {...}, "count": n}, one per line."""
+    """Write the rows of a query on a document: {"row": {...}, "count": n}, one per line.
+
+    On a terminal, the result of XPath and XQuery is written as its items, one per line.
+    """
     parsed = parse(
         source_of(document),
         options=Options(
@@ -51,5 +55,9 @@ def query(
     if xml:
         for row in view.rows():
             typer.echo(view.xml(row))
+        return
+    if view.query.language != "pattern" and not is_json(json):
+        for item in view.items():
+            typer.echo(item if isinstance(item, str) else text_of(item))
         return
     writer(json).rows(view.columns, view.rows())

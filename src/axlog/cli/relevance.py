@@ -40,7 +40,7 @@ def relevance(
     exactly.
     """
     doc, view = watched(document, text, after, namespace, language, types, fact)
-    found = relevance_of(maintained(doc).nodes(), view.query.pattern).values()
+    found = relevance_of(maintained(doc).nodes(), view.query.only_pattern).values()
     if is_json(json):
         lines = Lines()
         for each in found:

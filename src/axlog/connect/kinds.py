@@ -214,6 +214,7 @@ class SinkKind(Generic[Given]):
     says: str
     is_table: bool = False
     reserved: tuple[str, ...] = ()  # additional columns of its tables
+    ops: frozenset[str] | None = None  # the changes that it receives by default; None: all
 
     role: ClassVar[str] = "sink"
 

@@ -306,10 +306,8 @@ class Deletion:
         release(tree, tree._dying)
         leave(tree, self.delta.labels_removed)
         tree._size -= len(self._nodes)
-        for stream in self.delta.closed:
-            del tree.calls_by_stream[stream]
-            tree.brought.pop(stream, None)
-            tree.ended.add(stream)
+        tree._close_streams(self.delta.closed)
+        tree._forget_messages(self.delta.removed)
         self._unlink()
         tree.clock = self.time
         tree._dying = list(self.delta.removed)

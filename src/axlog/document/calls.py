@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from axlog.document.clock_bounds import read_ahead
+from axlog.document.message_key import KeyPath
 from axlog.errors import InputError
 
 
@@ -22,6 +23,7 @@ class Call:
     late: str = "refuse"  # or clock
     ahead: int | None = None  # microseconds past the receiver's clock; None: a day for dates
     calls: int = 0  # the number of new calls its messages may insert
+    replace: KeyPath | None = None  # the key of its messages, if they replace earlier ones
     attributes: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @classmethod
@@ -33,7 +35,9 @@ class Call:
             "deletes": ("no", "yes", "only"),
             "late": ("refuse", "clock"),
         }
-        unknown = set(given) - {"stream", "most", "service", "ahead", "calls", *allowed}
+        unknown = set(given) - {
+            "stream", "most", "service", "ahead", "calls", "replace", *allowed
+        }  # fmt: skip
         if unknown or not given.get("stream"):
             what = f"has an unknown attribute {min(unknown)}" if unknown else "names no stream"
             raise InputError("AX105", f"a call {what}", expected='<ax:call stream="NAME"/>')
@@ -52,6 +56,15 @@ class Call:
             raise InputError(
                 "AX105", f"the call has ahead={ahead!r}", expected="a duration such as 2h, or none"
             )
+        calls = _read_calls(given.get("calls", "no"))
+        replace = given.get("replace")
+        if replace is not None and (calls or given.get("deletes") == "only"):
+            other = "calls" if calls else 'deletes="only"'
+            raise InputError(
+                "AX105",
+                f"the call of {given['stream']!r} has both replace and {other}",
+                expected="one of the two",
+            )
         return cls(
             stream=given["stream"],
             mode=given.get("mode", "stream"),
@@ -60,7 +73,8 @@ class Call:
             deletes=given.get("deletes", "no"),
             late=given.get("late", "refuse"),
             ahead=None if ahead is None else read_ahead(ahead),
-            calls=_read_calls(given.get("calls", "no")),
+            calls=calls,
+            replace=None if replace is None else KeyPath.parse(replace),
             attributes=tuple(attributes),
         )
 

@@ -4,8 +4,9 @@ There is one form of update. A statement, a message, a patch or a diff becomes a
 operations (a pending update list), and `pending.apply` applies all of it or nothing. Targets are
 handles of one tree. Content is a tuple of lxml elements, strings (texts) and `Attribute`s.
 
-Operations of streams: data is inserted as siblings just before the call. A delete removes matching
-siblings of the call, whatever inserted them. An end removes the call itself.
+Operations of streams: data is inserted as siblings just before the call. A message of a stream that
+replaces takes the place of the earlier message with its key. A delete removes matching siblings of
+the call, whatever inserted them. An end removes the call itself.
 (Paper 3, section 2.2.)
 """
 
@@ -49,13 +50,17 @@ Content: TypeAlias = tuple[Item, ...]
 class Insert:
     """Insert content beside or into the target; attributes go to the target, or to its parent.
 
-    `stream` is the stream whose message this is; None for a statement.
+    `stream` is the stream whose message this is; None for a statement. `key` is the key of a
+    message of a stream that replaces, and `replaced` the earlier message with this key. The new
+    tree takes its place and its id.
     """
 
     where: Where
     target: int
     content: Content
     stream: str | None = None
+    key: str | None = None
+    replaced: int = NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +176,12 @@ def insert_at_call(tree: Tree, stream: str, forest: Sequence[Element]) -> list[O
             else f"the stream {stream!r} has inserted all of its {call.most} trees",
         )
     check_calls(call, calls_in(forest), tree.called.get(stream, 0), tree.any_calls)
-    operations: list[Operation] = [Insert(Where.BEFORE, node, tuple(forest), stream)]
+    key: str | None = None
+    replaced = NONE
+    if call.replace is not None:
+        key = call.replace.value_of(forest)
+        replaced = tree.message_of(stream, key)
+    operations: list[Operation] = [Insert(Where.BEFORE, node, tuple(forest), stream, key, replaced)]
     if call.mode == "one-shot":
         operations.append(Delete(node))
     return operations

@@ -126,6 +126,7 @@ class Plan:
         self._retargeted: set[int] = set()  # instructions that get a new name and keep their data
         self._emptied: list[int] = []  # texts that lose their last character
         self._brought: dict[str, int] = {}
+        self._keyed: list[tuple[str, str, int]] = []  # stream, key, root of its message
         self._calls_before = len(tree.calls_by_node)
         self.delta = Delta(tree, self.time)
         try:
@@ -222,9 +223,15 @@ class Plan:
             after = chains.previous(parent, NONE)
         else:
             after = target if op.where is Where.AFTER else chains.previous(parent, target)
-        for node in nodes:
-            chains.link(parent, node, after)
-            after = node
+        if op.replaced != NONE:
+            (node,) = nodes
+            chains.replace(op.replaced, node)
+        else:
+            for node in nodes:
+                chains.link(parent, node, after)
+                after = node
+        if op.stream is not None and op.key is not None:
+            self._keyed.append((op.stream, op.key, nodes[0]))
         if op.stream is not None:
             trees = sum(tree.kind_column[node] == ELEMENT for node in nodes)
             self._brought[op.stream] = self._brought.get(op.stream, 0) + trees
@@ -477,10 +484,8 @@ class Plan:
                 for node in tree.subtree(root):
                     tree._leave(node)
                     tree._size -= 1
-        for stream in delta.closed:
-            del tree.calls_by_stream[stream]
-            tree.brought.pop(stream, None)
-            tree.ended.add(stream)
+        tree._close_streams(delta.closed)
+        tree._forget_messages(delta.removed)
         for change in delta.changed:
             self._commit_change(change)
         self._chains.write()
@@ -501,6 +506,9 @@ class Plan:
                 tree.brought[stream] = tree.brought.get(stream, 0) + count
             if called:
                 tree.called[stream] = tree.called.get(stream, 0) + called
+        for stream, key, root in self._keyed:
+            if stream in tree.calls_by_stream:
+                tree._record_message(stream, key, root)
         tree.ended -= set(delta.opened)
         tree.clock = self.time
         tree._dying = list(delta.removed)

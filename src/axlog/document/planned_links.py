@@ -3,9 +3,10 @@
 The chain of a node holds its attributes, then its children. Linking gives the new node a component
 between its neighbours (`ids.between`). No other node's component is ever changed: this is the law
 that ids never change. The component of a node that the plan removes is not given again. So in one
-update an id stands for one node, and a deleted row and an inserted row differ. The columns are not
-written before `write`, except the parent of a node that is in no chain yet. A removed node keeps
-its links there.
+update an id stands for one node, and a deleted row and an inserted row differ. The exception is a
+message that replaces an earlier one: it takes over the id of its root (`replace`). The columns are
+not written before `write`, except the parent of a node that is in no chain yet. A removed node
+keeps its links there.
 """
 
 from __future__ import annotations
@@ -135,6 +136,17 @@ class Chains:
             is_attribute = self._tree.kind_column[node] == ATTRIBUTE
             chain.left.add((is_attribute, self._tree.component(node)))
         _join(chain, self.previous(parent, node), self.following(parent, node))
+
+    def replace(self, old: int, new: int) -> None:
+        """Put a new node in the place of another. It gets the component of the other, so its id."""
+        parent = self._tree.parent_column[old]
+        chain = self._chain(parent)
+        previous, following = self.previous(parent, old), self.following(parent, old)
+        self._tree.parent_column[new] = parent
+        self.components[new] = self._tree.component(old)
+        self.gone.add(old)
+        _join(chain, previous, new)
+        _join(chain, new, following)
 
     def write(self) -> None:
         """Write the links into the columns; removed nodes keep theirs."""

@@ -104,6 +104,8 @@ class Tree:
     - `prefixes_by_node`: handle to prefix, where the declarations in scope would give another one
     - `namespaces_by_node`: handle to the namespaces declared at that element
     - `origins_by_node`: root of a message's tree to the stream and the number of the message
+    - `messages_by_key`, `keys_by_node`: of streams that replace, by stream and key the root of the
+      message; and by root, its stream and key
 
     Names with `_` are for `document/` only.
     """
@@ -132,6 +134,8 @@ class Tree:
         self.prefixes_by_node: dict[int, str | None] = {}
         self.namespaces_by_node: dict[int, tuple[tuple[str | None, str], ...]] = {}
         self.origins_by_node: dict[int, tuple[str, int]] = {}
+        self.messages_by_key: dict[str, dict[str, int]] = {}
+        self.keys_by_node: dict[int, tuple[str, str]] = {}
         self._free: list[int] = []
         self._dying: list[int] = []  # removed by the last update, freed by the next
         self._size = 0  # nodes in the document, without the document node
@@ -155,6 +159,7 @@ class Tree:
             is_column = isinstance(value, array | list | dict | set)
             made.__dict__[name] = copy(value) if is_column else value
         made.nodes_by_label = {label: handles[:] for label, handles in self.nodes_by_label.items()}
+        made.messages_by_key = {s: dict(roots) for s, roots in self.messages_by_key.items()}
         return made
 
     # Reading --------------------------------------------------------------------------------
@@ -475,6 +480,32 @@ class Tree:
                 handles[self.slot_column[node]] = last
                 self.slot_column[last] = self.slot_column[node]
 
+    def message_of(self, stream: str, key: str) -> int:
+        """The root of the message of a stream that has a key; NONE if there is none."""
+        return self.messages_by_key.get(stream, _NO_MESSAGES).get(key, NONE)
+
+    def _record_message(self, stream: str, key: str, root: int) -> None:
+        """Record the message that a stream which replaces has for a key."""
+        self.messages_by_key.setdefault(stream, {})[key] = root
+        self.keys_by_node[root] = stream, key
+
+    def _forget_messages(self, roots: Iterable[int]) -> None:
+        """Forget the keys of messages that are removed from the document."""
+        keys = self.keys_by_node
+        for root in roots if keys else ():
+            if root in keys:
+                stream, key = keys.pop(root)
+                del self.messages_by_key[stream][key]
+
+    def _close_streams(self, streams: Iterable[str]) -> None:
+        """Close the calls of streams. Later messages of these names replace nothing."""
+        for stream in streams:
+            del self.calls_by_stream[stream]
+            self.brought.pop(stream, None)
+            self._forget_messages(list(self.messages_by_key.get(stream, _NO_MESSAGES).values()))
+            self.messages_by_key.pop(stream, None)
+            self.ended.add(stream)
+
     def _release(self, node: int) -> None:
         """Free the handles of a subtree for reuse."""
         for dead in list(self.subtree(node)):
@@ -520,3 +551,4 @@ class Tree:
 
 
 _EMPTY: array[int] = array("i")
+_NO_MESSAGES: dict[str, int] = {}

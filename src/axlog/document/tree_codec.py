@@ -57,6 +57,7 @@ def save_tree(tree: Tree) -> dict[str, bytes]:
         "version": tree.version,
         "ended": sorted(tree.ended),
         "origins": [[node, *origin] for node, origin in tree.origins_by_node.items()],
+        "keys": [[node, stream, key] for node, (stream, key) in tree.keys_by_node.items()],
         "brought": tree.brought,
         "called": tree.called,
         "any_calls": tree.any_calls,
@@ -108,6 +109,8 @@ def _fill(tree: Tree, said: dict[str, Any]) -> None:
     tree.clock, tree.version = int(said["clock"]), int(said["version"])
     tree.ended = {str(stream) for stream in said["ended"]}
     tree.origins_by_node = {int(node): (str(stream), int(n)) for node, stream, n in said["origins"]}
+    for node, stream, key in said.get("keys", ()):
+        tree._record_message(str(stream), str(key), int(node))
     tree.brought = {str(stream): int(count) for stream, count in said["brought"].items()}
     tree.called = {str(stream): int(count) for stream, count in said.get("called", {}).items()}
     tree.any_calls = bool(

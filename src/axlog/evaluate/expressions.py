@@ -7,6 +7,8 @@ This is the one place where expressions are evaluated. Its parts:
 - `functions`: two tables of pure functions of sequences (`OPERATORS` and `FUNCTIONS`); a new
   operator, function or cast is an entry there
 - `Evaluator`: the rest, which needs a scope or nodes: paths, variables, `if`, `for`, sets of nodes
+- `clauses`: the tuples of FLWOR expressions
+- `sequence_types`: `instance of`, casts and the conversion of arguments
 - `constructors`: new nodes
 
 Expressions over the columns of a row, without nodes, are compiled (`scalars`); they use the same
@@ -25,14 +27,15 @@ from dataclasses import dataclass, replace
 
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.document.value_index import ValueIndex
-from axlog.errors import AxlogError, QueryError
+from axlog.errors import AxlogError, QueryError, ValueProblem
 from axlog.evaluate.atoms import NUMERIC, Atom, Named
+from axlog.evaluate.clauses import tuples
 from axlog.evaluate.columns import columns_of, handles
 from axlog.evaluate.constructors import Builder
 from axlog.evaluate.functions import FUNCTIONS, OPERATORS
 from axlog.evaluate.items import Item, Items, New, Node, is_true, text
 from axlog.evaluate.node_tests import step_passes, step_reached
-from axlog.evaluate.select import select
+from axlog.evaluate.select import covers, select
 from axlog.evaluate.sequence_types import typed
 from axlog.query.path_patterns import pattern_of
 from axlog.query.pattern import AnyNode, Name
@@ -46,12 +49,10 @@ from axlog.query.syntax_tree import (
     Context,
     Enclosed,
     Expression,
-    External,
     Flwor,
-    For,
-    ForAt,
+    ForKept,
     Group,
-    Let,
+    Kept,
     Path,
     Predicate,
     Quantified,
@@ -60,13 +61,14 @@ from axlog.query.syntax_tree import (
     Statement,
     Step,
     Typed,
-    Where,
 )
 from axlog.query.syntax_tree import Sequence as Listed
 from axlog.query.tokenizer import unsupported
 
 DOCUMENT = Node(DOCUMENT_NODE)
-_IN_ORDER = frozenset({"child", "attribute", "self", "descendant", "descendant-or-self"})
+_DOWNWARD = frozenset({"child", "attribute", "self", "descendant", "descendant-or-self"})
+_NEAR = frozenset({"parent", "following-sibling", "preceding-sibling"})
+"""Axes that stay below the parent of a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,9 @@ class Scope:
 
     def binding(self, name: str, items: Items) -> Scope:
         return replace(self, variables={**self.variables, name: items})
+
+    def with_variables(self, variables: Mapping[str, Items]) -> Scope:
+        return replace(self, variables=variables)
 
     def focused(self, item: Item, position: int, size: int) -> Scope:
         return Scope(self.variables, item, position, size)
@@ -137,6 +142,8 @@ class Evaluator:
                 return [self._quantified(given, scope)]
             case Typed():
                 return typed(self, given, self.value(given.value, scope))
+            case Kept():
+                return self.kept(given, scope)
 
     def _constructed(self, given: Constructor, scope: Scope) -> New:
         """The element of a constructor; cached if it encloses no expression."""
@@ -155,25 +162,22 @@ class Evaluator:
         return is_true(self.value(given, scope))
 
     def tuples(self, clauses: Sequence[Clause], scope: Scope) -> Iterator[Scope]:
-        """The scopes of `for`, `let` and `where`, one for each combination."""
-        if not clauses:
-            yield scope
-            return
-        first, rest = clauses[0], clauses[1:]
-        match first:
-            case External(variable=variable) if variable in self.given:
-                yield from self.tuples(rest, scope)
-            case Let(variable=variable, value=value):
-                yield from self.tuples(rest, scope.binding(variable, self.value(value, scope)))
-            case Where(condition=condition):
-                if self.holds(condition, scope):
-                    yield from self.tuples(rest, scope)
-            case For(variable=variable, source=source):
-                for position, item in enumerate(self.value(source, scope), 1):
-                    inner = scope.binding(variable, [item])
-                    if isinstance(first, ForAt):
-                        inner = inner.binding(first.position, [position])
-                    yield from self.tuples(rest, inner)
+        """The scopes of the tuples that clauses make (`clauses`)."""
+        return tuples(self, clauses, scope)
+
+    def depend(self, node: int) -> None:
+        """Note that the value depends on a node and all below it; plans override it.
+
+        The nodes of variables and of the context, and what is below them, need no note.
+        """
+
+    def kept(self, given: Kept, scope: Scope) -> Items:
+        """The value of a look-up; plans, which keep collections, override it."""
+        raise AssertionError("a look-up outside a plan")
+
+    def tuples_kept(self, given: ForKept, scope: Scope) -> Iterator[Scope]:
+        """The scopes of the tuples that a look-up finds; plans override it."""
+        raise AssertionError("a look-up outside a plan")
 
     def _quantified(self, given: Quantified, scope: Scope) -> bool:
         held = (
@@ -210,7 +214,10 @@ class Evaluator:
             return []
         if operator == "is" and any(isinstance(item, New) for item in (*left, *right)):
             return [left[0] is right[0]]
-        (one,), (other,) = self.nodes_of(left, at), self.nodes_of(right, at)
+        ones, others = self.nodes_of(left, at), self.nodes_of(right, at)
+        if len(ones) > 1 or len(others) > 1:
+            raise self.refused("XPTY0004", f"`{operator}` compares single nodes", at)
+        (one,), (other,) = ones, others
         if operator == "is":
             return [one == other]
         is_before = self.tree.id(one) < self.tree.id(other)
@@ -227,7 +234,11 @@ class Evaluator:
             case "last":
                 return [scope.size]
             case "doc" | "document" | "collection":
+                self.depend(DOCUMENT_NODE)
                 return [DOCUMENT]
+            case "id":
+                nodes = self.nodes_of(self.value(arguments[0], scope), given.at)
+                return [str(self.tree.id(node)) for node in nodes]
             case "xs:QName":
                 name_given = self.value(arguments[0], scope)
                 written = text(self.tree, name_given[0]) if name_given else ""
@@ -273,6 +284,7 @@ class Evaluator:
     def _start(self, given: Path, scope: Scope) -> Items:
         match given.start:
             case Root():
+                self.depend(DOCUMENT_NODE)
                 return [DOCUMENT]
             case Context():
                 return [scope.item]
@@ -289,7 +301,7 @@ class Evaluator:
             pattern = known[id(given)]
         else:
             pattern = pattern_of(given, self.statement.text, self._holes)
-        if pattern is None:
+        if pattern is None or covers(pattern) is not None:
             return None
         return select(self.tree, pattern, self.index, self._strings)
 
@@ -308,7 +320,7 @@ class Evaluator:
             if from_all:
                 return self.ordered(self._anywhere(step, scope))
             found = [n for context in contexts for n in self._reached(step, context, scope)]
-            if len(contexts) < 2 and step.axis in _IN_ORDER:
+            if len(contexts) < 2 and step.axis in _DOWNWARD:
                 return list(found)
             return self.ordered(set(found))
         if from_all:
@@ -327,6 +339,9 @@ class Evaluator:
 
     def _reached(self, step: Step, context: Node, scope: Scope) -> list[Node]:
         """The nodes of one step from one node, in the order of its axis."""
+        if step.axis not in _DOWNWARD:
+            near = step.axis in _NEAR and context != DOCUMENT
+            self.depend(self.tree.parent(context) if near else DOCUMENT_NODE)
         found = [
             Node(node)
             for node in step_reached(self.tree, context, step.axis)
@@ -403,7 +418,8 @@ class Evaluator:
         return [Node(node) for node in sort]
 
     def refused(self, code: str, message: str, at: int, expected: str | None = None) -> AxlogError:
-        return QueryError(code, message, place=place_at(self.statement.text, at), expected=expected)
+        kind = QueryError if code.startswith("AX") else ValueProblem
+        return kind(code, message, place=place_at(self.statement.text, at), expected=expected)
 
 
 _CONSTRUCTED: dict[int, tuple[Constructor, New]] = {}  # by identity, like patterns

@@ -96,6 +96,12 @@ class Interpreter:
         _note_lookers(new, self._looked_for_by, self._anywhere)
         self._cache, self._wanted_below = {}, {}
 
+    def look_anywhere(self, relations: Iterable[Relation]) -> None:
+        """Look for relations at any depth, for a relation above the subtrees that are evaluated."""
+        self.descending.update(relations)
+        self._anywhere.update(self.descending)
+        self._wanted_below = {}
+
     def _dispatch(self, relation: Relation, node: PatternNode) -> None:
         """Index a relation by the labels or kinds that pass its test."""
         match node.test:

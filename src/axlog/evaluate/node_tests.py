@@ -43,6 +43,7 @@ from axlog.query.pattern import (
     Variable,
     Wildcard,
 )
+from axlog.query.syntax_tree import PartialName
 from axlog.query.values import comparison
 
 _NODES = frozenset({ELEMENT, TEXT, COMMENT, INSTRUCTION})
@@ -188,9 +189,15 @@ _WALKS: dict[Axis, Callable[[Tree, int], Iterator[int]]] = {
 _AXES = {axis.value: axis for axis in Axis}
 
 
-def step_passes(tree: Tree, node: int, axis: str, test: Test) -> bool:
+def step_passes(tree: Tree, node: int, axis: str, test: Test | PartialName) -> bool:
     """Whether a node that an axis of a statement reached passes a test."""
     kind = tree.kind_column[node]
+    if isinstance(test, PartialName):
+        if kind != (ATTRIBUTE if axis == "attribute" else ELEMENT):
+            return False
+        uri, _, local = tree.label(node).removeprefix("@").rpartition("}")
+        is_here = test.namespace is None or uri.removeprefix("{") == test.namespace
+        return is_here and test.local in (None, local)
     if isinstance(test, AnyNode) and (kind == NodeKind.DOCUMENT or axis in ("self", "attribute")):
         return True
     return passes(tree, node, _AXES.get(axis, Axis.DESCENDANT), test)

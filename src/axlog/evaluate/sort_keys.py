@@ -4,7 +4,9 @@
 of day, durations, texts, truth values, ids, lists. A string is a number, a moment, a time of day or
 a text by its form (`query/values.py`). Values that the language takes for equal have equal keys.
 
-`exact_key` breaks ties: strings by code point, so different values of a column have different keys.
+`exact_key` breaks ties: strings by code point. Two values have equal keys exactly if they are equal
+in Python, as rows are: a float and a decimal are compared exactly, and moments by their instants.
+(A truth value and a number are told apart all the same.)
 """
 
 from __future__ import annotations
@@ -49,8 +51,10 @@ def exact_key(value: Any) -> SortKey:
         return _TEXT, value
     if type(value) is tuple:
         return _LIST, tuple(map(exact_key, value))
+    if type(value) is float:
+        return (_NAN,) if value != value else (_NUMBER, value)
     key = _other_key(value)
-    return (*key, str(value)) if isinstance(value, TimeValue | Duration) else key
+    return (*key, value.type) if isinstance(value, TimeValue) else key
 
 
 def _other_key(value: Any) -> SortKey:

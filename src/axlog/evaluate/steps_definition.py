@@ -14,15 +14,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from decimal import Decimal
-from fractions import Fraction
+from decimal import Context, Decimal
 from functools import cmp_to_key
 from typing import Any, TypeAlias
 
 from axlog.document.tree import Tree
 from axlog.errors import ValueProblem
 from axlog.evaluate.definition import Valuation, row_of, valuations
-from axlog.evaluate.native_values import number
+from axlog.evaluate.native_values import number, text
 from axlog.evaluate.scalars import compile_scalar
 from axlog.evaluate.sort_keys import exact_key, order_key
 from axlog.query.aggregate_patterns import binds
@@ -42,6 +41,7 @@ from axlog.query.steps import (
 )
 
 Values: TypeAlias = tuple[Any, ...]
+_EXACT = Context(prec=5000)
 Rows: TypeAlias = "Counter[Values]"
 """Rows with counts."""
 
@@ -52,7 +52,7 @@ def rows_by_definition(tree: Tree, query: Query) -> Rows:
     Hidden columns are left out. Rows that then look alike are counted together.
     """
     key = query.row_key
-    kept = _steps(base_rows(tree, key.pattern, key.steps), key.pattern, key.steps)
+    kept = apply_steps(base_rows(tree, key.pattern, key.steps), key.pattern, key.steps)
     shown = len(key.columns)
     found: Rows = Counter()
     for row, count in kept:
@@ -63,7 +63,7 @@ def rows_by_definition(tree: Tree, query: Query) -> Rows:
 def ordered_by_definition(tree: Tree, query: Query) -> list[Values]:
     """The rows of a query with an order, in that order."""
     key = query.row_key
-    kept = _steps(base_rows(tree, key.pattern, key.steps), key.pattern, key.steps)
+    kept = apply_steps(base_rows(tree, key.pattern, key.steps), key.pattern, key.steps)
     return [row[: len(key.columns)] for row, _ in kept]
 
 
@@ -122,9 +122,10 @@ def _bound_nodes(pattern: Pattern) -> list[int]:
 # Steps --------------------------------------------------------------------------------------------
 
 
-def _steps(
+def apply_steps(
     rows: list[tuple[Values, int]], pattern: Pattern, steps: Sequence[Step]
 ) -> list[tuple[Values, int]]:
+    """The rows after some steps, from those of the pattern."""
     columns = list(pattern.columns)
     times = {columns[at] for at in pattern.columns.times}
     for step in steps:
@@ -215,7 +216,7 @@ def _aggregate(aggregate: Aggregate, members: list[Values], columns: Sequence[st
     ordered = sorted(values, key=_place)
     if function == "collect":
         return tuple(ordered)
-    return aggregate.separator.join(map(text_value, ordered))
+    return aggregate.separator.join(map(text, ordered))
 
 
 def _chosen(function: str, members: list[Values], at: int, by: int) -> Any:
@@ -230,13 +231,15 @@ def _total(function: str, values: list[Any]) -> Any:
     numbers = []
     for value in values:
         try:
-            numbers.append(Fraction(number(value)))
+            numbers.append(number(value))
         except ValueProblem:
             continue
-    total = sum(numbers, Fraction(0))
+    total = Decimal(0)
+    for each in numbers:
+        total = _EXACT.add(total, each)
     if function == "sum":
         return total
-    return total / len(numbers) if numbers else None
+    return _EXACT.divide(total, Decimal(len(numbers))) if numbers else None
 
 
 def _place(value: Any) -> tuple[Any, ...]:
@@ -249,11 +252,6 @@ def as_number(value: Any) -> Any:
         return number(value) if isinstance(value, str) else value
     except ValueProblem:
         return value
-
-
-def text_value(value: Any) -> str:
-    """A value as a text."""
-    return value if isinstance(value, str) else str(value)
 
 
 def _ordered(
@@ -270,11 +268,3 @@ def _ordered(
 
     found = sorted(rows, key=cmp_to_key(compare))
     return found if order.limit is None else found[: order.limit]
-
-
-def same_number(one: Any, other: Any) -> bool:
-    """Whether two results are equal; a quotient has at least 18 decimals."""
-    if isinstance(one, Fraction) and isinstance(other, int | Decimal):
-        allowed = Fraction(1, 10**17) * (abs(one) + 1)
-        return abs(one - Fraction(other)) <= allowed
-    return bool(one == other)

@@ -47,11 +47,16 @@ Truth:
 
     truth               truth, possible rows and the status of one row: `Outlook`
     verdict_cache       truth of a view between updates, reused while its evidence holds
+    reasons             why a row is possible or never: `why_not`
+    finality            whether a row that a message removed can return
+    deadline_keys       keys without which a deadline makes no row impossible
     coverage            the table of supported features shown in docs/analysis.md
 
 Negation: queries with `not`.
 
-    profiles            satisfiability of a pattern with `not` and without joins
+    grounding           joins of a pattern with `not` replaced by constants
+    profile_trees       profiles of nodes and of future trees
+    profiles            satisfiability of a ground pattern with `not` in a document
     negation            possible rows of such a pattern
 
 Types: futures restricted to a schema.

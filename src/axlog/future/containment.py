@@ -108,7 +108,7 @@ def contains(q1: str | Pattern, q2: str | Pattern, *, limit: int = LIMIT) -> Con
 
 
 def _pattern(query: str | Pattern) -> Pattern:
-    return query if isinstance(query, Pattern) else parse_query(query).pattern
+    return query if isinstance(query, Pattern) else parse_query(query).only_pattern
 
 
 def _check_outputs(first: Pattern, second: Pattern) -> None:

@@ -71,6 +71,11 @@ class Feature:
 _DECIDED = (DECIDED, DECIDED, LIMIT, DECIDED, DECIDED, LIMIT, REFUSED)
 _UNTYPED = (DECIDED, DECIDED, LIMIT, DECIDED, DECIDED, REFUSED, REFUSED)
 _NEVER = (REFUSED,) * 7
+_NEGATED = (LIMIT, LIMIT, LIMIT, LIMIT, LIMIT, REFUSED, REFUSED)
+_NEGATED_STREAMS = ("shown", "shown", "shown", "lazy", "shown", "lazy, axlog", "lazy")
+_UNDECIDED_STREAMS = (
+    "lazy, axlog", "lazy, axlog", "lazy, axlog", "lazy", "lazy, axlog", "lazy, axlog", "lazy",
+)  # fmt: skip
 _EXACT = (LIMIT, LIMIT, LIMIT, "lazy", LIMIT, "shown", REFUSED)
 _EXACT_UNTYPED = (LIMIT, LIMIT, LIMIT, "lazy", LIMIT, REFUSED, REFUSED)
 
@@ -110,16 +115,24 @@ FEATURES: tuple[Feature, ...] = (
         ("shown", "shown", "shown", "lazy", "shown", "lazy, axlog", REFUSED),
         "relevance: tried on a sample of times",
     ),
+    Feature("`not` without joins", "match /r/c[a][not(b)]", _NEGATED, _NEGATED_STREAMS),
     Feature(
-        "`not` without joins", "match /r/c[a][not(b)]",
-        (LIMIT, LIMIT, LIMIT, REFUSED, REFUSED, REFUSED, REFUSED), _NEVER,
+        "`not` with a variable or time that also stands outside",
+        "match /r/c[a/$x#t][not(b/$x#u)] where u - t <= 3", _NEGATED, _NEGATED_STREAMS,
+        "times: sums and differences of two",
     ),
     Feature(
-        "`not` with joins", "match /r/c[a/$x][not(b/$x)]", (UNDECIDABLE,) * 7, _NEVER,
-        "undecidable",
+        "`not` with values of elements", 'match /r/c[a = "1"][not(b > 5)]', _NEGATED,
+        _NEGATED_STREAMS,
     ),
     Feature(
-        "`not` with times or values of elements", 'match /r/c[a = "1"][not(b)]', _NEVER, _NEVER
+        "a join inside a `not`", "match /r/c[not(a/$x and b/$x)][d]",
+        (*(UNDECIDABLE,) * 6, REFUSED), _UNDECIDED_STREAMS,
+        "undecidable; NEVER if the query without its `not`s is, TRUE if the row is there",
+    ),
+    Feature(
+        "`not` with orders of texts, types of values, collected paths",
+        'match /r/c[not(a < "b")][d]', _NEVER, _NEVER,
     ),
     Feature(
         "sibling and reverse axes", "match /r/c/a/following-sibling::b", _NEVER, _NEVER

@@ -1,400 +1,326 @@
-"""Whether a pattern with `not` and without joins can still come to hold.
+"""Whether a ground pattern with `not` can still come to hold in a document.
 
-The profile of a tree is the set of relations that hold at its root, and the set of relations that
-hold somewhere in it. The profile of a node follows from its label and the union of its children's
-profiles; the number and order of children with equal profiles do not matter. So the futures of a
-document reduce to sets of profiles:
+`profile_trees.py` finds the profiles of future trees. Here, the profiles that each node of the
+document can get are found bottom-up: one profile for each child, and any set of those of future
+trees at an open call, up to the number of trees that it may still deliver. The pattern can come to
+hold if some profile of the document satisfies it. There may be 2^|pattern| profiles; beyond a limit
+the question is undecided (AX502).
 
-1. The profiles of future trees: a fixpoint over the labels of the pattern and one other label, from
-   the leaves up. Any set of trees can be below a node.
-2. The profiles that each node of the document can get, bottom-up: one profile for each child, and
-   any set of those of step 1 at an open call, up to the number of trees that it may still deliver.
+- A one-shot call delivers all its trees at one time.
+- A stream that may delete may delete any sibling of its call, equal siblings together. The key
+  values of deleted nodes stay used.
+- A value that is neither equal to a known string nor known exactly may decide a comparison of
+  numbers. The question is then asked twice, without such values and with every outcome of the
+  comparison; where the answers differ, it is undecided (AX503).
 
-The pattern can come to hold if some profile of the document satisfies it. With the values of a row
-pinned, the same test decides whether that row can appear (`negation.py`). There may be 2^|pattern|
-profiles; beyond a limit the question is undecided (AX502).
-
-Rejected: joins beside `not`, where truth is undecidable (AX501). Beside `not`, with AX503: time
-constraints, values of elements, comparisons other than `=` and `!=` with a string, streams that may
-delete. (Paper 2, section 5 and theorem 7.)
+Without keys, times and values this is the decision of paper 2, section 5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from itertools import product
+from typing import NamedTuple
 
 from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, ELEMENT, TEXT, Tree
 from axlog.errors import UndecidedError
 from axlog.future.comments import refuse_any_node
-from axlog.future.disjuncts import is_name, is_text
-from axlog.future.scenarios import may_bring
-from axlog.query.compile import Edge, Relation, compile_pattern
-from axlog.query.normalize import normalise
-from axlog.query.pattern import (
-    AnyNode,
-    AnyText,
-    Axis,
-    Branch,
-    Collect,
-    Literal,
-    Name,
-    Not,
-    Pattern,
-    PatternNode,
-    Variable,
-    Wildcard,
-    branches_of,
+from axlog.future.grounding import Ground, as_written
+from axlog.future.profile_trees import (
+    LIMIT,
+    Demand,
+    FutureTree,
+    FutureTrees,
+    NodeProfiles,
+    Profile,
 )
-from axlog.query.values import comparison
-
-LIMIT = 4000
-"""Largest number of profiles, or unions of profiles, to examine."""
-
-Profile = tuple[int, int]
-"""Two bit sets of relations: those at the root that an edge can reach, and those anywhere."""
-_EMPTY: Profile = (0, 0)
+from axlog.future.scenarios import may_bring
+from axlog.future.search_budget import spend
+from axlog.query.pattern import Pattern
 
 
-def has_not(pattern: Pattern) -> bool:
-    """Whether a pattern contains `not`."""
-    return any(isinstance(branch, Not) for branch in _branches(pattern.branches))
+class Arrival(NamedTuple):
+    """A tree that a stream delivers."""
+
+    stream: str
+    tree: FutureTree
 
 
-def _branches(branches: Iterable[Branch]) -> Iterator[Branch]:
-    for branch in branches:
-        yield branch
-        yield from _branches(branches_of(branch))
+class Removal(NamedTuple):
+    """A node that a stream deletes."""
+
+    stream: str
+    node: int
+
+
+Event = Arrival | Removal
+Events = tuple[Event, ...]
+Reached = dict[Profile, Events]
+"""The profiles that a part of the document can get, each with what must happen for it."""
 
 
 def check_covered(tree: Tree, pattern: Pattern) -> None:
     """Reject patterns and documents that profiles do not decide."""
-    _check_pattern(pattern)
-    _check_document(tree)
-
-
-@dataclass(frozen=True, slots=True)
-class Pins:
-    """The known values of a row, by column of the program: conditions on the matched nodes."""
-
-    tree: Tree
-    values: Mapping[str, str | int]
-
-    @property
-    def strings(self) -> list[str]:
-        return [str(v) for c, v in self.values.items() if not c.endswith((".node", ".time"))]
-
-    def check(self) -> None:
-        if sum(column.endswith(".time") for column in self.values) > 1:
-            raise UndecidedError("AX503", "two times of one row are not decided beside `not`")
-
-    def admit(self, node: PatternNode, kind: int, label: str, at: int | None) -> bool:
-        """Whether a pattern node may match this node; `at` is None for a future node."""
-        named, _, value = label.partition("\0") if kind == ATTRIBUTE else (label, "", label)
-        if isinstance(node.test, Variable) and not self._is(f"${node.test.name}", named):
-            return False
-        for each in node.comparisons:
-            if isinstance(each.operand, Variable) and f"${each.operand.name}" in self.values:
-                if kind == ELEMENT:
-                    raise UndecidedError(
-                        "AX503", f"the value of {node} is not decided beside `not`"
-                    )
-                if not self._is(f"${each.operand.name}", value):
-                    return False
-        if node.name is None:
-            return True
-        wanted, time = self.values.get(f"{node.name}.node"), self.values.get(f"{node.name}.time")
-        if wanted is not None and wanted != at:
-            return False
-        if time is not None:
-            tree = self.tree
-            if int(time) < tree.clock if at is None else tree.time(at) != time:
-                return False
-        return self._is(f"{node.name}.label", named)
-
-    def _is(self, column: str, string: str) -> bool:
-        return self.values.get(column, string) == string
-
-
-# Coverage -----------------------------------------------------------------------------------------
-
-
-def _check_pattern(pattern: Pattern) -> None:
     refuse_any_node(pattern, "beside `not`")
-    used: set[str] = set()
-    for branch in _branches(normalise(pattern).branches):
-        if isinstance(branch, Collect):
-            raise UndecidedError("AX503", "`not` beside a collected path is not covered")
-        if isinstance(branch, Not) and branch.where:
-            raise UndecidedError(
-                "AX503", f"`not` with the constraint {branch.where[0]} is not covered"
-            )
-        if isinstance(branch, PatternNode):
-            _check_node(branch, used)
-    if pattern.where:
-        raise UndecidedError(
-            "AX503", f"`not` beside the constraint {pattern.where[0]} is not covered"
-        )
-
-
-def _check_node(node: PatternNode, used: set[str]) -> None:
-    operands = [node.test, *(c.operand for c in node.comparisons)]
-    for variable in (each.name for each in operands if isinstance(each, Variable)):
-        if variable in used:
-            raise UndecidedError(
-                "AX501",
-                f"${variable} is a join beside `not`: whether the query can hold is undecidable",
-                advice="remove the join or the `not`; the rows of the view are still maintained",
-            )
-        used.add(variable)
-    for each in node.comparisons:
-        if isinstance(each.operand, Variable) and each.operator == "=":
-            continue  # only binds a value
-        has_value = node.axis is Axis.ATTRIBUTE or isinstance(node.test, Literal | AnyText)
-        is_equality = each.operator in ("=", "!=") and isinstance(each.operand, str)
-        if not (has_value and is_equality):
-            raise UndecidedError("AX503", f"`not` beside the comparison {node} is not covered")
-
-
-def _check_document(tree: Tree) -> None:
+    if tree.types is not None and tree.calls():
+        raise UndecidedError("AX503", "`not` is not decided under types")
     for stream, node in tree.calls().items():
         if tree.call(node).deletes != "no":
-            raise UndecidedError(
-                "AX503", f"`not` is not decided where the stream {stream!r} may delete"
-            )
-    if tree.types is not None:
-        raise UndecidedError("AX503", "`not` is not decided under types")
-    if tree.facts:
-        raise UndecidedError("AX503", f"`not` is not decided beside the declared {tree.facts[0]}")
+            siblings = [tree.kind_column[child] for child in tree.children(tree.parent(node))]
+            if siblings.count(TEXT) > 1:
+                raise UndecidedError("AX503", f"deletions by the stream {stream!r} may merge texts")
 
 
-# Profiles -----------------------------------------------------------------------------------------
+def times_of(ground: Ground, clock: int) -> tuple[int, ...]:
+    """One time of each interval from the clock on that the constraints distinguish, in order."""
+    tests = [test for each in ground.times.values() for test in each]
+    turns = {turn for test in tests for turn in test.turns if turn > clock}
+    return tuple(sorted({clock, *turns}))
 
 
 class Profiles:
-    """The profiles of a document and of future trees, for one pattern.
+    """The profiles that a document can get, for one ground pattern.
 
-    `pins` fixes values of a row. `among` restricts the streams that deliver data.
+    `among` restricts the streams that deliver data. `clock` is the time from which on data may
+    arrive, if it is not the document's.
     """
 
     def __init__(
         self,
         tree: Tree,
-        pattern: Pattern,
-        pins: Pins | None = None,
+        ground: Ground,
         among: frozenset[str] | None = None,
+        clock: int | None = None,
     ) -> None:
-        self.tree = tree
+        self.tree, self.ground = tree, ground
         self._among = among
-        self._pins = pins if pins is not None and pins.values else None
-        if self._pins is not None:
-            self._pins.check()
-        program = compile_pattern(pattern)
-        if program.refusal is not None:
-            raise UndecidedError("AX503", f"the analyses do not cover the query: {program.refusal}")
-        self.root = program.root
-        self.relations = [r for r in program.relations if r.node is not None]
-        self.bit = {relation: 1 << number for number, relation in enumerate(self.relations)}
-        edges = [edge for relation in program.relations for edge in relation.edges]
-        self.visible = self._bits(edges, Axis.CHILD, Axis.ATTRIBUTE)
-        self.descending = self._bits(edges, Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
-        self.names, self.attributes, self.texts = self._alphabet()
+        self._times = times_of(ground, tree.clock if clock is None else clock)
 
-    def _bits(self, edges: Iterable[Edge], *axes: Axis) -> int:
-        found = 0
-        for edge in edges:
-            found |= self.bit[edge.relation] if edge.axis in axes else 0
-        return found
-
-    def _alphabet(self) -> tuple[list[str], list[str], list[str]]:
-        """The element names, attribute names and texts that the pattern distinguishes."""
-        nodes = [r.node for r in self.relations if r.node is not None]
-        pinned = set() if self._pins is None else set(self._pins.strings)
-        names = {n.test.label for n in nodes if isinstance(n.test, Name)}
-        texts = {n.test.text for n in nodes if isinstance(n.test, Literal)}
-        texts |= {c.operand for n in nodes for c in n.comparisons if isinstance(c.operand, str)}
-        attributes = [
-            n.test.label for n in nodes if n.axis is Axis.ATTRIBUTE and isinstance(n.test, Name)
-        ]
-        names |= {string for string in pinned if is_name(string)}
-        texts |= {string for string in pinned if is_text(string)}
-        return (
-            sorted({*names, _fresh_string(names)}),
-            sorted({*attributes, _fresh_string(names)}) if self._sees_attributes(nodes) else [],
-            sorted(text for text in {*texts, _fresh_string(texts)} if text),
+    def future(self) -> Events | None:
+        """Events after which the pattern holds; None if nothing can make it hold."""
+        strict = self._search(is_lenient=False)
+        if strict.found is not None or not strict.nodes.saw_unknown:
+            return strict.found
+        if self._search(is_lenient=True).found is None:
+            return None
+        raise UndecidedError(
+            "AX503", "values that may still come decide a comparison beside `not` in several ways"
         )
 
-    @staticmethod
-    def _sees_attributes(nodes: list[PatternNode]) -> bool:
-        return any(node.axis is Axis.ATTRIBUTE for node in nodes)
+    def _search(self, *, is_lenient: bool) -> _Search:
+        nodes = NodeProfiles(self.tree.facts, self.ground, is_lenient)
+        return _Search(self.tree, nodes, self._times, self._among)
 
-    def is_possible(self) -> bool:
-        """Whether some future document satisfies the pattern."""
-        self.sets = self._future_sets()
-        possible = self._of_document()
-        return any(self._satisfies(self.root, children, below, 0) for children, below in possible)
 
-    # One node
+class _Search:
+    """One pass over a document."""
 
-    def _profile(
-        self, kind: int, label: str, children: int, below: int, at: int | None = None
-    ) -> Profile:
-        """The profile of a node from its label and the relations that hold below it."""
-        here = 0
-        for relation in self.relations:  # in evaluation order: dependencies first
-            node = relation.node
-            assert node is not None
-            if not _passes(node, kind, label):
-                continue
-            if self._pins is not None and not self._pins.admit(node, kind, label, at):
-                continue
-            if self._satisfies(relation, children, below, here):
-                here |= self.bit[relation]
-        everywhere = 0 if kind == ATTRIBUTE else (here & self.descending) | below
-        return here & self.visible, everywhere
+    def __init__(
+        self,
+        tree: Tree,
+        nodes: NodeProfiles,
+        times: tuple[int, ...],
+        among: frozenset[str] | None,
+    ) -> None:
+        self.tree, self.nodes, self._among = tree, nodes, among
+        self._trees = FutureTrees(nodes, times)
+        self._deleting = {
+            tree.parent(node): stream
+            for stream, node in tree.calls().items()
+            if tree.call(node).deletes != "no" and self._is_asked(stream)
+        }
+        self._changing = {n for call in tree.calls().values() for n in tree.ancestors(call)}
+        possible = self._document()
+        self.found: Events | None = None
+        for profile, how in possible.items():
+            if nodes.satisfies(nodes.root, profile, 0):
+                self.found = tuple(self._distinct(how))
+                break
 
-    def _satisfies(self, relation: Relation, children: int, below: int, here: int) -> bool:
-        for edge in relation.edges:
-            seen = {
-                Axis.CHILD: children, Axis.ATTRIBUTE: children, Axis.DESCENDANT: below,
-                Axis.SELF: here, Axis.DESCENDANT_OR_SELF: below | here,
-            }[edge.axis]  # fmt: skip
-            if not seen & self.bit[edge.relation]:
-                return False
-        for choice in relation.choices:
-            if not any(self._satisfies(a, children, below, here) for a in choice.alternatives):
-                return False
-        return not any(self._satisfies(a.body, children, below, here) for a in relation.absences)
+    def _distinct(self, events: Events) -> Iterator[Event]:
+        arrived = [event for event in events if isinstance(event, Arrival)]
+        yield from (event for event in events if not isinstance(event, Arrival))
+        trees = self.nodes.distinct(event.tree for event in arrived)
+        yield from (Arrival(e.stream, tree) for e, tree in zip(arrived, trees, strict=True))
 
-    # Future trees
+    def _is_asked(self, stream: str) -> bool:
+        return self._among is None or stream in self._among
 
-    def _future_sets(self) -> list[set[Profile]]:
-        """The unions of profiles of at most 0, 1, 2, ... future trees."""
-        texts = {self._profile(TEXT, text, 0, 0) for text in self.texts}
-        attributes = self._sets_of_attributes()
-        elements: set[Profile] = set()
-        while True:
-            inside = _unions(elements | texts)[-1]
-            known = len(elements)
-            for (children, below), more, name in product(inside, attributes, self.names):
-                elements.add(self._profile(ELEMENT, name, children | more, below))
-                _check_limit(elements)
-            if len(elements) == known:
-                return _unions(elements)
-
-    def _sets_of_attributes(self) -> set[int]:
-        """The joint profiles of the attributes of a future element; each name at most once."""
-        found = {0}
-        for name in self.attributes:
-            values = {self._attribute(name, text) for text in ("", *self.texts)}
-            found |= {known | value for known in found for value in values}
-        return found
-
-    def _attribute(self, name: str, text: str) -> int:
-        value = self._profile(TEXT, text, 0, 0)
-        return self._profile(ATTRIBUTE, f"@{name}\0{text}", *value)[0]
-
-    # The document
-
-    def _of_document(self) -> set[Profile]:
+    def _document(self) -> Reached:
         """The unions of profiles that are possible below the document node."""
-        tree = self.tree
-        inside: dict[int, set[Profile]] = {}
-        for node in reversed(list(tree.subtree(DOCUMENT_NODE))):
-            below = inside.pop(node, {_EMPTY})
+        tree, nodes = self.tree, self.nodes
+        visited, demands = _demands(tree, nodes)
+        below: dict[int, list[tuple[int, Reached]]] = {}
+        for node in reversed(visited):
             if node == DOCUMENT_NODE:
-                return below
-            kind = tree.kind_column[node]
-            if kind == CALL:
-                profiles = self._deliverable(node)
-            elif kind in (ELEMENT, TEXT):
-                label = tree.label(node)
-                profiles = {self._profile(kind, label, c, b, node) for c, b in below}
-            elif kind == ATTRIBUTE:
-                name, value = tree.label(node), tree.string_value(node)
-                labelled = f"{name}\0{value}"
-                profiles = {self._profile(kind, labelled, c, b, node) for c, b in below}
-            else:
-                continue
-            above = inside.setdefault(tree.parent(node), {_EMPTY})
-            inside[tree.parent(node)] = _joined(above, profiles)
+                return self._siblings(nodes.top, None, below.get(node, []))
+            parent = tree.parent(node)
+            reached = self._of(node, demands[parent], demands.get(node), below.pop(node, []))
+            below.setdefault(parent, []).append((node, reached))
         raise AssertionError("a document has a document node")
 
-    def _deliverable(self, node: int) -> set[Profile]:
+    def _of(
+        self, node: int, demand: Demand, inside: Demand | None, below: list[tuple[int, Reached]]
+    ) -> Reached:
+        """The profiles of a node, from those of its children."""
+        tree = self.tree
+        if inside is None:
+            return self._deliverable(node, demand)
+        kind, label, time = tree.kind_column[node], tree.label(node), tree.time(node)
+        exact = tree.string_value(node) if kind != ELEMENT or inside.value else None
+        found: Reached = {}
+        for profile, how in self._siblings(inside, node, below).items():
+            value = profile.value if kind == ELEMENT and node in self._changing else exact
+            for each in self.nodes.of(kind, label, value, profile, time, demand, node):
+                found.setdefault(each, how)
+        return found
+
+    # Siblings
+
+    def _siblings(
+        self, demand: Demand, parent: int | None, children: list[tuple[int, Reached]]
+    ) -> Reached:
+        """The unions of the profiles of a node's children, which are in reverse order."""
+        found: Reached = {self.nodes.nothing(demand): ()}
+        if not children:
+            return found
+        masks = self.nodes.masks(demand)
+        stream = None if parent is None else self._deleting.get(parent)
+        if stream is None:
+            for _, reached in children:
+                found = self._joined(reached, found, masks)
+            return found
+        choices = list(self._deletions(children, stream, demand))
+        groups = sorted({number for number, _ in choices if number >= 0})
+        if 2 ** len(groups) > LIMIT:
+            raise UndecidedError("AX502", "too many siblings may be deleted together")
+        every: Reached = {}
+        for deleted in product((False, True), repeat=len(groups)):
+            gone = {number for number, is_gone in zip(groups, deleted, strict=True) if is_gone}
+            found = {self.nodes.nothing(demand): ()}
+            for number, (kept, removed) in choices:
+                options = kept if number not in gone else removed
+                options = {**removed, **kept} if number == _ALONE else options
+                found = self._joined(options, found, masks)
+            every = {**found, **every}
+        return every
+
+    def _deletions(
+        self, children: list[tuple[int, Reached]], stream: str, demand: Demand
+    ) -> Iterator[tuple[int, tuple[Reached, Reached]]]:
+        """Each child with what it is, kept and removed; equal ones have a number in common."""
+        tree = self.tree
+        alike: dict[object, list[int]] = {}
+        for node, _ in children:
+            if tree.kind_column[node] in (ELEMENT, TEXT):
+                alike.setdefault(_content(tree, node), []).append(node)
+        number = {
+            node: at if len(nodes) > 1 else _ALONE
+            for at, nodes in enumerate(alike.values())
+            for node in nodes
+        }
+        used = sum(self.nodes.masks(demand))
+        gone = self.nodes.nothing(demand)
+        for node, reached in children:
+            if node not in number:
+                yield _FIXED, (reached, {})
+                continue
+            removed: Reached = {}
+            for profile, how in reached.items():
+                left = gone._replace(here=profile.here & used)
+                removed.setdefault(left, (*how, Removal(stream, node)))
+            yield number[node], (reached, removed)
+
+    def _joined(self, left: Reached, right: Reached, masks: list[int]) -> Reached:
+        found: Reached = {}
+        spend(1 + (len(left) * len(right) >> 5))
+        for (one, how), (other, more) in product(left.items(), right.items()):
+            union = self.nodes.joined(one, other, masks)
+            if union is not None and union not in found:
+                found[union] = how + more
+        if len(found) > LIMIT:
+            raise UndecidedError(
+                "AX502",
+                f"there are more than {LIMIT:,} ways to satisfy the query",
+                advice="use a smaller query",
+            )
+        if not found:
+            raise UndecidedError("AX503", "the document breaks a declared key")
+        return found
+
+    # Calls
+
+    def _deliverable(self, node: int, demand: Demand) -> Reached:
         """The unions of profiles that a call may deliver."""
-        call = self.tree.call(node)
-        is_asked = self._among is None or call.stream in self._among
-        if not is_asked or not may_bring(self.tree, call):
-            return {_EMPTY}
-        if call.most is None:
-            return self.sets[-1]
-        left = call.most - self.tree.brought.get(call.stream, 0)
-        return self.sets[min(left, len(self.sets) - 1)]
+        tree = self.tree
+        call = tree.call(node)
+        if demand.is_empty or not self._is_asked(call.stream) or not may_bring(tree, call):
+            return {self.nodes.nothing(demand): ()}
+        times = self._trees.times
+        every = [(time,) for time in times] if call.mode == "one-shot" else [times]
+        with_calls = tree.may_bring_calls(call.stream)
+        found: Reached = {}
+        for each in every:
+            sums = self._trees.sums(demand, each, with_calls)
+            left = len(sums) - 1
+            if call.most is not None:
+                left = min(left, call.most - tree.brought.get(call.stream, 0))
+            for profile, forest in sums[left].items():
+                if profile not in found:
+                    trees = (tree for tree in forest if isinstance(tree, FutureTree))
+                    found[profile] = tuple(Arrival(call.stream, tree) for tree in trees)
+        return found
 
 
-def _fresh_string(known: set[str]) -> str:
-    """A name or text that the pattern does not mention."""
-    other = "other"
-    while other in known:
-        other += "-"
-    return other
+def _demands(tree: Tree, nodes: NodeProfiles) -> tuple[list[int], dict[int, Demand]]:
+    """The nodes of which something is demanded, and the calls among them, in document order.
+
+    With what each of these nodes, but the calls, demands of its children.
+    """
+    demands = {DOCUMENT_NODE: nodes.top}
+    visited: list[int] = []
+    stack = [DOCUMENT_NODE]
+    while stack:  # parents before children, and children in their order
+        node = stack.pop()
+        visited.append(node)
+        for child in reversed(list(tree.chain(node)) if node in demands else []):
+            kind = tree.kind_column[child]
+            if kind in (ELEMENT, TEXT, ATTRIBUTE):
+                relations, inside = nodes.inside(kind, tree.label(child), demands[node])
+                if relations or not inside.is_empty:
+                    demands[child] = inside
+                    stack.append(child)
+            elif kind == CALL:
+                stack.append(child)
+    return visited, demands
 
 
-def _joined(some: set[Profile], more: set[Profile]) -> set[Profile]:
-    found = {(a | c, b | d) for a, b in some for c, d in more}
-    _check_limit(found)
+def wanted_at_calls(tree: Tree, ground: Ground) -> dict[str, list[str]]:
+    """The sub-patterns that the data of each stream may match; streams without any are left out."""
+    nodes = NodeProfiles((), ground)
+    visited, demands = _demands(tree, nodes)
+    found: dict[str, list[str]] = {}
+    for node in visited:
+        if tree.kind_column[node] == CALL and not demands[tree.parent(node)].is_empty:
+            demand = demands[tree.parent(node)]
+            asked = [r for r in nodes.relations if nodes.bit[r] & (demand.here | demand.anywhere)]
+            found[tree.call(node).stream] = sorted({as_written(str(r.node)) for r in asked})
     return found
 
 
-def _unions(profiles: set[Profile]) -> list[set[Profile]]:
-    """The unions of at most 0, 1, 2, ... profiles, up to the fixpoint."""
-    found = [{_EMPTY}]
-    while True:
-        more = found[-1] | _joined(found[-1], profiles)
-        if len(more) == len(found[-1]):
-            return found
-        found.append(more)
+_ALONE, _FIXED = -1, -2
 
 
-def _check_limit(found: set[Profile]) -> None:
-    if len(found) > LIMIT:
-        raise UndecidedError(
-            "AX502",
-            f"there are more than {LIMIT:,} ways to satisfy the query",
-            advice="use a smaller query",
-        )
-
-
-def _passes(node: PatternNode, kind: int, label: str) -> bool:
-    """Whether a node passes a test. The label of an attribute includes its value."""
-    if kind == ATTRIBUTE:
-        name, _, value = label.partition("\0")
-        if node.axis is Axis.SELF:
-            is_named = isinstance(node.test, AnyNode)
-        else:
-            is_named = node.axis is Axis.ATTRIBUTE and (
-                isinstance(node.test, Wildcard)
-                or (isinstance(node.test, Name) and name == f"@{node.test.label}")
-            )
-        return is_named and _compares(node, value)
-    if node.axis is Axis.ATTRIBUTE:
-        return False
-    match node.test:
-        case Name(label=wanted):
-            return kind == ELEMENT and label == wanted
-        case Wildcard():
-            return kind == ELEMENT
-        case Literal(text=text):
-            return kind == TEXT and label == text and _compares(node, label)
-        case AnyText():
-            return kind == TEXT and _compares(node, label)
-    return True
-
-
-def _compares(node: PatternNode, value: str) -> bool:
-    return all(
-        comparison(each.operator, each.operand)(value)
-        for each in node.comparisons
-        if not isinstance(each.operand, Variable)
+def _content(tree: Tree, node: int) -> object:
+    """A key, equal for siblings that no delete pattern distinguishes."""
+    return (
+        tree.kind_column[node],
+        tree.label(node),
+        tree.time(node),
+        tuple(_content(tree, below) for below in tree.chain(node)),
     )
+
+
+def streams_of(events: Iterable[Event]) -> frozenset[str]:
+    """The streams of some events."""
+    return frozenset(event.stream for event in events)

@@ -10,12 +10,15 @@
 Exact implies axlog implies lazy. If any stream may delete, only lazy relevance is defined: a
 deletion may test any data that has arrived, so whole messages matter, of all streams that deliver
 data where something is deleted. A row that shows the value or content of a node changes with all
-data that streams deliver below the node. Queries with `not` are rejected. (Paper 1, section 5;
-paper 2, section 6 and definition 7; paper 3, section 3.4.)
+data that streams deliver below the node. The same holds if a stream replaces its messages and they
+may be a part of a row: a row that exists now may be lost, so data that adds no row now may matter.
+For queries with `not`, lazy and axlog relevance are one: whether something in the query can match
+the stream's data. (Paper 1, section 5; paper 2, section 6 and definition 7; paper 3, section 3.4.)
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,7 +28,11 @@ from axlog.errors import UndecidedError, UnsupportedError
 from axlog.evaluate.answers import answers, holds
 from axlog.future.capacity import fits
 from axlog.future.generalized_rows import Need, Values
+from axlog.future.grounding import has_not, loosened
 from axlog.future.instances import Instances
+from axlog.future.negation import Negation
+from axlog.future.profiles import wanted_at_calls
+from axlog.future.replacement import may_matter
 from axlog.future.scenarios import Scenarios, can_be_met, may_bring, with_join_variables
 from axlog.future.scratch_document import Scratch
 from axlog.future.type_messages import apply_messages
@@ -65,9 +72,14 @@ def relevance(
     tree: Tree, pattern: Pattern, *, limit: int = 2000, together: bool = False
 ) -> dict[str, Relevance]:
     """The relevance of every open stream for a pattern; `together`: messages hold no calls."""
+    if has_not(pattern):
+        return _with_not(tree, pattern)
     lazy = lazily_wanted(tree, pattern, together=together)
     if any(tree.call(node).deletes != "no" for node in tree.calls().values()):
-        return _lazy_with_deletions(tree, pattern, lazy)
+        return _lazy_with_deletions(tree, _asked(lazy), _matters(tree, pattern, lazy))
+    replacing = _replacing(tree, pattern)
+    if replacing:
+        return _lazy_with_replacements(tree, _asked(lazy), replacing, _matters(tree, pattern, lazy))
     try:
         scenarios = Scenarios(tree, with_join_variables(pattern), together=together)
     except UndecidedError as error:
@@ -105,6 +117,64 @@ def relevance(
     return found
 
 
+def _asked(lazy: set[tuple[Relation, str]]) -> dict[str, set[str]]:
+    """The patterns that are lazily wanted from each stream."""
+    wanted: dict[str, set[str]] = {}
+    for relation, stream in lazy:
+        wanted.setdefault(stream, set()).add(str(relation.node))
+    return wanted
+
+
+def _matters(tree: Tree, pattern: Pattern, lazy: set[tuple[Relation, str]]) -> bool:
+    """Whether a row exists that can be lost, or can come."""
+    return bool(lazy) or holds(tree, pattern)
+
+
+def _replacing(tree: Tree, pattern: Pattern) -> set[str]:
+    """The streams that may replace a part of a row."""
+    return {
+        stream
+        for stream, node in tree.calls().items()
+        if tree.call(node).replace is not None and may_matter(tree, pattern, stream)
+    }
+
+
+def _with_not(tree: Tree, pattern: Pattern) -> dict[str, Relevance]:
+    """The relevance for a query with `not`: data can bring rows, and end them.
+
+    A stream is irrelevant if nothing in the query can match its data. It is relevant if a row can
+    come with its data and not without. Otherwise it is wanted, and may or may not be relevant.
+    """
+    wanted = {s: set(asked) for s, asked in wanted_at_calls(tree, loosened(pattern)).items()}
+    if any(output.kind in (Kind.VAL, Kind.CONT) for output in pattern.outputs):
+        wanted = {stream: {ANYTHING} for stream in tree.calls()}
+    if any(tree.call(node).deletes != "no" for node in tree.calls().values()):
+        return _lazy_with_deletions(tree, wanted, is_open=True)
+    replacing = _replacing(tree, pattern)
+    if replacing:
+        return _lazy_with_replacements(tree, wanted, replacing, is_open=True)
+    negation = Negation(tree, pattern)
+    found: dict[str, Relevance] = {}
+    for stream in sorted(tree.calls()):
+        asked = tuple(sorted(wanted.get(stream, ())))
+        relevant, reason = _is_needed(tree, negation, stream) if asked else (False, None)
+        whole = ANYTHING in asked
+        found[stream] = Relevance(
+            stream, bool(asked), bool(asked), relevant, asked, reason, whole=whole
+        )
+    return found
+
+
+def _is_needed(tree: Tree, negation: Negation, stream: str) -> tuple[bool | None, str | None]:
+    others = frozenset(tree.calls()) - {stream}
+    try:
+        if negation.may_come({}) and not negation.may_come({}, others):
+            return True, None
+    except UndecidedError as error:
+        return None, error.message
+    return None, "its data may bring or end rows; beside `not` that is not decided"
+
+
 def _lazy_fallback(
     tree: Tree, lazy: set[tuple[Relation, str]], reason: str
 ) -> dict[str, Relevance]:
@@ -124,21 +194,44 @@ ANYTHING = "node()"
 
 
 def _lazy_with_deletions(
-    tree: Tree, pattern: Pattern, lazy: set[tuple[Relation, str]]
+    tree: Tree, wanted: Mapping[str, set[str]], is_open: bool
 ) -> dict[str, Relevance]:
-    """Lazy relevance: of streams that are required, that delete, or that deletions test."""
+    """Lazy relevance: of streams that are required, that delete, or that deletions test.
+
+    `is_open`: the query has rows or may get some.
+    """
     calls = tree.calls()
-    matters = bool(lazy) or holds(tree, pattern)
     places = {tree.parent(c) for c in calls.values() if tree.call(c).deletes != "no"}
     found: dict[str, Relevance] = {}
     for stream, call in sorted(calls.items()):
-        asked = {str(r.node) for r, s in lazy if s == stream}
-        is_seen = matters and not places.isdisjoint(tree.ancestors(call))
+        asked = wanted.get(stream, set())
+        is_seen = is_open and not places.isdisjoint(tree.ancestors(call))
         if is_seen and not asked and tree.call(call).deletes != "only":
             asked = {ANYTHING}
         found[stream] = Relevance(
             stream, bool(asked) or is_seen, bool(asked) or is_seen, None, tuple(sorted(asked)),
             "some stream may delete: only lazy relevance is defined", whole=is_seen or bool(asked),
+        )  # fmt: skip
+    return found
+
+
+_LAZY_ONLY = "some stream replaces its messages: only lazy relevance is defined"
+
+
+def _lazy_with_replacements(
+    tree: Tree, wanted: dict[str, set[str]], replacing: set[str], is_open: bool
+) -> dict[str, Relevance]:
+    """Lazy relevance: of streams that are required, or that may replace a part of a row."""
+    found: dict[str, Relevance] = {}
+    for stream in sorted(tree.calls()):
+        asked = set(wanted.get(stream, ()))
+        is_whole = is_open and stream in replacing
+        if is_whole:
+            asked.add(ANYTHING)
+        undecided = (None, _LAZY_ONLY) if asked else (False, None)
+        found[stream] = Relevance(
+            stream, bool(asked), bool(asked), undecided[0], tuple(sorted(asked)), undecided[1],
+            whole=is_whole,
         )  # fmt: skip
     return found
 

@@ -45,8 +45,8 @@ from axlog.future.generalized_rows import (
     project,
     unify,
 )
+from axlog.future.grounding import has_not
 from axlog.future.keys import Key, keyed_values, values_below
-from axlog.future.profiles import has_not
 from axlog.future.scenarios import (
     CollectedRows,
     Scenarios,

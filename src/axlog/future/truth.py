@@ -25,9 +25,11 @@ from axlog.document.tree import Tree
 from axlog.errors import QueryError, UndecidedError
 from axlog.future.capacity import fits, trees_left
 from axlog.future.generalized_rows import Need, Values
+from axlog.future.grounding import has_not
 from axlog.future.keys import has_value
-from axlog.future.negation import Negation, pins_of
-from axlog.future.profiles import has_not
+from axlog.future.negation import Negation, pins_of, without_not
+from axlog.future.profiles import Events
+from axlog.future.replacement import check_replacement
 from axlog.future.scenarios import Scenarios, is_limited
 from axlog.future.time_constraints import deadline, not_before, some_new
 from axlog.future.type_trees import may_hold_calls
@@ -107,7 +109,10 @@ class Outlook:
         self.tree = tree
         self.pattern = pattern
         self._together = together
-        self._negation = Negation(tree, pattern) if has_not(pattern) else None
+        check_replacement(tree, pattern)
+        self._negation: Negation | None = None
+        if has_not(pattern):
+            self._negation = Negation(tree, pattern, self._is_excluded)
         self._types = typed_scenarios(tree, pattern)
         if self._types is not None and not may_hold_calls(tree, tree.types):
             self._together = True
@@ -127,6 +132,16 @@ class Outlook:
                         return Truth.TRUE
                     verdict = Truth.POSSIBLE
         return verdict
+
+    @cached_property
+    def _without_not(self) -> Outlook:
+        return Outlook(self.tree, without_not(self.pattern), together=self._together)
+
+    def _is_excluded(self, pins: Mapping[str, str | int]) -> bool:
+        """Whether even the query without its `not`s can never have a row with these values."""
+        outlook = self._without_not
+        wanted = [pins.get(column) for column in outlook._decisive.columns]
+        return outlook._verdict(wanted, {}) is Truth.NEVER
 
     @cached_property
     def _scenarios(self) -> Scenarios:
@@ -259,9 +274,18 @@ class Outlook:
                 continue  # an existing row
             row = row_of(self.tree, self.pattern, self._scenarios.columns, values)
             needs = [Wanted(stream, str(relation.node)) for relation, stream in need.brought]
-            until = deadline(need.times, need.unknown_times)
+            until = self._deadline(values, need)
             ways.append((tuple(row.values()), needs, until))
         return possible_rows(self.pattern.columns, ways)
+
+    def _deadline(self, values: Values, need: Need) -> int | None:
+        """The latest clock at which a scenario can come about."""
+        if self._negation is None:
+            return deadline(need.times, need.unknown_times)
+        pins = self._negation.shown(pins_of(self._scenarios.columns, values))
+        own = frozenset(stream for _, stream in need.brought)
+        among = own if self._negation.may_come(pins, own) else None
+        return self._negation.deadline(pins, among)
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row. Columns left out may have any value."""
@@ -269,6 +293,20 @@ class Outlook:
         if self._negation is not None:
             return self._status_with_not(row, wanted)
         return self._verdict(wanted, row)
+
+    def ways(self, row: Mapping[str, Any]) -> list[Possible]:
+        """The scenarios in which a row with these values comes about."""
+        scenarios, wanted = self._scenarios, self._wanted(row)
+        found: list[tuple[tuple[Any, ...], Iterable[Wanted], int | None]] = []
+        for values, needs in scenarios.rows.items():
+            pinned = _pin(scenarios.columns, values, wanted)
+            for need in needs if pinned is not None else ():
+                if pinned is not None and need.brought and self._can_be_met(pinned, need):
+                    shown = row_of(self.tree, self.pattern, scenarios.columns, pinned)
+                    brought = [Wanted(stream, str(each.node)) for each, stream in need.brought]
+                    until = self._deadline(pinned, need)
+                    found.append((tuple(shown.values()), brought, until))
+        return possible_rows(self.pattern.columns, found)
 
     def bindings(self) -> dict[Values, dict[str, Any]]:
         """The possible rows by their bindings: nodes as handles, not as shown."""
@@ -314,6 +352,16 @@ class Outlook:
         if self._negation.is_there(pins):
             return Truth.TRUE
         return Truth.POSSIBLE if self._negation.may_come(pins) else Truth.NEVER
+
+    def future(self, row: Mapping[str, Any]) -> Events | None:
+        """Events after which a row of a query with `not` exists; None if nothing can bring it."""
+        assert self._negation is not None
+        return self._negation.future(pins_of(self._decisive.columns, tuple(self._wanted(row))))
+
+    def end(self, row: Mapping[str, Any]) -> Events | None:
+        """Events after which a row of a query with `not` does not exist; None if none end it."""
+        assert self._negation is not None
+        return self._negation.end(pins_of(self._decisive.columns, tuple(self._wanted(row))))
 
     def _wanted(self, row: Mapping[str, Any]) -> list[str | int | None]:
         """The values of a row, by the columns of the program."""

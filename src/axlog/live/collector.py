@@ -10,7 +10,8 @@ this module applies its proofs as messages arrive, streams end and the clock adv
     streams    that no future row needs are closed, on `collect`
     subtrees   that no future row uses are dropped, on `collect`
 
-**Rows.** None is dropped where a stream may delete, nor one that an exact answer could still need.
+**Rows.** None is dropped where a stream may delete, nor from a join that a stream which replaces
+feeds, nor one that an exact answer could still need.
 An update that does not come from a stream (a statement, a new view) may need dropped rows. They are
 restored from the document. If the document is not whole (`keep="needed"`), the update is rejected
 with an error code.
@@ -57,6 +58,7 @@ from axlog.future.keys import Key, keyed_relations, values_in, values_seen
 from axlog.future.scenarios import may_bring
 from axlog.live.maintained import MaintainedTree, Told
 from axlog.live.never_tracker import NeverTracker
+from axlog.live.replacements import replacing_streams
 from axlog.match.matcher_generator import Answers, Sink
 from axlog.query.compile import Column, Relation, compile_pattern, depends_on_value
 from axlog.query.pattern import Pattern
@@ -205,6 +207,7 @@ class Collector:
         # Once messages are dropped, only its tables describe a join whose streams have ended.
         may_forget = bool(places) and not self._keeps
         is_changing = any(map(engine.is_value_sensitive, places.values()))
+        replacing = set(replacing_streams(document))
         for node, state in joins_of_two(engine):
             feeders = (inputs.of(state, 0), inputs.of(state, 1))
             streams = {feeder.stream for each in feeders for feeder in each}
@@ -212,6 +215,8 @@ class Collector:
                 continue
             if any(engine.is_value_sensitive(places[stream]) for stream in streams):
                 continue
+            if not streams.isdisjoint(replacing):
+                continue  # a message may take rows away from it, and find partners again
             if is_changing and any(map(depends_on_value, state.relation.walk())):
                 continue  # a part may gain or lose rows although no stream feeds it
             self._joins[self._waiting(state, feeders, keyed, old)] = node
@@ -478,6 +483,8 @@ class Collector:
             return "messages were not kept: what is there cannot be judged"
         if not document.views:
             return "there are no views"
+        for stream in replacing_streams(document):
+            return f"the stream {stream!r} replaces its messages: rows may go and come again"
         for name, view in document.views.items():
             if not isinstance(view.maintainer, Counting):
                 return f"{view.maintainer.name} maintains {name!r} from the whole document"
@@ -528,12 +535,13 @@ class Collector:
     def check(self, calls: Iterable[Call], by: str) -> None:
         """Reject a message that opens a stream twice.
 
-        Restore dropped rows before a call that may delete.
+        Restore dropped rows before a call that may delete or replace.
         """
         for call in calls:
             if call.stream in self.closed or (
                 by in self.closed and call.stream in self._document.tree.calls()
             ):
                 raise StreamError("AX403", f"the stream {call.stream!r} already has a call")
-            if call.deletes != "no" and by not in self.closed:
+            may_remove = call.deletes != "no" or call.replace is not None
+            if may_remove and by not in self.closed:
                 self._document.untune()  # raises if rows or nodes are lost for good

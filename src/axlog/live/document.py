@@ -20,8 +20,10 @@ from contextlib import contextmanager
 from functools import partial
 from xml.sax.saxutils import quoteattr
 
+from axlog.document.calls import Call
 from axlog.document.content_checks import check_name
 from axlog.document.loader import load
+from axlog.document.message_key import KeyPath
 from axlog.document.parser import Element, Source
 from axlog.document.schema_sources import Types
 from axlog.document.stream_update import StreamUpdate
@@ -35,7 +37,7 @@ from axlog.live.hooks import IDLE
 from axlog.live.maintained import MaintainedTree
 from axlog.live.options import DEFAULT_OPTIONS, Options
 from axlog.live.savepoint import Savepoint
-from axlog.live.stream_engine import StreamStatus
+from axlog.live.stream_status import StreamStatus
 from axlog.live.streams import DeadLetter, Message, Streams
 from axlog.live.tuner import TuningReport
 from axlog.live.view import View, public
@@ -45,6 +47,7 @@ from axlog.store.keyvalue import KeyValueStore
 from axlog.views.change import Change
 from axlog.views.counting.state_codec import size_of_tables
 from axlog.views.operators.disk_table import Shelf
+from axlog.views.step_chain import OnValueError
 
 ROOT = "document"
 """Name of the root element of a skeleton."""
@@ -82,8 +85,10 @@ class Document:
 
     Parameters:
         source: As for `parse`. None: a skeleton for `streams`.
-        streams: Names of streams. Each gets an element of its name below the root, `document`, in
-            which its messages arrive. Give either these or a source.
+        streams: Names of streams, or a mapping from each name to its declarations, the attributes
+            of its call (`{"positions": {"replace": "vehicle"}}`). Each stream gets an element of
+            its name below the root, `document`, in which its messages arrive. Give either these
+            or a source.
         views: Views to watch, by name.
         facts: Declarations about the future, such as `key orders/order by oid trusted`.
         types: Types of the document and of its services.
@@ -98,7 +103,7 @@ class Document:
         self,
         source: Source | Tree | None = None,
         *,
-        streams: Sequence[str] = (),
+        streams: Sequence[str] | Mapping[str, Mapping[str, str]] = (),
         views: Mapping[str, str | Query] | None = None,
         facts: Iterable[str] = (),
         types: Types | Iterable[Types] | None = None,
@@ -129,6 +134,7 @@ class Document:
             labels = [tree.label(node) for node in tree.children(tree.root)]
             for key in tree.facts:
                 check_path(key, tree.label(tree.root), labels)
+        self._maintained.savepoint = lambda: Savepoint(self)
         self._options = options
         self._dead_letters: list[DeadLetter] = []
         self._streams: Streams | None = None
@@ -159,6 +165,7 @@ class Document:
         language: Language | None = None,
         maintainer: str | None = None,
         work: int | None = None,
+        on_value_error: OnValueError = "null",
     ) -> View:
         """Add a view. Its rows are those of the document now and follow every later update.
 
@@ -169,6 +176,8 @@ class Document:
             maintainer: Algorithm that keeps the rows; None: chosen by query and document.
             work: Rows that one update may make the view read. A view that exceeds it is set aside
                 with AX216. None: `Limits.work`.
+            on_value_error: What happens with a value that the query cannot compute, such as a sum
+                with a text. `null`: the value is None. `reject`: the update is refused.
 
         >>> doc = parse("<orders><order><oid>17</oid></order></orders>")
         >>> doc.watch("match //order/oid/$x return $x", "ids").rows()
@@ -177,8 +186,9 @@ class Document:
         maintained = self._maintained
         with maintained.lock:
             view = maintained.watch(
-                query, name, language=language, maintainer=maintainer, work=work
-            )
+                query, name, language=language, maintainer=maintainer, work=work,
+                on_value_error=on_value_error,
+            )  # fmt: skip
             if self._options.retain_changes:
                 view.retain(self._options.retain_changes)
             if self._streams is not None:
@@ -522,7 +532,7 @@ class Document:
             return f"Document({nodes} nodes{said}, {len(self.views)} views)"
 
 
-def _skeleton(streams: Sequence[str], options: Options) -> str:
+def _skeleton(streams: Sequence[str] | Mapping[str, Mapping[str, str]], options: Options) -> str:
     """Return the XML of a document with an element and a call for each stream."""
     if isinstance(streams, str) or not streams:
         raise QueryError(
@@ -530,6 +540,12 @@ def _skeleton(streams: Sequence[str], options: Options) -> str:
         )
     places: list[str] = []
     for stream in streams:
+        given = streams[stream] if isinstance(streams, Mapping) else {}
         check_name(stream, options.limits)
-        places.append(f"<{stream}><ax:call stream={quoteattr(stream)}/></{stream}>")
+        said = {"stream": stream, **given}
+        if "replace" in given:  # calls know no prefixes
+            said["replace"] = str(KeyPath.parse(given["replace"], options.namespaces))
+        Call.of(list(said.items()))  # raises for an unknown declaration
+        call = " ".join(f"{name}={quoteattr(value)}" for name, value in said.items())
+        places.append(f"<{stream}><ax:call {call}/></{stream}>")
     return f'<{ROOT} xmlns:ax="urn:axlog">{"".join(places)}</{ROOT}>'

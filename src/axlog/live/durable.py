@@ -50,6 +50,7 @@ from axlog.store.log import Log, forked
 from axlog.store.log_reader import Torn
 from axlog.store.snapshots import remove_snapshots, write_snapshot
 from axlog.views.change import Change
+from axlog.views.step_chain import OnValueError
 
 _events = getLogger("axlog.store")
 
@@ -133,11 +134,14 @@ class DurableDocument(Document):
         language: Language | None = None,
         maintainer: str | None = None,
         work: int | None = None,
+        on_value_error: OnValueError = "null",
     ) -> View:
         name = name if name is not None else self._maintained.new_name()
         record: Record = {"watch": name, "query": query if isinstance(query, str) else query.text}
         options = {"language": language, "maintainer": maintainer, "work": work}
         record |= {key: value for key, value in options.items() if value is not None}
+        if on_value_error != "null":
+            record["on_value_error"] = on_value_error
         self._accept(lambda: record)
         return self.view(name)
 

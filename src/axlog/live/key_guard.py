@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from axlog.document.operations import call_of
 from axlog.document.parser import Element
-from axlog.document.tree import Tree
+from axlog.document.tree import NONE, Tree
 from axlog.errors import StreamError
-from axlog.future.keys import Key, Owner, values_in, values_seen
+from axlog.future.keys import Key, Owner, values_below, values_in, values_seen
 
 
 class KeyGuard:
@@ -21,9 +21,12 @@ class KeyGuard:
     def __bool__(self) -> bool:
         return bool(self._seen)
 
-    def check(self, stream: str, forest: Iterable[Element]) -> list[tuple[Key, str]]:
+    def check(
+        self, stream: str, forest: Iterable[Element], replaced: int = NONE
+    ) -> list[tuple[Key, str]]:
         """Return the key values of a message, or raise if one exists already.
 
+        Values of the message that it replaces may come again: there is still one node with each.
         Nothing is recorded yet.
         """
         node, _ = call_of(self._tree, stream)
@@ -31,9 +34,12 @@ class KeyGuard:
         brought: dict[tuple[Key, str], Owner] = {}
         for root in forest:
             for key, seen in self._seen.items():
+                own = set() if replaced == NONE else _values(self._tree, key, replaced)
                 for owner, value in values_in(key, self._tree, parent, root):
                     first = brought.setdefault((key, value), owner)
-                    if first is not owner or self._has_another(key, value, owner, seen):
+                    if first is not owner or (
+                        value not in own and self._has_another(key, value, owner, seen)
+                    ):
                         path, by = "/".join(key.path), "/".join(key.by)
                         raise StreamError(
                             "AX413",
@@ -61,3 +67,8 @@ class KeyGuard:
         """Restore the values of a snapshot."""
         for key, seen in self._seen.items():
             seen.update(values.get(str(key), ()))
+
+
+def _values(tree: Tree, key: Key, top: int) -> set[str]:
+    """Return the values that nodes of a key have in a subtree."""
+    return {value for _, value in values_below(tree, key, top)}

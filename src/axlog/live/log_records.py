@@ -3,7 +3,8 @@
     {"open": {source, options}}                        the first record of every store
     {"stream": s, "insert": xml | "delete": p | "end": true, "us": t, "latest": t}
     {"update": statement, "variables": {...}, "us": t} | {"advance": t}
-    {"watch": name, "query": text, "language": l, "maintainer": m, "work": n}
+    {"watch": name, "query": text, "language": l, "maintainer": m, "work": n,
+     "on_value_error": "reject"}
     | {"forget": name}
     {"tune": exact}                                    compute the streams' filters again
     {"publisher": name, "view": v} | {"published": name, "record": n} | {"unpublish": name}
@@ -69,6 +70,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "latest": (int,), "update": (str,), "variables": (dict, type(None)), "advance": (int,),
     "watch": (str,), "query": (str,), "language": (str, type(None)),
     "maintainer": (str, type(None)), "work": (int, type(None)), "forget": (str,),
+    "on_value_error": (str,),
     "publisher": (str,), "view": (str,),
     "published": (str,), "unpublish": (str,), "record": (int,), "batch": (list,),
     "format": (int,), "source": (str,), "options": (dict,), "limits": (dict,),
@@ -205,7 +207,10 @@ def carry_out(document: Document, record: Record) -> list[Change]:
     if "advance" in record:
         return Document.advance(document, Fraction(record["advance"], 1_000_000))
     if "watch" in record:
-        options = {key: record.get(key) for key in ("language", "maintainer", "work")}
+        options: dict[str, Any] = {
+            key: record.get(key) for key in ("language", "maintainer", "work")
+        }
+        options["on_value_error"] = record.get("on_value_error", "null")
         Document.watch(document, record["query"], record["watch"], **options)
         return []
     if "tune" in record:

@@ -32,11 +32,12 @@ from typing import Any
 from axlog.document.tree import Tree
 from axlog.evaluate.gathered import Bags
 from axlog.future.generalized_rows import Values
-from axlog.future.profiles import has_not
+from axlog.future.grounding import has_not
 from axlog.future.scenario_tracker import Scenario, ScenarioTracker, may_fall_by_message
 from axlog.future.scenarios import is_limited
 from axlog.future.truth import Outlook, column_of, row_of
 from axlog.live.maintained import MaintainedTree, Told
+from axlog.live.replacements import replacing_streams
 from axlog.query.compile import Relation, compile_pattern
 from axlog.query.pattern import Kind
 from axlog.query.truth import Truth
@@ -267,7 +268,7 @@ class Choice:
         prospects = self._prospects_of(view, joins, inputs)
         if prospects is not None:
             return JoinEvidence(view, prospects)
-        if known is None or isinstance(known, JoinEvidence):
+        if known is None or isinstance(known, JoinEvidence) or replacing_streams(self.document):
             return self.without_join(view)
         return known
 
@@ -280,6 +281,11 @@ class Choice:
             return Evidence(view, reason=f'the document has the option never="{self.how}"')
         if not self.keeps:
             return Evidence(view, reason="messages are not kept")
+        if view.query.plan is not None:
+            return Evidence(view, reason="the query is more than a pattern")
+        for stream in replacing_streams(self.document):
+            reason = f"the stream {stream!r} replaces its messages: rows may go and come again"
+            return Evidence(view, reason=reason)
         if has_not(pattern) or tree.types is not None:
             if self.how == "all":
                 return WalkEvidence(view)

@@ -210,6 +210,7 @@ def snapshot_parts(
     views = {
         name: {"query": v.query.text, "language": v.query.language, "position": v.position,
                "maintainer": v.chosen.name, **({} if v.work is None else {"work": v.work}),
+               **({"on_value_error": "reject"} if v.rejects else {}),
                **({} if v.broken is None else {"broken": [v.broken.code, v.broken.message]})}
         for name, v in inside.views.items()
     }  # fmt: skip
@@ -247,6 +248,7 @@ def load_parts(
             made = Document.watch(
                 document, view["query"], name, language=view["language"],
                 maintainer=view["maintainer"], work=view.get("work"),
+                on_value_error=view.get("on_value_error", "null"),
             )  # fmt: skip
             # stores of 0.1 call it the sequence
             position = view["position"] if "position" in view else view["sequence"]

@@ -26,4 +26,4 @@ def relevance(document: Document, query: str | Query, *, limit: int = 2000) -> d
     inside = maintained(document)
     with inside.lock:
         tree = inside.nodes().copied()
-    return relevance_of(tree, inside.parse(query).pattern, limit=limit)
+    return relevance_of(tree, inside.parse(query).only_pattern, limit=limit)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from axlog.document.schema import TypeGuard
 from axlog.document.tree import Tree
-from axlog.views.choose import make
+from axlog.views.choose import make_for
 from axlog.views.maintainer import PutAside
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _copied(column: Any) -> Any:
     if isinstance(column, array | set | list):
         return copy(column)
     if isinstance(column, dict):
-        return {key: copy(v) if isinstance(v, array) else v for key, v in column.items()}
+        return {k: copy(v) if isinstance(v, array | dict) else v for k, v in column.items()}
     return column
 
 
@@ -117,8 +117,10 @@ class Savepoint:
         maintained.make_engines(maintained.engine.shelf, maintained.engine.block)
         for view in maintained.views.values():
             if not isinstance(view.maintainer, PutAside):
-                chosen = view.chosen.name
-                view.maintainer = make(tree, view.stepping, chosen, maintained.engines, view.work)
+                chosen, engines = view.chosen.name, maintained.engines
+                view.maintainer = make_for(
+                    tree, view.query, view.stepping, chosen, engines, view.work
+                )
             view.truth_cache.is_stale = True
 
     def _restore_streams(self, streams: Streams) -> None:

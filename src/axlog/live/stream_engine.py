@@ -15,19 +15,29 @@ different processes: a stream's `plan` reads messages anywhere (`match/stream_pl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TypeAlias
 
 from axlog.document.loader import read_forest
-from axlog.document.operations import checked_time, insert_at_call
-from axlog.document.pending import Plan
-from axlog.document.times import Shown, Time, Times, microseconds, shown
-from axlog.errors import QueryError, StreamError, UpdateError
+from axlog.document.operations import Insert, Operation, checked_time, insert_at_call
+from axlog.document.pending import Plan, planned
+from axlog.document.times import Time, microseconds
+from axlog.document.tree import NONE
+from axlog.errors import QueryError, StreamError, UpdateError, ValueProblem
 from axlog.evaluate.joins import Bag, Row
 from axlog.live.collector import Collector, SavedKeys
 from axlog.live.maintained import MaintainedTree, Told
+from axlog.live.replacements import (
+    Delivered,
+    Deliveries,
+    SavedMessages,
+    difference,
+    restored_messages,
+    saved_messages,
+)
+from axlog.live.stream_status import StreamStatus
 from axlog.match.matcher_generator import can_match, names_needed
 from axlog.match.stream_plan import MessagePlan
 from axlog.query.pattern import Kind
@@ -46,53 +56,19 @@ SavedState: TypeAlias = tuple[
     SavedTables,
     tuple[tuple[str, int, tuple[tuple[Row, int], ...]], ...],
     SavedKeys,
+    SavedMessages,
 ]
 """The saved state of the engine.
 
 The clock; the rows of every table; for each view its name, position and bindings; for
-each join the key values that it remembers.
+each join the key values that it remembers; for each stream that replaces the rows of its messages.
+States of 0.2 lack the last part.
 """
 
 
-Read: TypeAlias = Callable[[bytes, int], "tuple[Bag, ...] | None"]
-
-
-@dataclass(slots=True)
-class StreamStatus:
-    """The counts and the state of one stream."""
-
-    stream: str
-    messages: int = 0
-    refused: int = 0
-    ended: bool = False
-    microseconds: int | None = None  # time of the last message
-    unparsed: int = 0  # messages that were skipped for their raw bytes (validate="wanted")
-    unmatched: int = 0  # messages that matched no wanted pattern
-    wanted: tuple[str, ...] = ()  # the patterns that views want from the stream
-    # Whether possible futures restrict `wanted`, and not only the place of the call.
-    is_tuned: bool = False
-    nodes: int = 0  # size of the filter's automaton; 0 where patterns are tested one by one
-    times: Times = "seconds"
-
-    @property
-    def last(self) -> Shown | None:
-        """The time of the last message."""
-        return None if self.microseconds is None else shown(self.microseconds, self.times)
-
-    @property
-    def dropped(self) -> int:
-        """Messages that no view wanted. They moved the clock and had no other effect."""
-        return self.unparsed + self.unmatched
-
-    @property
-    def kept(self) -> int:
-        """Messages that some view could use."""
-        return self.messages - self.refused - self.dropped
-
-    @property
-    def is_unsubscribed(self) -> bool:
-        """Whether no message of the stream can matter any more."""
-        return self.is_tuned and not self.wanted
+Reader: TypeAlias = Callable[[bytes, int], "tuple[Bag, ...] | None"]
+Read: TypeAlias = tuple[str, tuple[Bag, ...], int] | tuple[str, tuple[Bag, ...], int, str | None]
+"""A message as a plan read it: stream, bags and time, and the key of a message that replaces."""
 
 
 @dataclass(slots=True)
@@ -102,7 +78,7 @@ class ShortWay:
     plan: MessagePlan
     status: StreamStatus
     carry: Carry = field(repr=False)
-    read: Read = field(repr=False)
+    read: Reader = field(repr=False)
     """The bags of a message; None: it must take the long path."""
     unread: tuple[Bag, ...] | None = field(repr=False)
     """The result of `read` for a message that it did not parse; None: it parses all."""
@@ -110,6 +86,10 @@ class ShortWay:
     """Whether some view needs nodes: wanted messages take the long path, the others need none."""
     arrive: Callable[[tuple[Bag, ...]], None] | None = field(repr=False, default=None)
     """Passes the matches on to the possible rows that are kept from them."""
+    rejects: bool = False
+    """Whether a view may refuse a message for its values, after it was matched."""
+    delivered: Deliveries | None = field(repr=False, default=None)
+    """The rows of the current messages, by key, of a stream that replaces."""
 
 
 class StreamEngine:
@@ -126,6 +106,7 @@ class StreamEngine:
         self._version = -1  # version of the counting engine; -1 when views may have changed
         self._found_for: tuple[int, int, list[MaintainedView]] = (-1, -1, [])
         self._aside: list[tuple[str, bytes, int, int]] = []  # stream, message, time, number
+        self._delivered: dict[str, Deliveries] = {}  # of streams that replace
         self._statuses: dict[str, StreamStatus] = {}
         self._acquire, self._release = document.lock.acquire, document.lock.release
         self.wants: Mapping[str, Wants] = {}  # filters of the tuned streams
@@ -175,6 +156,8 @@ class StreamEngine:
                     return None
                 if not tree.clock <= time < _LATEST or (latest is not None and time > latest):
                     return None
+                if way.delivered is not None:
+                    return self._replace(way, message, time)
                 read = way.read(message, time)
                 if read is None:
                     return None
@@ -182,8 +165,10 @@ class StreamEngine:
                 # The long path raises the error, or sets aside the view that exceeds a limit.
                 return None
             bags = read
-            tree.clock = time
             status = way.status
+            if way.rejects and any(bags):
+                return self._join_or_reject(way, bags, time, message)
+            tree.clock = time
             status.messages += 1
             status.microseconds = time
             if bags is way.unread:
@@ -201,6 +186,109 @@ class StreamEngine:
         finally:
             self._release()
 
+    def _replace(self, way: ShortWay, message: bytes, time: int) -> list[Change] | None:
+        """Apply a message of a stream that replaces. None: it must take the long path."""
+        read = way.plan.keyed_bags(message, time)
+        if read is None:
+            return None
+        key, bags = read
+        document, status = self._document, way.status
+        known = self._delivery(way, key)
+        if known is None:
+            return None
+        document.tree.clock = time
+        status.messages += 1
+        status.microseconds = time
+        moved = self._exchange(way, key, bags, known)
+        if self.keeps:
+            update = (status.stream, message, time, status.messages)
+            if known.aside is None:
+                assert way.delivered is not None
+                way.delivered.by_key[key] = Delivered(bags, len(self._aside))
+                self._aside.append(update)
+            else:
+                self._aside[known.aside] = update
+        else:
+            document.forgotten += 1
+        if any(moved):
+            return self._join(way, moved, time)
+        status.unmatched += not any(bags)
+        return self._join(way, (), time) if self._collector.next < time else []
+
+    def _delivery(self, way: ShortWay, key: str) -> Delivered | None:
+        """The rows of the message that has a key now; none if there is no such message.
+
+        None: it has nodes that the short path must not replace.
+        """
+        assert way.delivered is not None
+        known = way.delivered.by_key.get(key)
+        if known is not None:
+            return known
+        tree = self._document.tree
+        root = tree.message_of(way.status.stream, key)
+        if root == NONE:
+            return Delivered(way.plan.unread)
+        is_site = self._document.engine.has_sites_below(root)
+        if not self.keeps or is_site:
+            return None
+        return Delivered(way.plan.bags_on(tree, (root,)))
+
+    def _exchange(
+        self, way: ShortWay, key: str, bags: tuple[Bag, ...], known: Delivered
+    ) -> tuple[Bag, ...]:
+        """Remember the rows of a message, and return them minus those of the message before it."""
+        assert way.delivered is not None
+        by_key = way.delivered.by_key
+        if known.aside is not None or any(bags):
+            by_key[key] = Delivered(bags, known.aside)
+        else:
+            by_key.pop(key, None)
+        if not any(known.bags):
+            return bags
+        for view in self._document.views.values():
+            view.truth_cache.is_stale = True  # data that it relies on may be gone
+        return difference(bags, known.bags)
+
+    def holds_rows_of(self, stream: str, key: str) -> bool:
+        """Return whether a message of a stream that replaces leaves rows and no nodes.
+
+        Then it must not become nodes even if it takes the long path: the message that it replaces
+        has none either.
+        """
+        way = self._find(stream)
+        is_short = way is not None and way.delivered is not None and not self.keeps
+        return is_short and self._document.tree.message_of(stream, key) == NONE
+
+    def carry_rows(
+        self, operations: Sequence[Operation], time: int, origin: tuple[str, int]
+    ) -> Told:
+        """Apply a message of a stream that replaces by its rows, read from nodes that are dropped.
+
+        It is checked as a message that becomes nodes.
+        """
+        document = self._document
+        (insert,) = operations
+        way = self._ways[origin[0]]
+        assert way is not None
+        assert isinstance(insert, Insert)
+        assert insert.key is not None
+        plan = planned(
+            document.tree, operations, time,
+            limits=document.limits, keep_whitespace=document.keep_whitespace,
+        )  # fmt: skip
+        try:
+            bags = way.plan.bags_on(document.tree, plan.delta.added)
+        finally:
+            plan.abandon()
+        known = self._delivery(way, insert.key)
+        assert known is not None
+        moved = self._exchange(way, insert.key, bags, known)
+        document.tree.clock = time
+        document.forgotten += 1
+        document.current.origin = origin
+        document.engine.climbed += 1
+        return way.carry(moved, time)
+
     def prepare(self) -> None:
         """Compute the short paths again after views changed, before the next message."""
         for stream in list(self._ways):
@@ -215,11 +303,11 @@ class StreamEngine:
             way = self._find(stream)
             return None if way is None or way.needs_nodes else way.plan
 
-    def apply_all(self, found: Iterable[tuple[str, tuple[Bag, ...], int]]) -> list[Change]:
+    def apply_all(self, found: Iterable[Read]) -> list[Change]:
         """Apply the results of plans that ran elsewhere, in order of time.
 
-        Each result is a stream, its bags and its time. The messages are not kept. Subscribers are
-        called at the end.
+        Each result is a stream, its bags and its time, and the key of a message that replaces. The
+        messages are not kept. Subscribers are called at the end.
         """
         document = self._document
         tree, engine, collector = document.tree, document.engine, self._collector
@@ -228,7 +316,7 @@ class StreamEngine:
         with document.lock:
             ways: dict[str, ShortWay] = {}
             try:
-                for stream, bags, time in found:
+                for stream, bags, time, *keys in found:
                     way = ways.get(stream)
                     if way is None:
                         way = ways[stream] = self._way_of_plan(stream)
@@ -238,6 +326,10 @@ class StreamEngine:
                     way.status.messages += 1
                     way.status.microseconds = time
                     document.current.origin = stream, way.status.messages
+                    if keys and keys[0] is not None:
+                        known = self._delivery(way, keys[0])
+                        assert known is not None, "messages leave no nodes"
+                        bags = self._exchange(way, keys[0], bags, known)
                     each = way.carry(bags, time)
                     if collector.is_busy or collector.next < time:
                         each = collector.after(each, time)
@@ -264,8 +356,8 @@ class StreamEngine:
                 for name, view in document.views.items()
                 if view.broken is None
             )
-            keys = self._collector.saved_keys()
-            return document.tree.clock, saved_tables(document.engine), views, keys
+            keys, messages = self._collector.saved_keys(), saved_messages(self._delivered)
+            return document.tree.clock, saved_tables(document.engine), views, keys, messages
 
     def next_deadline(self) -> int | None:
         """Return the clock after which a partial match can no longer be completed.
@@ -286,9 +378,10 @@ class StreamEngine:
         Subscribers are not called.
         """
         document = self._document
-        clock, tables, views, keys = saved
+        clock, tables, views, keys, *messages = saved
         with document.lock:
             self.epoch += 1
+            self._delivered = restored_messages(messages[0]) if messages else {}
             self.install({})
             restore_tables(document.engine, tables)
             for name, position, rows in views:
@@ -306,13 +399,38 @@ class StreamEngine:
         told: Told = []
         document.current.origin = way.status.stream, way.status.messages
         if bags:
-            if way.arrive is not None:
+            if way.arrive is not None and not way.rejects:
                 way.arrive(bags)
             told = way.carry(bags, time)
+            if way.arrive is not None and way.rejects:
+                way.arrive(bags)
             document.engine.climbed += 1
         if self._collector.is_busy or self._collector.next < time:
             told = self._collector.after(told, time)
         return document.announce(told) if told else []
+
+    def _join_or_reject(
+        self, way: ShortWay, bags: tuple[Bag, ...], time: int, message: bytes
+    ) -> list[Change]:
+        """Do the same for a message that a view may refuse: then only its number is used up."""
+        tree, status = self._document.tree, way.status
+        clock, tree.clock = tree.clock, time
+        before, status.microseconds = status.microseconds, time
+        status.messages += 1
+        if self.keeps:
+            self._aside.append((status.stream, message, time, status.messages))
+        else:
+            self._document.forgotten += 1
+        try:
+            return self._join(way, bags, time)
+        except ValueProblem:
+            tree.clock, status.microseconds = clock, before
+            status.refused += 1
+            if self.keeps:
+                self._aside.pop()
+            else:
+                self._document.forgotten -= 1
+            raise
 
     def _find(self, stream: str) -> ShortWay | None:
         """Return the short path of a stream. None: its messages cannot take it."""
@@ -340,6 +458,7 @@ class StreamEngine:
             or document.engine.is_value_sensitive(tree.parent(node))
         ):
             return None
+        replace = tree.call(node).replace
         keys = self._collector.key_sinks(stream)
         route = Route(document.engine, tree.parent(node), self.wants.get(stream), keys)
         relations = (*route.here, *route.everywhere)
@@ -347,13 +466,19 @@ class StreamEngine:
         if not is_short and (stream not in self.wants or tree.facts):
             return None
         # Ids count kept messages: where a view needs nodes, all messages to be kept are parsed.
-        may_pass_unread = self._looks_first and (has_no_nodes or not self.keeps)
+        may_pass_unread = self._looks_first and (has_no_nodes or not self.keeps) and replace is None
         wanted = names_wanted(route) if may_pass_unread else None
         depth = sum(1 for _ in tree.ancestors(route.node))
-        plan = MessagePlan(route.here, route.everywhere, document.limits, depth, wanted)
+        plan = MessagePlan(route.here, route.everywhere, document.limits, depth, wanted, replace)
         route.follow(views)
+        if replace is not None and route.rejects:
+            return None  # a refused message must not take back the rows of the one before it
         unread = None if wanted is None else plan.unread
         way = ShortWay(plan, self.status(stream), route.carry, plan.bags, unread)
+        way.rejects = route.rejects
+        if replace is not None:
+            way.delivered = self._delivered.setdefault(stream, Deliveries())
+            way.delivered.follow(plan)
         if is_short:
             here, everywhere = route.here, route.everywhere
             way.arrive = self._collector.tracker.arrival(route.node, here, everywhere)
@@ -434,6 +559,8 @@ class StreamEngine:
         if not self._aside:
             return
         aside, self._aside = self._aside, []
+        for each in self._delivered.values():
+            each.by_key.clear()  # their rows are read from their nodes
         document = self._document
         tree = document.tree
         clock = tree.clock

@@ -23,6 +23,7 @@ from axlog.document.clock_bounds import Clock, check_ahead, latest_for
 from axlog.document.delta import Delta
 from axlog.document.loader import read_forest
 from axlog.document.operations import (
+    Insert,
     Operation,
     call_of,
     calls_in,
@@ -37,16 +38,18 @@ from axlog.document.operations import (
 )
 from axlog.document.parser import Element
 from axlog.document.times import Time, microseconds
-from axlog.errors import AxlogError
+from axlog.document.tree import NONE
+from axlog.errors import AxlogError, ValueProblem
 from axlog.evaluate.answers import holds
 from axlog.future.keys import Key
 from axlog.live.collector import Collection, Collector, Dropped
 from axlog.live.hooks import StreamHooks
 from axlog.live.key_guard import KeyGuard
-from axlog.live.maintained import MaintainedTree
+from axlog.live.maintained import MaintainedTree, Told
 from axlog.live.options import Options, Policy
 from axlog.live.source_filter import filter_at_source
-from axlog.live.stream_engine import StreamEngine, StreamStatus
+from axlog.live.stream_engine import StreamEngine
+from axlog.live.stream_status import StreamStatus
 from axlog.live.tuner import Tuner
 from axlog.match.filters import Filter
 from axlog.reporting import report
@@ -142,7 +145,10 @@ class Streams(StreamHooks):
     def feed(
         self, stream: str, message: Message, at: Time | None, latest: int | None
     ) -> list[Change]:
-        changes = self.engine.feed(stream, message, at, latest)
+        try:
+            changes = self.engine.feed(stream, message, at, latest)
+        except ValueProblem as error:
+            return self._refuse(stream, self.engine.status(stream).messages, message, error)
         if changes is None:
             changes = self._feed_nodes(stream, message, at, latest)
         if self._counts:  # after the message: a tuning that it requests must see it
@@ -163,7 +169,7 @@ class Streams(StreamHooks):
             forest = read_forest(message, self.maintained.limits)
             made = insert_at_call(self.maintained.tree, stream, forest)
             self.collector.check(calls_in(forest), stream)
-            brought.extend(self.guard.check(stream, forest))
+            brought.extend(self.guard.check(stream, forest, _replaced_by(made)))
             self.collector.note_message(stream, forest)
             return made
 
@@ -177,7 +183,7 @@ class Streams(StreamHooks):
     ) -> list[Change]:
         def operations() -> list[Operation]:
             tree = self.maintained.nodes()
-            wanted = self.maintained.parse(pattern).pattern
+            wanted = self.maintained.parse(pattern).only_pattern
             return delete_at_call(tree, stream, lambda node: holds(tree, wanted, node))
 
         return self._take(stream, pattern, at, latest, operations)
@@ -254,6 +260,8 @@ class Streams(StreamHooks):
             route = self.engine.route(stream)
             if route is None or self.engine.keeps or not self.engine.is_plain(stream):
                 return None
+            if self.maintained.tree.call(self.maintained.tree.calls()[stream]).replace is not None:
+                return None  # a message that no view wants may replace one that a view wanted
             if self.maintained.tree.facts or self.tuner.must_pass(stream) is not None:
                 return None  # key values count although no view wants the nodes that hold them
             made = filter_at_source(route, self.engine.wants.get(stream))
@@ -296,8 +304,9 @@ class Streams(StreamHooks):
                 given = None if at is None else microseconds(at)
                 check_ahead(given, latest, stream)
                 time = time_of_message(document.tree, stream, given)
-                told = document.carry_out(operations(), time, (stream, status.messages))
+                told = self._carry_out(operations(), time, (stream, status.messages))
             except AxlogError as error:
+                status = self.engine.status(stream)  # another one, if the document was restored
                 status.refused += 1
                 self.collector.abandon()
                 return self._refuse(stream, status.messages, message, error)
@@ -307,6 +316,14 @@ class Streams(StreamHooks):
             told = self.collector.after_nodes(told, document.tree.clock)
             # Outside of the try: an exception of a subscriber is no fault of the message.
             return document.announce(told)
+
+    def _carry_out(self, made: list[Operation], time: int, origin: tuple[str, int]) -> Told:
+        """Apply the operations of a message: to the document, or as rows that leave no nodes."""
+        first = made[0] if made else None
+        key = first.key if isinstance(first, Insert) else None
+        if key is not None and self.engine.holds_rows_of(origin[0], key):
+            return self.engine.carry_rows(made, time, origin)
+        return self.maintained.carry_out(made, time, origin)
 
     def _refuse(
         self, stream: str, sequence: int, message: Message, error: AxlogError
@@ -339,3 +356,9 @@ class Streams(StreamHooks):
                 )
                 for stream in known
             }
+
+
+def _replaced_by(operations: list[Operation]) -> int:
+    """Return the root of the message that another replaces; NONE if it replaces none."""
+    found = [each.replaced for each in operations if isinstance(each, Insert)]
+    return found[0] if found else NONE

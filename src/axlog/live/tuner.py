@@ -31,6 +31,7 @@ from axlog.live.exact_relevance import MOST_NODES, not_relevant
 from axlog.live.maintained import MaintainedTree
 from axlog.live.options import Policy
 from axlog.live.provenance import wanted_of_streams
+from axlog.live.replacements import replacing_streams
 from axlog.live.stream_engine import StreamEngine
 from axlog.query.compile import Relation
 from axlog.query.pattern import Kind, Pattern
@@ -269,6 +270,12 @@ class Tuner:
         tree = document.tree
         if any(tree.call(node).deletes != "no" for node in tree.calls().values()):
             return "a stream may delete: data that adds no row now may matter after a deletion"
+        replacing = replacing_streams(document)
+        if replacing:
+            return (
+                f"the stream {replacing[0]!r} replaces its messages: data that adds no row now may"
+                " matter after a replacement"
+            )
         document.engine.build()
         if document.engine.is_value_sensitive(tree.parent(tree.calls_by_stream[stream])):
             return "a view compares the value of an element that contains the call"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from axlog.errors import QueryError
+from axlog.future.reasons import WhyNot
 from axlog.future.truth import Possible
 from axlog.query.query import Query
 from axlog.query.truth import Truth
@@ -130,6 +131,19 @@ class View:
         """
         return self._maintained.rows()
 
+    def items(self) -> list[Any]:
+        """Return the result of an XPath or XQuery view, in its order.
+
+        Elements and constructed elements are XML text, attributes and texts their strings, atomic
+        values Python values. A tree pattern has rows instead: AX211.
+
+        >>> import axlog
+        >>> doc = axlog.parse("<orders><order>17</order><order>4</order></orders>")
+        >>> doc.watch("//order").items(), doc.watch("sum(//order)").items()
+        (['<order>17</order>', '<order>4</order>'], [21.0])
+        """
+        return self._maintained.items()
+
     def head(self, n: int = 5) -> list[Row]:
         """Return some rows, in no particular order, without sorting a large view.
 
@@ -211,6 +225,28 @@ class View:
         1
         """
         return self._maintained.why(row)
+
+    def why_not(self, row: Mapping[str, Any]) -> WhyNot:
+        """Return the truth of a row, and the reasons for it.
+
+        A possible row: what streams can still bring it, and until when. A row that can never come:
+        the deadline that passed, the key value that was used up, the limit of a stream, what must
+        be absent and is there. A row that holds: what can end it, if the query has a `not`.
+
+        Parameters:
+            row: Values by column. An omitted value may be anything.
+
+        >>> import axlog
+        >>> doc = axlog.Document(streams=["orders", "shipped"])
+        >>> query = "match /document[orders/order/$x][not(shipped/order/$x)] return $x"
+        >>> view = doc.watch(query)
+        >>> _ = doc.feed("orders", "<order>17</order>")
+        >>> print(view.why_not({"x": "17"}))
+        true
+          the row is there
+          it stays until shipped brings <order>17</order>
+        """
+        return self._maintained.why_not(row)
 
     def explain(self) -> Explanation:
         """Return how the view is kept: the program, the maintainer and the reason for it.

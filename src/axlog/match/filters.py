@@ -163,7 +163,7 @@ class Filter:
             written = Written(query, parsed.language, spaces, values)
             pattern = parsed.pattern
         else:
-            pattern = query.pattern if isinstance(query, Query) else query
+            pattern = query.only_pattern if isinstance(query, Query) else query
             written = Written(str(pattern), "pattern", (), values)
         self._add(key, written, pattern, Axis.CHILD, values)
 

@@ -22,6 +22,7 @@ from functools import cached_property
 
 from lxml.etree import XMLParser, XMLSyntaxError, fromstring
 
+from axlog.document.message_key import KeyPath
 from axlog.document.name_expansion import fits
 from axlog.document.parser import Element, Limits, make_parser
 from axlog.document.tree import Tree
@@ -51,6 +52,7 @@ class MessagePlan:
     wanted: tuple[tuple[bytes, ...], ...] | None = (
         None  # groups of names; some group must occur whole
     )
+    replace: KeyPath | None = None  # the key of messages that replace earlier ones
 
     def __getstate__(self) -> dict[str, object]:
         """The state without compiled code, which the receiver compiles again."""
@@ -130,11 +132,16 @@ class MessagePlan:
             and fits(message, self.limits)
         )
 
+    @cached_property
+    def _interpreter(self) -> Interpreter:
+        wanted = (*self.here, *self.everywhere)
+        made = Interpreter(each for relation in wanted for each in relation.walk())
+        made.look_anywhere(self.everywhere)
+        return made
+
     def bags_on(self, tree: Tree, tops: Iterable[int]) -> tuple[Bag, ...]:
         """The bags of subtrees of a tree, by the interpreter."""
-        wanted = (*self.here, *self.everywhere)
-        interpreter = Interpreter(each for relation in wanted for each in relation.walk())
-        below = interpreter.gathered(tree, tops)
+        below = self._interpreter.gathered(tree, tops)
         here = [below.children.get(relation, {}) for relation in self.here]
         return (*here, *(below.descendants.get(relation, {}) for relation in self.everywhere))
 
@@ -155,6 +162,20 @@ class MessagePlan:
             except XMLSyntaxError:
                 return None  # the document reports the error
         return self.match(root, time, message)
+
+    def keyed_bags(self, message: bytes, time: int) -> tuple[str, tuple[Bag, ...]] | None:
+        """The key and the bags of a message of a stream that replaces.
+
+        None if it must go through the document. Raises AX420 if it has no key.
+        """
+        assert self.replace is not None
+        if self.declines(message) or may_have_markup(message):
+            return None
+        try:
+            root = fromstring(message, self.parser)
+        except XMLSyntaxError:
+            return None  # the document reports the error
+        return self.replace.value(root), self.match(root, time, message)
 
     @cached_property
     def _test(self) -> Filter:

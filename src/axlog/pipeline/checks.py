@@ -19,20 +19,23 @@ from axlog.connect.kinds import ChannelKind, Secret, SinkKind, SourceKind, ViewS
 from axlog.connect.locations import local_path, needed_path
 from axlog.connect.message_paths import MessagePath
 from axlog.connect.sinks.tables import check_columns, reserved
+from axlog.document.message_key import KeyPath
 from axlog.document.parser import Element
 from axlog.document.schema_sources import read_types
 from axlog.errors import AxlogError, PipelineError, Place
-from axlog.future.keys import check_path, parse_fact
+from axlog.future.deadline_keys import missing_keys
+from axlog.future.keys import Key, check_path, parse_fact
 from axlog.pipeline import kinds, yaml_reader
 from axlog.pipeline.documents import calls_of, declare, is_xml, read_document, types_of
 from axlog.pipeline.model import DocumentModel, StreamModel, ViewModel
 from axlog.query.query import Query, parse_query
-from axlog.views.choose import choice
+from axlog.views.choose import choice_for
 
 AnyKind = SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 
+_ROW_CHANGES = {"insert", "delete", "update"}
 DEAD_LETTERS = "dead_letters"
 """The view of rejected messages (`runtime/connections.py`). The name is reserved."""
 
@@ -148,7 +151,10 @@ class _Checks:
         except PipelineError as error:
             self.report(error, (*path, "kind"))
             return None
-        written = {key: value for key, value in given.items() if key != "kind"}
+        shared = {"kind", "ops"} if isinstance(kind, SinkKind) else {"kind"}
+        written = {key: value for key, value in given.items() if key not in shared}
+        if isinstance(kind, SinkKind):
+            self.ops(given.get("ops"), kind, (*path, "ops"))
         try:
             options = kind.options.model_validate(written)
         except ValidationError as error:
@@ -157,6 +163,17 @@ class _Checks:
         else:
             self.secrets(options, path)
         return kind
+
+    def ops(self, given: Any, kind: SinkKind[Any], path: yaml_reader.Path) -> None:
+        """Report a filter that would leave rows in a table which no longer hold."""
+        if kind.is_table and isinstance(given, list) and not set(map(str, given)) >= _ROW_CHANGES:
+            error = PipelineError(
+                "AX852",
+                f"the sink {kind.name!r} holds the rows of a view, and needs all their changes",
+                expected="insert, delete and update among its ops",
+                advice="leave `ops` out, or use a sink that appends, such as jsonl",
+            )
+            self.report(error, path)
 
     def secrets(self, options: BaseModel, path: yaml_reader.Path) -> None:
         """Warn of unset environment variables: the file may be meant for another machine."""
@@ -231,8 +248,9 @@ class _Checks:
         for name, stream in streams.items():
             self.stream(mapping(stream), (*path, "streams", name))
         is_many = "document_key" in written
+        keys = self.keys(written)
         for name, view in mapping(written.get("views")).items():
-            self.view(view, (*path, "views", name), is_many)
+            self.view(view, (*path, "views", name), is_many, keys)
         key = written.get("document_key")
         if isinstance(key, str):
             self.parsed(lambda: MessagePath.parse(key, self.namespaces), (*path, "document_key"))
@@ -319,6 +337,9 @@ class _Checks:
     def stream(self, stream: dict[str, Any], path: yaml_reader.Path) -> None:
         self.connector(stream.get("source"), (*path, "source"), kinds.source_kind)
         self.channel(stream.get("channel"), (*path, "channel"))
+        replace = stream.get("replace")
+        if isinstance(replace, str):
+            self.parsed(lambda: KeyPath.parse(replace, self.namespaces), (*path, "replace"))
         view = stream.get("view")
         if isinstance(view, str):
             known = {
@@ -336,7 +357,30 @@ class _Checks:
 
     # Views ----------------------------------------------------------------------------------------
 
-    def view(self, given: Any, path: yaml_reader.Path, is_many: bool) -> None:
+    def keys(self, written: dict[str, Any]) -> list[Key]:
+        """Return the declared keys of a document that can be parsed; `facts` reports the others."""
+        found = []
+        for fact in written.get("facts") or []:
+            try:
+                found.append(parse_fact(str(fact), self.namespaces))
+            except AxlogError:
+                continue
+        return found
+
+    def deadline(self, query: Query, keys: list[Key], path: yaml_reader.Path) -> None:
+        """Warn of a deadline that never makes a row impossible, because it may come again."""
+        missing = missing_keys(query.pattern, keys)
+        if missing:
+            facts = ", ".join(f'"{key}"' for key in missing)
+            error = PipelineError(
+                "AX860",
+                "the view has a deadline, but a row that missed it may come again with a new one, "
+                "so no `never` follows before its stream ends",
+                advice=f"if each value comes once, declare it: facts: [{facts}]",
+            )
+            self.report(error, path, "warning")
+
+    def view(self, given: Any, path: yaml_reader.Path, is_many: bool, keys: list[Key]) -> None:
         """Check a view. `is_many`: there is one document per key, and rows have a column for the
         key.
         """
@@ -347,6 +391,8 @@ class _Checks:
         if view is not None:
             query = self.parsed(lambda: self.query(view), inner)
             shape = None if query is None else ViewShape.of(name, query, is_many)
+            if query is not None:
+                self.deadline(query, keys, inner)
             self.channel(view.channel, (*path, "channel"))
         if name == DEAD_LETTERS:
             self.report(reserved(f"the view {name!r}", (DEAD_LETTERS,)), path, at_key=True)
@@ -364,7 +410,7 @@ class _Checks:
 
     def query(self, view: ViewModel) -> Query:
         query = parse_query(view.query, self.namespaces, view.language)
-        choice(query.pattern, view.maintainer)
+        choice_for(query, view.maintainer)
         return query
 
     def columns(self, shape: ViewShape, taken: Sequence[str], path: yaml_reader.Path) -> None:

@@ -33,7 +33,9 @@ from pydantic import (
 
 from axlog.connect.kinds import Options, Seconds
 from axlog.document.clock_bounds import read_ahead
+from axlog.document.message_key import KeyPath
 from axlog.document.parser import DEFAULT_LIMITS
+from axlog.errors import AxlogError
 
 SHORT = "document"
 """The name of the only document of a file that defines it at the top level."""
@@ -70,8 +72,18 @@ class SourceModel(Connector):
     """A source of messages."""
 
 
+Op = Literal["insert", "delete", "update", "never"]
+
+
 class SinkModel(Connector):
     """A sink for changes."""
+
+    ops: list[Op] | None = Field(
+        default=None,
+        min_length=1,
+        description="The changes that it receives (default: all; for a feed, insert and update)."
+        " A sink that holds the rows of a view needs insert, delete and update.",
+    )
 
 
 class StreamModel(Options):
@@ -110,6 +122,11 @@ class StreamModel(Options):
         default=None,
         description="Whether its messages may contain calls: no, yes, or their maximum number.",
     )
+    replace: str | None = Field(
+        default=None,
+        description="Path in its messages to their key: a message replaces the earlier message"
+        " with the same key.",
+    )
     service: str | None = Field(
         default=None, description="The service that defines the type of its trees."
     )
@@ -132,7 +149,7 @@ class StreamModel(Options):
     def declared(self) -> dict[str, str]:
         """Return the attributes that the stream's call should have."""
         given = (("mode", self.mode), ("most", self.most), ("deletes", self.deletes),
-                 ("late", self.late), ("service", self.service),
+                 ("late", self.late), ("service", self.service), ("replace", self.replace),
                  ("ahead", self.ahead), ("calls", self.calls))  # fmt: skip
         return {name: str(value) for name, value in given if value is not None}
 
@@ -291,6 +308,14 @@ class ViewName(NamedTuple):
     full: str
 
 
+def _expanded(path: str | None, namespaces: Mapping[str, str]) -> str | None:
+    """Return a path with its prefixes resolved; a bad path as it is, for the checks to report."""
+    try:
+        return None if path is None else str(KeyPath.parse(path, namespaces))
+    except AxlogError:
+        return path
+
+
 class PipelineModel(Options):
     """A pipeline file."""
 
@@ -322,7 +347,22 @@ class PipelineModel(Options):
     def _from_short_form(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         made = handler(long_form(given))
         made._is_short = is_short(given)
-        return made
+        return made._with_expanded_paths()
+
+    def _with_expanded_paths(self) -> Self:
+        """Return the pipeline with the prefixes of `replace` resolved: calls know none."""
+        documents: dict[str, DocumentModel] = {}
+        for name, document in self.documents.items():
+            streams = {
+                stream: given.model_copy(
+                    update={"replace": _expanded(given.replace, self.namespaces)}
+                )
+                for stream, given in document.streams.items()
+            }
+            documents[name] = document.model_copy(update={"streams": streams})
+        if not any(s.replace for d in documents.values() for s in d.streams.values()):
+            return self
+        return self.model_copy(update={"documents": documents})
 
     @property
     def directory(self) -> Path:

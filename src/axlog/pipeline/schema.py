@@ -18,6 +18,7 @@ from axlog.pipeline.model import (
     DocumentModel,
     PipelineModel,
     Settings,
+    SinkModel,
     StreamModel,
     ViewModel,
 )
@@ -29,11 +30,14 @@ def json_schema() -> dict[str, Any]:
     """Return the schema of a pipeline file."""
     schema = PipelineModel.model_json_schema(by_alias=True)
     defs = schema["$defs"]
+    ops = defs["SinkModel"]["properties"]["ops"]
     for name, names, find in (
         ("SourceModel", kinds.source_names(), kinds.source_kind),
         ("SinkModel", kinds.sink_names(), kinds.sink_kind),
     ):
         defs[name] = {"title": name, "oneOf": list(_kinds(names, find, defs))}
+    for sink in defs["SinkModel"]["oneOf"]:
+        sink["properties"]["ops"] = ops
     document = defs["DocumentModel"]
     top = {key: document["properties"][key] for key in DOCUMENT_KEYS}
     schema["properties"] |= top
@@ -78,6 +82,7 @@ _PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("A document (at the top level if there is only one)", DocumentModel),
     ("A stream", StreamModel),
     ("A view", ViewModel),
+    ("Every sink", SinkModel),
     ("`settings`", Settings),
 )
 

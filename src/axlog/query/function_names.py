@@ -17,12 +17,14 @@ FUNCTIONS = frozenset(
     upper-case year-from-date year-from-dateTime years-from-duration zero-or-one""".split()
 )
 """The functions of values."""
-CONTEXT_FUNCTIONS = frozenset("doc document last position".split())
+CONTEXT_FUNCTIONS = frozenset("collection doc document id last position".split())
 """The functions of the context: where an expression is evaluated."""
 TYPES = frozenset(
     """boolean date dateTime dayTimeDuration decimal double duration int integer QName string time
     untypedAtomic yearMonthDuration""".split()
 )
 """The types that a value can be cast to: `xs:integer("7")`."""
+CASTS = frozenset(f"xs:{name}" for name in TYPES)
+"""The constructor functions of types: `xs:date(...)`."""
 CLOCK = frozenset("current-date current-dateTime current-time implicit-timezone".split())
 """Refused by name: these are not functions of the document."""

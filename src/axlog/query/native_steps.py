@@ -22,6 +22,7 @@ from axlog.errors import QueryError
 from axlog.query.aggregate_patterns import counted_pattern
 from axlog.query.columns import ColumnType
 from axlog.query.native_scalars import AggregateCall
+from axlog.query.native_text import placeless
 from axlog.query.pattern import Kind, Output, Pattern
 from axlog.query.positions import place_at
 from axlog.query.scalar_types import aggregate_type, scalar_type
@@ -262,7 +263,7 @@ class _Builder:
         text = separator.value if isinstance(separator, Constant) else ""
         over = None if argument is None else self._over_base(argument)
         by = None if call.by is None else self._over_base(call.by)
-        identity = (call.name, call.is_distinct, _placeless(over), _placeless(by), text)
+        identity = (call.name, call.is_distinct, placeless(over), placeless(by), text)
         if identity not in self.aggregates:
             type_ = "any" if over is None else self._type(over)
             self.aggregates[identity] = Aggregate(
@@ -276,9 +277,9 @@ class _Builder:
         """The column of an argument."""
         if expression is None:
             return None
-        known = _placeless(expression)
+        known = placeless(expression)
         for cell in self.arguments:
-            if _placeless(cell.expression) == known:
+            if placeless(cell.expression) == known:
                 return cell.name
         name = f"argument~{len(self.arguments) + 1}"
         self.arguments.append(Cell(name, expression, self._type(expression)))
@@ -379,20 +380,6 @@ def _rewritten(
             one, other = (_rewritten(each, column, aggregate) for each in (left, right))
             return Binary(operator, one, other, at)  # type: ignore[arg-type]
     return expression
-
-
-def _placeless(expression: Scalar | None) -> object:
-    """An expression without the places in the text, to compare it with others."""
-    match expression:
-        case Reference(name=name):
-            return ("column", name)
-        case Constant(value=value, exact=exact):
-            return ("constant", value, exact)
-        case Call(name=name, arguments=arguments):
-            return ("call", name, *map(_placeless, arguments))
-        case Binary(operator=operator, left=left, right=right):
-            return ("binary", operator, _placeless(left), _placeless(right))
-    return None
 
 
 def _written(reference: Reference) -> str:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 from axlog.document.parser import DEFAULT_LIMITS, Limits
-from axlog.errors import QueryError
+from axlog.errors import QueryError, QuerySyntaxError, UnsupportedError
 from axlog.query.columns import Columns
 from axlog.query.native import parse_native
+from axlog.query.native_text import native_text
 from axlog.query.pattern import Pattern
+from axlog.query.plan import EVERYTHING, ITEM_KEY, Plan
+from axlog.query.plan_parser import parse_plan
 from axlog.query.row_key import RowKey, row_key
 from axlog.query.steps import Step
 from axlog.query.template import Template
@@ -39,11 +42,52 @@ class Query:
     template: Template | None = None
     steps: tuple[Step, ...] = ()
     """What happens to the rows of the pattern; () where they are the rows of the query."""
+    plan: Plan | None = field(default=None, compare=False)
+    """How a query is kept that is more than a pattern; `pattern` then stands for all nodes."""
+    namespaces: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
+
+    def __str__(self) -> str:
+        """The canonical native text of its pattern and steps.
+
+        >>> print(parse_query("match //a/$x return count( ) as n"))
+        match //a/$x return count() as n
+        """
+        return native_text(self.pattern, self.steps)
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether its rows are those of its pattern: it has neither steps nor a plan."""
+        return self.plan is None and not self.steps
+
+    @property
+    def only_pattern(self) -> Pattern:
+        """The pattern of a query that is no more than a pattern; raises AX211 for others.
+
+        For uses that need nodes or matches, not computed rows.
+        """
+        if not self.is_pattern:
+            raise UnsupportedError(
+                "AX211",
+                "computed values, aggregates and order are not supported here",
+                expected="a pattern: paths, constraints and plain outputs",
+            )
+        return self.pattern
 
     @property
     def row_key(self) -> RowKey:
         """The columns that identify a row, and the pattern and steps that maintainers keep."""
-        return row_key(self.pattern, self.steps)
+        return row_key(self.pattern, self.steps) if self.plan is None else ITEM_KEY
+
+    @property
+    def item_plan(self) -> Plan:
+        """The plan that gives the items of an XPath or XQuery query; AX211 for a tree pattern."""
+        if self.plan is not None:
+            return self.plan
+        if self.language == "pattern":
+            raise QueryError(
+                "AX211", "a tree pattern has rows, not items", advice="rows(), or XPath and XQuery"
+            )
+        return parse_plan(self.text, self.namespaces, self.language, DEFAULT_LIMITS)
 
     @property
     def columns(self) -> Columns:
@@ -76,14 +120,39 @@ def parse_query(
     >>> parse_query("//a/b").language, parse_query("match //a#t return t.id").language
     ('xpath', 'pattern')
     """
-    language = checked_language(language) or language_of(text)
+    asked = checked_language(language)
+    language = asked or language_of(text)
     if language == "pattern":
         pattern, steps = parse_native(text, namespaces, limits)
         return Query(pattern, text, steps=steps)
-    if language == "xquery":
-        pattern, template = parse_xquery(text, namespaces, limits)
-        return Query(pattern, text, language, template)
-    return Query(parse_xpath(text, namespaces, show, limits), text, language)
+    try:
+        return _parse(text, namespaces, language, show, limits)
+    except QuerySyntaxError as error:
+        if asked is not None or language == "xquery":
+            raise
+        try:  # XQuery, which extends XPath, has more inside than at the start
+            return _parse(text, namespaces, "xquery", show, limits)
+        except QueryError:
+            raise error from None
+
+
+def _parse(
+    text: str,
+    namespaces: Mapping[str, str] | None,
+    language: Language,
+    show: Sequence[str],
+    limits: Limits,
+) -> Query:
+    given = tuple(sorted((namespaces or {}).items()))
+    try:
+        if language == "xquery":
+            pattern, template = parse_xquery(text, namespaces, limits)
+            return Query(pattern, text, language, template, namespaces=given)
+        pattern = parse_xpath(text, namespaces, show, limits)
+        return Query(pattern, text, language, namespaces=given)
+    except UnsupportedError:
+        plan = parse_plan(text, given, language, limits)
+        return Query(EVERYTHING, text, language, plan=plan, namespaces=given)
 
 
 def checked_language(given: str | None) -> Language | None:

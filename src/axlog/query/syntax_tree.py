@@ -55,6 +55,14 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
+class PartialName:
+    """A name test with a wildcard: `*:local` (no namespace given) or `prefix:*` (no local name)."""
+
+    namespace: str | None
+    local: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Predicate:
     """A condition on a step's node; inside it, `variable` (if any) refers to that node."""
 
@@ -71,7 +79,7 @@ class Step:
     """
 
     axis: str
-    test: Test
+    test: Test | PartialName
     predicates: tuple[Predicate, ...]
     at: int
     is_filter: bool = False
@@ -108,9 +116,12 @@ class Call:
     at: int
 
 
+AnyStep: TypeAlias = Step | Group | Call
+
+
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """`and`, `or`, `|`, and the comparisons of both kinds: `=` and `eq`. Statements have more."""
+    """An infix operator; a sign has the left operand 0, and `||`, `to`, `is` are among them."""
 
     operator: str
     left: Expression
@@ -167,6 +178,7 @@ class For:
     variable: str
     source: Expression
     at: int
+    allows_empty: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +194,62 @@ class Where:
     at: int
 
 
-Clause: TypeAlias = For | Let | Where
+@dataclass(frozen=True, slots=True)
+class GroupBy:
+    """`group by $a, $b := value`: the keys, each with its value or None for a variable in scope."""
+
+    keys: tuple[tuple[str, Expression | None], ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    """One key of `order by`."""
+
+    value: Expression
+    is_descending: bool = False
+    is_empty_greatest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OrderBy:
+    keys: tuple[OrderKey, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A look-up in a collection that a plan keeps (`plan.py`), in place of an expression.
+
+    `output` is the number of the collection's output. `aspect` is the name of an aggregate
+    function, or `all`. `keys` are the values to look up, as the index of the collection has them.
+    """
+
+    collection: int
+    output: int
+    aspect: str
+    keys: tuple[Expression, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForKept:
+    """The tuples that a look-up finds, each with the values of these variables."""
+
+    variables: tuple[str, ...]
+    found: Kept
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """`count $n`: the number of the tuple."""
+
+    variable: str
+    at: int
+
+
+Clause: TypeAlias = For | ForKept | Let | Where | GroupBy | OrderBy | Counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +288,7 @@ class Constructor:
 
 
 Expression: TypeAlias = (
-    Constant | Path | Call | Binary | Sequence | Quantified | Typed | Flwor | Constructor
+    Constant | Path | Call | Binary | Sequence | Quantified | Typed | Flwor | Constructor | Kept
 )
 
 
@@ -274,10 +341,11 @@ def operands(expression: Expression, operator: str) -> list[Expression]:
 
 def references(expression: object) -> set[str]:
     """The variables that an expression mentions, at any depth."""
-    return {node.name for node in _walk(expression) if isinstance(node, Reference)}
+    return {node.name for node in walk(expression) if isinstance(node, Reference)}
 
 
-def _walk(node: object) -> Iterator[object]:
+def walk(node: object) -> Iterator[object]:
+    """Every node of a syntax tree, the given one first."""
     waiting = [node]
     while waiting:
         found = waiting.pop()

@@ -34,6 +34,8 @@ from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError, UnsupportedError
 from axlog.query.normalize import check
 from axlog.query.pattern import AnyNode, Axis, Kind, Output, Pattern, Wildcard
+from axlog.query.pattern_fragment import refuse_beyond
+from axlog.query.plan_rewrites import has_context
 from axlog.query.syntax_tree import (
     Binary,
     Call,
@@ -112,6 +114,7 @@ def parse_any(
 ) -> Pattern:
     """The pattern of any expression, without the fast path."""
     expression = XPathParser(text, dict(namespaces)).parse()
+    refuse_beyond(expression, text)
     pattern = XPathCompiler(text).pattern(expression, outputs)
     check(pattern, limits=limits)
     return pattern
@@ -274,6 +277,9 @@ class XPathCompiler:
         raise self.paths.unsupported(f"{call.name}() as a condition", call.at)
 
     def _some(self, quantified: Quantified, location: Location) -> Conditions:
+        if has_context(quantified.condition):  # in a predicate it would be another node
+            construct = "the context item inside `some` or `every`"
+            raise self.paths.unsupported(construct, quantified.at)
         predicate = Predicate(quantified.condition, quantified.variable)
         step = Step("self", AnyNode(), (predicate,), quantified.at, is_filter=True)
         trails = self.paths.expander.trails(quantified.source)

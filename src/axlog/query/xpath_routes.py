@@ -23,6 +23,7 @@ from axlog.query.syntax_tree import (
     Context,
     Expression,
     Group,
+    PartialName,
     Path,
     Predicate,
     Reference,
@@ -196,6 +197,8 @@ class PathExpander:
         return found
 
     def _longer(self, route: Route, step: Step) -> list[Route]:
+        if isinstance(step.test, PartialName):
+            raise unsupported(self.text, step.at, "a name with a wildcard")
         is_one = leads_to_one(step.axis, step.test, route.spot)
         ways = moves_along(step.axis, step.test, route.spot)
         predicates = step.predicates

@@ -24,14 +24,15 @@ raising an error. (Paper 5, section 2.2, figure 3 and appendix A.6; Q13 there fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError
 from axlog.query.normalize import check
-from axlog.query.pattern import Axis, Branch, Comparison, Kind, Pattern, Variable, Wildcard
+from axlog.query.pattern import Axis, Branch, Comparison, Kind, Output, Pattern, Variable, Wildcard
+from axlog.query.pattern_fragment import refuse_beyond
 from axlog.query.positions import place_at
 from axlog.query.syntax_tree import (
     Binary,
@@ -47,11 +48,11 @@ from axlog.query.syntax_tree import (
     Path,
     Reference,
     Root,
-    Sequence,
     Where,
     Written,
     references,
 )
+from axlog.query.syntax_tree import Sequence as Items
 from axlog.query.template import Form, Part, Show, Template
 from axlog.query.xpath_branches import ConjunctionBuilder, NodeBuilder, nothing
 from axlog.query.xpath_compiler import XPathCompiler, is_condition
@@ -91,6 +92,7 @@ def _parse(
     text: str, namespaces: tuple[tuple[str, str], ...], limits: Limits
 ) -> tuple[Pattern, Template | None]:
     expression = XQueryParser(text, dict(namespaces)).parse_query()
+    refuse_beyond(expression, text)
     pattern, template = XQueryCompiler(text).view(expression)
     check(pattern, limits=limits)
     return pattern, template
@@ -130,6 +132,21 @@ class XQueryCompiler:
         bindings = tuple(self._bindings)
         return pattern, Template(tuple(parts), bindings, around.before, around.after, around.scope)
 
+    def tuples(self, clauses: Sequence[Clause]) -> tuple[Pattern, tuple[str, ...]]:
+        """The pattern of `for` and `where` clauses alone: its outputs are the ids of the nodes.
+
+        Returns the variable of each output as well.
+        """
+        self._bind(tuple(clauses))
+        names = tuple(clause.variable for clause in clauses if isinstance(clause, For))
+        outputs = []
+        for clause in clauses:
+            if isinstance(clause, For):
+                node = self._paths.node_variable(clause.variable, clause.at).node
+                outputs.append(Output(Kind.ID, str(node.name)))
+        pattern = Pattern(self._branches(), tuple(self._variables.where), tuple(outputs))
+        return pattern, names
+
     def _branches(self) -> tuple[Branch, ...]:
         if not self._root.items:
             self._root.add(
@@ -142,7 +159,7 @@ class XQueryCompiler:
     def _as_meant(self, expression: Expression) -> Expression:
         """Move expressions after a comma into `return` if they use the query's variables."""
         match expression:
-            case Sequence(items=(Flwor() as query, *rest)):
+            case Items(items=(Flwor() as query, *rest)):
                 declared = {clause.variable for clause in _bindings_of(query)}
                 for each in rest:
                     if not references(each) & declared:
@@ -351,7 +368,7 @@ def _scope_at_hole(constructor: Constructor) -> dict[str, str]:
 def _bindings_of(query: Flwor) -> Iterator[For | Let]:
     """The variables of a query, and of a query that is its `return` expression."""
     for clause in query.clauses:
-        if not isinstance(clause, Where):
+        if isinstance(clause, For | Let):
             yield clause
     if isinstance(query.returned, Flwor):
         yield from _bindings_of(query.returned)
@@ -361,4 +378,4 @@ def _with_more(query: Flwor, rest: tuple[Expression, ...]) -> Flwor:
     inside = query.returned
     if isinstance(inside, Flwor):
         return replace(query, returned=_with_more(inside, rest))
-    return replace(query, returned=Sequence((inside, *rest), inside.at))
+    return replace(query, returned=Items((inside, *rest), inside.at))

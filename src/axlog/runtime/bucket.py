@@ -34,11 +34,12 @@ from axlog.errors import AxlogError, EndedStreamError, LateError, QueryError
 from axlog.evaluate.joins import Bag
 from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view, streams_of
+from axlog.live.stream_engine import Read
 from axlog.query.columns import Columns, typed_columns
 from axlog.query.compile import Relation
 from axlog.runtime.definition import Definition
 from axlog.runtime.engine import DocumentEngine, load
-from axlog.runtime.extraction import bags_of, by_bucket
+from axlog.runtime.extraction import Keyed, bags_of, by_bucket, key_of
 from axlog.runtime.order import (
     BINDINGS,
     BODY,
@@ -68,6 +69,8 @@ Claim: TypeAlias = dict[str, tuple[list[int], list[str]]]
 TUNE_EVERY = 16
 """Batches between two tunings."""
 _NOTHING: Bag = {}
+_ANY = "/*"
+"""The pattern of every message."""
 _OPS = ("delete", "update", "insert", "never")
 
 
@@ -97,6 +100,7 @@ class Instance:
         self._ended: list[str] = []
         self._shapes = {s: _shapes(self.doc, s) for s in self.order.streams}
         self._plans = {s: streams_of(self.doc).engine.plan(s) for s in self.order.streams}
+        self._replacing = {s for s, plan in self._plans.items() if plan and plan.replace}
         self.voided: dict[str, None] = {}  # rows without a key that cannot come from here
         self.rows = self._count()
         self._again = 0.0
@@ -184,7 +188,10 @@ class Instance:
             wanted = self._numbers(stream) if streaming.plan(stream) else list(range(len(shapes)))
             if -1 in wanted:
                 return None
-            claim[stream] = (sorted(set(wanted)), list(streaming.patterns(stream)))
+            patterns = list(streaming.patterns(stream))
+            if wanted and stream in self._replacing:
+                patterns = [_ANY]  # a message that no view wants may replace one that a view has
+            claim[stream] = (sorted(set(wanted)), patterns)
         if claim == self._claimed:
             return None
         self._claimed = claim
@@ -232,7 +239,7 @@ class Instance:
         takes = {s for s in self.order.streams if streaming.plan(s) is not None}
         numbers = {stream: self._numbers(stream) for stream in self.order.streams}
         plain = {s: n == list(range(len(self._shapes[s]))) for s, n in numbers.items()}
-        updates: list[tuple[str, tuple[Bag, ...], int]] = []
+        updates: list[Read] = []
         for item in items:
             time, stream, bags = item[TIME], item[STREAM], item[BODY]
             try:
@@ -242,6 +249,9 @@ class Instance:
                     raise EndedStreamError("AX402", f"the stream {stream!r} has ended")
                 if item[KIND] == UNREAD:
                     bags = self._read(item, time)
+                key: str | None = None
+                if stream in self._replacing and item[KIND] != NOTHING:
+                    key, bags = bags
             except QueryError as error:
                 self._set_aside(error)
                 continue
@@ -252,19 +262,22 @@ class Instance:
                 continue
             if not plain[stream]:
                 bags = tuple([bags[n] if n >= 0 else _NOTHING for n in numbers[stream]])
-            updates.append((stream, bags, time))
+            updates.append((stream, bags, time, key))
             clock = time
         streaming.apply_all(updates)
         outcome.applied += len(updates)
 
-    def _read(self, item: Item, time: int) -> tuple[Bag, ...]:
+    def _read(self, item: Item, time: int) -> tuple[Bag, ...] | Keyed:
         """Return the bindings of a message with its final time; those of this bucket."""
         plan = self._plans[item[STREAM]]
         assert plan is not None
-        found = bags_of(plan, item[BODY].encode(), time)
-        each = by_bucket(self.unit, item[STREAM], found)
+        content = item[BODY].encode()
+        found = bags_of(plan, content, time)
+        key = None if plan.replace is None else key_of(plan, content)
+        each = by_bucket(self.unit, item[STREAM], found, key)
         mine = [bags for at, _, bags in each if at == self.bucket]
-        return mine[0] if mine else (_NOTHING,) * len(found)
+        nothing = (_NOTHING,) * len(found)
+        return mine[0] if mine else nothing if key is None else (key, nothing)
 
     def _numbers(self, stream: str) -> list[int]:
         """Return, for each relation that the stream feeds now, its number in a fresh document."""

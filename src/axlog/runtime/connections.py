@@ -125,10 +125,14 @@ class OpenSink:
     name: str
     sink: Sink
     views: frozenset[str]
+    ops: frozenset[str] | None = None  # the changes that it receives; None: all
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
-        """Write the changes of its views."""
-        self.sink.write(batch, [change for change in changes if change.view in self.views])
+        """Write the changes of its views that it receives."""
+        mine = [change for change in changes if change.view in self.views]
+        if self.ops is not None:
+            mine = [change for change in mine if change.op in self.ops]
+        self.sink.write(batch, mine)
 
 
 @dataclass(frozen=True)
@@ -155,8 +159,11 @@ class SinkPlan:
             )
             sink: Sink = _open(kind, self.name, self.written.written, origin)
             name = self.name if len(groups) == 1 else f"{self.name}/{group[0]}"
-            opened.append(OpenSink(name, sink, frozenset(group)))
+            opened.append(OpenSink(name, sink, frozenset(group), self._ops(kind)))
         return opened
+
+    def _ops(self, kind: SinkKind[Any]) -> frozenset[str] | None:
+        return kind.ops if self.written.ops is None else frozenset(self.written.ops)
 
 
 def _is_per_view(kind: SinkKind[SinkModel], written: SinkModel) -> bool:

@@ -35,6 +35,7 @@ from axlog.errors import AxlogError, QueryError, StreamError, UnknownStreamError
 from axlog.evaluate.joins import Bag, Value, add_all
 from axlog.live.internals import maintained, streams_of
 from axlog.match.batch_parser import chunks, roots_of
+from axlog.match.message_values import may_have_markup
 from axlog.match.stream_plan import MessagePlan
 from axlog.runtime.bucket_tuner import Tuned
 from axlog.runtime.definition import Definition
@@ -317,6 +318,7 @@ class Extractor:
             return [(bucket, "end", "") for bucket in range(unit.buckets)]
         if message.action == "delete":
             raise StreamError("AX405", f"the stream {message.stream!r} may not delete")
+        key = None if plan.replace is None else key_of(plan, message.content, root)
         narrow = self._narrow.get((unit.name, message.stream))
         try:
             if narrow is not None:
@@ -330,7 +332,7 @@ class Extractor:
         if is_given_time and not self._timed.isdisjoint(unit.views):
             content = text_of(message.content)
             return [(bucket, UNREAD, content) for bucket in range(unit.buckets)]
-        return by_bucket(unit, message.stream, bags)
+        return by_bucket(unit, message.stream, bags, key)
 
 
 def _policies(definition: Definition) -> dict[str, str]:
@@ -378,23 +380,51 @@ def bags_of(
     return found
 
 
+def key_of(plan: MessagePlan, content: bytes, root: Element | None = None) -> str:
+    """Return the key of a message of a stream that replaces; raises AX420 if it has none."""
+    assert plan.replace is not None
+    if root is None or may_have_markup(content):
+        return plan.replace.value_of(read_forest(content, plan.limits))
+    return plan.replace.value(root)
+
+
+Keyed = tuple[str, tuple[Bag, ...]]
+"""The bindings of a message that replaces the earlier one with its key."""
+
+
 def by_bucket(
-    unit: Unit, stream: str, bags: tuple[Bag, ...]
-) -> Iterable[tuple[int, str, tuple[Bag, ...]]]:
-    """Split bindings by the bucket of their key; those without a key go to all."""
+    unit: Unit, stream: str, bags: tuple[Bag, ...], key: str | None = None
+) -> Iterable[tuple[int, str, tuple[Bag, ...] | Keyed]]:
+    """Split bindings by the bucket of their key; those without a key go to all.
+
+    A message that replaces another goes with its `key` to all buckets that may have rows of the
+    other: if the key of messages is that of buckets, to one.
+    """
+    split = _split(unit, stream, bags)
+    if key is None:
+        return [(bucket, BINDINGS, mine) for bucket, mine in split]
+    found, nothing = dict(split), tuple(_NOTHING for _ in bags)
+    every = [unit.bucket_of(key)] if stream in unit.replacing else range(unit.buckets)
+    return [(bucket, BINDINGS, (key, found.get(bucket, nothing))) for bucket in every]
+
+
+_NOTHING: Bag = {}
+
+
+def _split(unit: Unit, stream: str, bags: tuple[Bag, ...]) -> list[tuple[int, tuple[Bag, ...]]]:
     if unit.buckets == 1:
-        return [(0, BINDINGS, bags)] if any(bags) else ()
+        return [(0, bags)] if any(bags) else []
     positions = unit.positions.get(stream) or (ALL,) * len(bags)
     only = _only_value(bags, positions)
     if only is not None:
-        return [(unit.bucket_of(only), BINDINGS, bags)]
+        return [(unit.bucket_of(only), bags)]
     found: dict[int, list[Bag]] = {}
     for number, (bag, at) in enumerate(zip(bags, positions, strict=True)):
         for row, count in bag.items():
             for bucket in range(unit.buckets) if at == ALL else (unit.bucket_of(row[at]),):
                 mine = found.setdefault(bucket, [{} for _ in bags])
                 mine[number][row] = count
-    return [(bucket, BINDINGS, tuple(mine)) for bucket, mine in found.items()]
+    return [(bucket, tuple(mine)) for bucket, mine in found.items()]
 
 
 def _only_value(bags: tuple[Bag, ...], positions: tuple[int, ...]) -> Value | None:

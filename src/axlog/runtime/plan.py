@@ -4,7 +4,9 @@ Each view is maintained separately. If every stream's messages can be read as bi
 (`match/stream_plan.py`), only bindings are sent, keyed by a column that every relation fed by a
 stream has: a row of the view with this value then depends on no row with another. Relations without
 columns (a branch that only must exist) go to every bucket. The column must be one of the view's
-own, or one row could come from two buckets. Without such a column the view has one bucket.
+own, or one row could come from two buckets. Without such a column the view has one bucket. A
+message of a stream that replaces goes to the bucket of its key if that is the column's value, and
+otherwise, with its key, to every bucket: the rows of the message that it replaces may be anywhere.
 
 Views that need nodes (contents, values of nodes, streams that delete or end after `most` trees,
 enforced keys, types) receive whole messages in one bucket, all such views together. If one
@@ -19,10 +21,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from zlib import crc32
 
+from axlog.document.message_key import KeyPath
 from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.match.stream_plan import MessagePlan
 from axlog.query.compile import Column
+from axlog.query.pattern import Axis, Name, PatternNode, Variable
+from axlog.query.steps import Compute, Group, Order, Step, is_hidden
+from axlog.query.syntax_tree import Reference
 from axlog.runtime.definition import Definition
 from axlog.views.counting.maintainer import Counting
 
@@ -44,6 +50,8 @@ class Unit:
     output: str | None = None  # the key as named in rows
     # by stream, the positions of the key
     positions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    replacing: frozenset[str] = frozenset()
+    """The streams that replace their messages by the key of the buckets."""
 
     def bucket_of(self, value: object) -> int:
         """Return the bucket of a key's value; the same on every machine."""
@@ -158,7 +166,45 @@ def _of_view(definition: Definition, view: str, streams: tuple[str, ...], count:
         return Unit(f"view {view}", (view,), "bindings", 1, reason)
     key, output, positions = found
     reason = "every relation that a stream feeds has the key"
-    return Unit(f"view {view}", (view,), "bindings", count, reason, key, output, positions)
+    replaced = {stream for stream, plan in plans.items() if plan.replace is not None}
+    replacing = frozenset(s for s in replaced if _is_replaced_by(plans[s], positions[s], key))
+    if replaced - replacing:
+        reason += f"; keys of {min(replaced - replacing)!r} go to all buckets"
+    return Unit(
+        f"view {view}", (view,), "bindings", count, reason, key, output, positions, replacing
+    )
+
+
+def _is_replaced_by(plan: MessagePlan, positions: tuple[int, ...], key: Column) -> bool:
+    """Whether all rows of a message have its own key as their value of a column."""
+    assert plan.replace is not None
+    if plan.everywhere or ALL in positions:
+        return False
+    nodes = [relation.node for relation in plan.here]
+    return all(node is not None and _binds(node, plan.replace, key) for node in nodes)
+
+
+def _binds(node: PatternNode, path: KeyPath, column: Column) -> bool:
+    """Whether a pattern node of messages binds a variable to the value at a path, always."""
+    found = [node]
+    for step in path.steps:
+        found = [each for at in found for each in _children(at, Axis.CHILD, step)]
+    if path.attribute is not None:
+        found = [each for at in found for each in _children(at, Axis.ATTRIBUTE, path.attribute)]
+    wanted = Variable(column.removeprefix("$"))
+    return any(
+        any(test.operator == "=" and test.operand == wanted for test in at.comparisons)
+        or any(
+            isinstance(below, PatternNode) and below.axis is Axis.CHILD and below.test == wanted
+            for below in at.branches
+        )
+        for at in found
+    )
+
+
+def _children(node: PatternNode, axis: Axis, name: str) -> list[PatternNode]:
+    below = [branch for branch in node.branches if isinstance(branch, PatternNode)]
+    return [each for each in below if each.axis is axis and each.test == Name(name)]
 
 
 def may_delete(document: Document, stream: str) -> bool:
@@ -178,13 +224,41 @@ def _why_whole(document: Document, view: str, stream: str) -> str:
 
 
 def _outputs(document: Document, view: str) -> dict[Column, str]:
-    """Return the columns of the program that rows show, with their names in rows."""
+    """Return the columns of the program that rows show, with their names in rows.
+
+    Rows that steps compute can be split by a column that they show and are grouped by, if no limit
+    counts them.
+    """
+    query = document.views[view].query
+    shown = _shown_as_they_are(query.row_key.steps)
     found: dict[Column, str] = {}
-    for output in document.views[view].query.pattern.outputs:
+    for output in query.pattern.outputs:
         kind = output.kind.value
         column = f"${output.of}" if kind == "variable" else f"{output.of}.{kind}"
-        found[column] = output.column
+        if not query.steps:
+            found[column] = output.column
+        elif output.column in shown:
+            found[column] = shown[output.column]
     return found
+
+
+def _shown_as_they_are(steps: tuple[Step, ...]) -> dict[str, str]:
+    """Return the columns of the pattern that computed rows show unchanged, with their names."""
+    names: dict[str, str] | None = None
+    for step in steps:
+        if isinstance(step, Order) and step.limit is not None:
+            return {}
+        if isinstance(step, Group):
+            names = {of: name for of, name in (names or {}).items() if name in step.keys}
+        if isinstance(step, Compute):
+            copied = {
+                cell.expression.name: cell.name
+                for cell in reversed(step.cells)
+                if isinstance(cell.expression, Reference)
+            }
+            known = {of: of for of in copied} if names is None else names
+            names = {of: copied[name] for of, name in known.items() if name in copied}
+    return {of: name for of, name in (names or {}).items() if not is_hidden(name)}
 
 
 def _noted(document: Document, stream: str) -> list[Column]:

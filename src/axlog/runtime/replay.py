@@ -24,7 +24,7 @@ from axlog.connect.protocol import Position, Reading, Source
 from axlog.document.stream_update import StreamUpdate
 from axlog.document.times import plain
 from axlog.errors import AxlogError, PipelineError
-from axlog.future.profiles import has_not
+from axlog.future.grounding import has_not
 from axlog.pipeline.documents import calls_of, document_of
 from axlog.pipeline.model import PipelineModel, Settings
 from axlog.query.query import parse_query
@@ -81,7 +81,11 @@ class Replay:
         query = written.views[view]
         parsed = parse_query(query.query, self._model.namespaces, query.language)
         calls = calls_of(document_of(written, self._model.directory)).values()
-        return not has_not(parsed.pattern) and all(c.get("deletes", "no") == "no" for c in calls)
+        if not parsed.is_pattern:
+            return False
+        return not has_not(parsed.pattern) and all(
+            c.get("deletes", "no") == "no" and c.get("replace") is None for c in calls
+        )
 
     @contextmanager
     def _fed(self, document: str, values: set[bytes]) -> Iterator[Runner]:

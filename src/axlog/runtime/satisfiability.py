@@ -22,7 +22,7 @@ from typing import Any
 from axlog.connect.channels.row_updates import row_xml
 from axlog.document.parser import Element
 from axlog.errors import UndecidedError
-from axlog.future.profiles import has_not
+from axlog.future.grounding import has_not
 from axlog.future.truth import Possible
 from axlog.live.document import Document
 from axlog.live.options import Options
@@ -124,6 +124,8 @@ class Satisfiability:
     def _fill(self, document: Document, wire: Wire, brought: _Brought, call: Element) -> None:
         if not self.is_positive:
             return  # a placed row could make a `not` fail: the stream is left open
+        if call.get("replace") is not None:
+            return  # a placed row could replace another: the stream is left open
         if call.get("deletes", "no") != "only":
             for xml in brought.rows.values():
                 document.feed(wire.stream, xml)

@@ -24,7 +24,7 @@ from typing import Any
 from axlog.connect.channels.row_updates import updates_of
 from axlog.connect.protocol import Refusal
 from axlog.errors import PipelineError
-from axlog.future.profiles import has_not
+from axlog.future.grounding import has_not
 from axlog.live.internals import maintained
 from axlog.pipeline.documents import calls_of, document_of
 from axlog.pipeline.model import PipelineModel
@@ -127,17 +127,19 @@ class System:
         given = written.views[view]
         query = parse_query(given.query, model.namespaces, given.language)
         why = None
-        if has_not(query.pattern):
+        if query.steps:
+            why = "its query computes values, and may retract rows"
+        elif has_not(query.pattern):
             why = "its query has a not, and may retract rows"
         elif any(output.kind not in _FINITE for output in query.pattern.outputs):
             why = "it shows more than labels ($x), and may produce new rows without end"
         elif _binds_values(query.pattern.branches):
             why = "a variable is bound to a string value, and may produce new ones without end"
         elif any(
-            call.get("deletes", "no") != "no"
+            call.get("deletes", "no") != "no" or call.get("replace") is not None
             for call in calls_of(document_of(written, model.directory)).values()
         ):
-            why = f"a stream of {wire.origin} may delete"
+            why = f"a stream of {wire.origin} may delete or replace"
         if why is not None:
             raise PipelineError(
                 "AX841",

@@ -70,7 +70,7 @@ def propagate(
     asked = (
         query if isinstance(query, Query) else parse_query(query, dict(namespaces or {}), language)
     )
-    pattern = asked.pattern
+    pattern = asked.only_pattern
     reason = declines(pattern)
     if reason is not None:
         raise QueryError("AX211", f"no propagation: {reason}", advice="evaluate the view again")

@@ -23,6 +23,7 @@ from axlog.views.change import Row, split_row
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.stepped import SteppedCounting
+from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.maintainer import Maintainer
 from axlog.views.records.maintainer import Records, keep_records
 from axlog.views.reevaluate import Reevaluate
@@ -42,6 +43,8 @@ class Thresholds:
 
 
 DEFAULT_THRESHOLDS = Thresholds()
+INCREMENTAL = "incremental"
+"""In place of a maintainer's name: any that does not evaluate the whole query again."""
 
 MAINTAINERS: dict[str, type[Maintainer]] = {
     kind.name: kind for kind in (Counting, Algebraic, Adaptive, Records, Reevaluate)
@@ -65,9 +68,19 @@ def choice(
 ) -> Chosen:
     """The maintainer for a pattern; raises AX212 if the wanted maintainer declines it.
 
-    If the tree of the view is given, its size and its streams influence the choice. With groups,
-    maintainers other than counting keep the ids of all bound nodes.
+    `incremental` is any maintainer that does not evaluate the whole query again. If the tree of the
+    view is given, its size and its streams influence the choice. With groups, maintainers other
+    than counting keep the ids of all bound nodes.
     """
+    if wanted == INCREMENTAL:
+        chosen = choice(pattern, None, tree, thresholds, steps)
+        if chosen.name == Reevaluate.name:
+            raise QueryError(
+                "AX212",
+                f"the query cannot be kept incrementally: {chosen.reason}",
+                advice="leave the choice to axlog",
+            )
+        return chosen
     if has_groups(steps):
         if wanted in (None, Counting.name) and Counting.refusal(pattern) is None:
             return Chosen(Counting.name, "it gives groups the counts of their rows")
@@ -100,6 +113,34 @@ def choice(
     )
 
 
+def choice_for(
+    query: Query,
+    wanted: str | None = None,
+    tree: Tree | None = None,
+    thresholds: Thresholds = DEFAULT_THRESHOLDS,
+) -> Chosen:
+    """The maintainer for a query: of its pattern, or of its plan."""
+    if query.plan is None:
+        key = query.row_key
+        return choice(key.pattern, wanted, tree, thresholds, key.steps)
+    if wanted not in (None, Dataflow.name, INCREMENTAL):
+        raise QueryError(
+            "AX212",
+            f"{wanted} declines the query: it is more than a pattern",
+            advice="leave the choice to axlog",
+        )
+    if query.plan.reevaluated is None:
+        reason = "an update costs the tuples that read what it changes"
+        return Chosen(Dataflow.name, reason if wanted != Dataflow.name else "requested")
+    if wanted == INCREMENTAL:
+        raise QueryError(
+            "AX212",
+            f"the query cannot be kept incrementally: {query.plan.reevaluated}",
+            advice="leave the choice to axlog",
+        )
+    return Chosen(Dataflow.name, query.plan.reevaluated)
+
+
 @dataclass(frozen=True, slots=True)
 class Engines:
     """The engines that the views of one document share."""
@@ -107,6 +148,20 @@ class Engines:
     counting: CountingEngine
     algebraic: AlgebraicEngine
     prices: Prices = MEASURED
+
+
+def make_for(
+    tree: Tree,
+    query: Query,
+    stepping: Stepping,
+    name: str,
+    engines: Engines,
+    work: int | None = None,
+) -> Maintainer:
+    """Create the maintainer of this name for a query; `work` is the budget of the view."""
+    if query.plan is not None:
+        return Dataflow(tree, query, engines.counting, work)
+    return make(tree, stepping, name, engines, work)
 
 
 def make(
@@ -147,5 +202,5 @@ def recomputed(tree: Tree, query: Query, name: str | None = None) -> list[Row]:
     if name is None:
         name = Reevaluate.name if Counting.refusal(key.pattern) else Counting.name
     engines = Engines(CountingEngine(tree), AlgebraicEngine(tree))
-    rows = make(tree, Stepping(key, query.text), name, engines).rows()
+    rows = make_for(tree, query, Stepping(key, query.text), name, engines).rows()
     return list(rows) if key.is_all else [split_row(row, key) for row in rows]

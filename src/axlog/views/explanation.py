@@ -38,8 +38,9 @@ class Explanation:
         if self.operators:
             lines.append("operators")
             lines += [f"  {line}" for line in self.operators]
-        lines.append("program")
-        lines += [f"  {line}".rstrip() for line in self.program]
+        if self.program:
+            lines.append("program")
+            lines += [f"  {line}".rstrip() for line in self.program]
         if self.terms:
             lines.append("terms")
             lines += [f"  {line}" for line in self.terms]
@@ -50,12 +51,25 @@ def explain(
     query: Query, chosen: Chosen, maintainer: Maintainer | None = None, never: str | None = None
 ) -> Explanation:
     """Explain how a query is kept; a maintainer adds a report of its last update."""
+    if query.plan is not None:
+        return Explanation(
+            query=query.text,
+            language=query.language,
+            pattern=query.text,
+            columns=query.columns,
+            relations=(),
+            program=(),
+            maintainer=chosen.name,
+            reason=chosen.reason,
+            operators=maintainer.operators() if maintainer else (),
+            never=never,
+        )
     program = compile_pattern(query.pattern)
     rules = explain_program(query.pattern)
     return Explanation(
         query=query.text,
         language=query.language,
-        pattern=str(query.pattern),
+        pattern=str(query),
         columns=query.columns,
         relations=tuple((relation.name, relation.columns) for relation in program.relations),
         program=tuple(rules.splitlines()),

@@ -27,6 +27,8 @@ class Maintainer(ABC):
 
     name: str
     """The name that users select it by."""
+    is_ordered = False
+    """Whether `rows` gives the rows in the order of the query."""
 
     def __init__(self, tree: Tree, pattern: Pattern) -> None:
         self.tree = tree
@@ -36,6 +38,9 @@ class Maintainer(ABC):
     def refusal(pattern: Pattern) -> str | None:
         """Why this algorithm cannot keep the pattern, or None if it can."""
         return None
+
+    def load(self) -> None:  # noqa: B027  # most evaluate on first use
+        """Evaluate the query now, so that its errors are raised now."""
 
     @abstractmethod
     def rows(self) -> Iterable[Row]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from html import escape
 from itertools import islice
 from threading import RLock
@@ -15,7 +16,10 @@ from axlog.document.delta import Delta
 from axlog.document.times import Times, shown
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, SetupError, UndecidedError
+from axlog.evaluate.joins import picker
 from axlog.evaluate.sort_keys import exact_row_key
+from axlog.future.finality import is_lasting, may_return
+from axlog.future.reasons import WhyNot, why_not
 from axlog.future.truth import Outlook, Possible
 from axlog.future.verdict_cache import TruthCache
 from axlog.query.columns import Columns
@@ -24,11 +28,22 @@ from axlog.query.query import Query
 from axlog.query.steps import has_groups, order_of
 from axlog.query.truth import Truth
 from axlog.views.arrow_table import arrow_table
-from axlog.views.change import CLOCK, Change, Current, Row, split_row, timed_change, timed_row
+from axlog.views.change import (
+    CLOCK,
+    Change,
+    Current,
+    Row,
+    Values,
+    split_row,
+    timed_change,
+    timed_row,
+)
 from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.choose import Chosen
 from axlog.views.counting.prospects import Prospects
+from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.explanation import Explanation, explain
+from axlog.views.items import ItemReader
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
 from axlog.views.step_chain import OnValueError, sort_order
@@ -92,10 +107,24 @@ class MaintainedView:
         """Whether changes are held back until the end of a batch."""
         self._key = query.row_key
         order = order_of(self._key.steps)
+        is_ordered, has_steps = maintainer.is_ordered, bool(self._key.steps)
+        self._change_order: Callable[[Change], Any] = (
+            _by_op if is_ordered else _in_any_order if has_steps else _in_order
+        )
         self._order = None if order is None else sort_order(order, self._key.kept)
         self._splits = not self._key.is_all  # whether rows need a separate key
+        shows_ids = any(output.kind is Kind.ID for output in self._key.pattern.outputs)
+        # Whether an update may keep the key of a row; steps and plans pair their own changes.
+        self._pairs = query.is_pattern and (self._splits or shows_ids)
+        self._pick = picker(self._key.positions)
         self._buffer: ChangeBuffer | None = None
+        self._reader = ItemReader(query)
         self.public: object | None = None  # the `axlog.View` of it, once it was requested
+
+    @property
+    def rejects(self) -> bool:
+        """Whether an update with a value that the query cannot compute is refused."""
+        return bool(self.stepping.key.steps) and self.stepping.on_value_error == "reject"
 
     @property
     def pattern(self) -> Any:
@@ -129,7 +158,9 @@ class MaintainedView:
         """The current rows, sorted: ids in document order, strings by code point."""
         with self._lock:
             self.refresh()
-            return self._shown(sorted(self.maintainer.rows(), key=self._by_values))
+            rows = self.maintainer.rows()
+            is_ordered = self.maintainer.is_ordered
+            return self._shown(list(rows) if is_ordered else sorted(rows, key=self._by_values))
 
     def _by_values(self, row: Row) -> tuple[Any, ...]:
         """The place of a row: by the order of the query, then by its values."""
@@ -137,6 +168,17 @@ class MaintainedView:
             return row.values_
         place = () if self._order is None else self._order(row.values_)
         return place, exact_row_key(row.values_)
+
+    def items(self) -> list[Any]:
+        """The result of an XPath or XQuery view, in its order; see the public `View.items`."""
+        with self._lock:
+            self.refresh()
+            broken = self.maintainer.broken
+            if broken is not None:
+                raise broken
+            if isinstance(self.maintainer, Dataflow):
+                return self.maintainer.items()
+            return self._reader.items(self._nodes())
 
     def head(self, n: int = 5) -> list[Row]:
         """Return at most `n` rows, in no particular order, without sorting a large view."""
@@ -169,16 +211,19 @@ class MaintainedView:
         The verdict is maintained as data arrives (`future/verdict_cache.py`). Raises
         `UndecidedError` where the analysis gives no verdict; the rows are exact all the same.
         """
-        self._refuse_steps("truth")
         with self._lock:
-            prospects = self.prospects()
-            if prospects is not None:
-                return prospects.truth
-            return Truth.TRUE if self.holds() else self.truth_cache.truth
+            if self.query.is_pattern:
+                prospects = self.prospects()
+                if prospects is not None:
+                    return prospects.truth
+            if self.holds():
+                return Truth.TRUE
+            self._refuse_undecided("truth")
+            return self.truth_cache.truth
 
     def possible(self) -> list[Possible]:
         """The rows that may still come, each with its known values, its needs and its deadline."""
-        self._refuse_steps("possible")
+        self._refuse_undecided("possible rows")
         return [shown_possible(one, self.pattern, self.times) for one in self._possible()]
 
     def _possible(self) -> list[Possible]:
@@ -195,7 +240,7 @@ class MaintainedView:
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row, given by its values; omitted values may be anything."""
-        self._refuse_steps("status")
+        self._refuse_undecided("status")
         row = inward(self.pattern, row)
         with self._lock:
             tree = self.nodes_left().copied()
@@ -203,23 +248,37 @@ class MaintainedView:
         status = Outlook(tree, self.query.pattern).status(row)
         return Truth.TRUE if is_collected else status
 
-    def _refuse_steps(self, question: str) -> None:
-        """The analyses decide rows of patterns."""
-        if self._key.steps:
+    def _refuse_undecided(self, question: str) -> None:
+        """The analyses of the future decide rows of patterns."""
+        if self.query.plan is not None:
+            what = "an expression that is more than a pattern"
+        elif self._key.steps:
             what = "aggregates" if has_groups(self._key.steps) else "computed values or an order"
-            raise UndecidedError(
-                "AX502",
-                f"the {question} of a view with {what} is not decided",
-                advice="ask the view of the pattern alone",
-            )
+        else:
+            return
+        raise UndecidedError(
+            "AX502",
+            f"the {question} of a view with {what} is not decided",
+            advice="ask the view of the pattern alone",
+        )
 
     def why(self, row: Mapping[str, Any]) -> list[Derivation]:
         """The derivations of a row: the document node that each pattern node matched."""
         with self._lock:
+            if isinstance(self.maintainer, Dataflow):
+                return self.maintainer.why(row, self.times)
             tree = self._nodes().copied()
         if self._key.steps:
             return step_derivations(tree, self.stepping, row, self.times)
         return derivations(tree, self.query.pattern, row, self.times)
+
+    def why_not(self, row: Mapping[str, Any]) -> WhyNot:
+        """The truth of a row, and why: what can bring it, what can end it, what rules it out."""
+        self._refuse_undecided("status")
+        row = inward(self.pattern, row)
+        with self._lock:
+            tree = self.nodes_left().copied()
+        return why_not(tree, self.query.pattern, row, self.times)
 
     def explain(self) -> Explanation:
         """How the view is kept: the program, the terms, the maintainer and the reason for it."""
@@ -411,7 +470,9 @@ class MaintainedView:
         the order of these. The changes of a deferred view have no cause.
         """
         if len(changes) > 1:
-            changes = sorted(changes, key=_in_any_order if self._key.steps else _in_order)
+            if self._pairs:
+                changes = self._paired(changes)
+            changes = sorted(changes, key=self._change_order)
         origin = None if is_deferred else self.current.origin
         name, position, splits = self.name, self.position, self._splits
         for change in changes:
@@ -419,7 +480,7 @@ class MaintainedView:
             change.view, change.position = name, position
             if change.origin != CLOCK:
                 change.origin, change.microseconds = origin, time
-            if splits:
+            if splits and change.row.key_ is None:
                 change.row = split_row(change.row, self._key)
                 if change.before is not None:
                     change.before = split_row(change.before, self._key)
@@ -433,11 +494,41 @@ class MaintainedView:
             return [timed_change(change, self.times) for change in changes]
         return changes
 
+    def _paired(self, changes: list[Change]) -> list[Change]:
+        """The changes with one `update` in place of a deletion and an insertion with the same key.
+
+        A message that replaces another takes over the ids of its nodes.
+        """
+        by_op: dict[str, dict[Values, Change]] = {"insert": {}, "delete": {}}
+        for change in changes:
+            if change.op in by_op and change.origin != CLOCK:
+                by_op[change.op][self._pick(change.row.values_)] = change
+        come, gone = by_op["insert"], by_op["delete"]
+        both = come.keys() & gone.keys()
+        if not both:
+            return changes
+        left = {id(each[key]) for each in by_op.values() for key in both}
+        kept = [change for change in changes if id(change) not in left]
+        for key in both:
+            row, before = come[key].row, gone[key].row
+            if row.values_ != before.values_:
+                kept.append(Change("update", row, before))
+        return kept
+
     def _is_final(self, change: Change) -> bool:
         """Whether a deleted row can never return: a stream or the clock deleted it, and no stream
-        is open. A statement can be undone by another.
+        is open, or what had to be absent stays. A statement can be undone by another.
         """
-        return isinstance(change.origin, tuple | str) and self.is_over()
+        if not isinstance(change.origin, tuple | str):
+            return False
+        return self.is_over() or (
+            self._is_lasting and not may_return(self.maintainer.tree, self.query.pattern)
+        )
+
+    @cached_property
+    def _is_lasting(self) -> bool:
+        """Whether rows that data removes cannot return, if nothing is deleted."""
+        return self.query.is_pattern and is_lasting(self.query.pattern)
 
     def add_never(self, changes: list[Change], never: list[Change], time: int) -> None:
         """Add `never` changes to the numbered changes of the same update.
@@ -475,6 +566,10 @@ class MaintainedView:
 
 
 _OPS = {"delete": 0, "update": 1, "insert": 2, "never": 3}
+
+
+def _by_op(change: Change) -> int:
+    return _OPS[change.op]
 
 
 def _in_order(change: Change) -> tuple[int, int, int, tuple[Any, ...]]:

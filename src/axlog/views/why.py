@@ -20,6 +20,7 @@ from axlog.query.pattern import Kind, Pattern
 from axlog.query.steps import Group, Order
 from axlog.views.step_chain import StepChain
 from axlog.views.step_rows import Stepping
+from axlog.views.value_codec import python_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +71,7 @@ def derivations(
 def _derivation(tree: Tree, steps: Sequence[str], valuation: Valuation, times: Times) -> Derivation:
     return Derivation(
         tuple(
-            Matched(
-                steps[number],
-                tree.id(node),
-                tree.path(node),
-                shown(tree.time(node), times),
-                _origin(tree, node),
-            )
+            matched(tree, steps[number], node, times)
             for number, node in sorted(valuation.nodes.items())
         )
     )
@@ -113,6 +108,12 @@ def step_derivations(
     return found
 
 
+def matched(tree: Tree, name: str, node: int, times: Times) -> Matched:
+    """A node of a derivation, with the name of what it matched."""
+    time = shown(tree.time(node), times)
+    return Matched(name, tree.id(node), tree.path(node), time, _origin(tree, node))
+
+
 def inward(pattern: Pattern, row: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a caller, with its times converted to microseconds."""
     timed = {output.column for output in pattern.outputs if output.kind is Kind.TIME}
@@ -136,4 +137,4 @@ def named_message(number: int, stream: str) -> str:
 
 
 def _text(value: Any) -> Any:
-    return str(value) if isinstance(value, Id) else value
+    return str(value) if isinstance(value, Id) else python_value(value)

@@ -151,9 +151,6 @@ class FeedOptions(Options):
         default=None, description="The feed's title (default: the view's name)."
     )
     home: str = Field(default="urn:axlog", description="The feed's own link.")
-    ops: list[Literal["insert", "update", "delete", "never"]] = Field(
-        default=["insert", "update"], description="The changes that become items."
-    )
 
 
 class FeedSink:
@@ -174,11 +171,7 @@ class FeedSink:
         """Insert a batch's items before the others."""
         if self._state.has(batch):
             return
-        made = [
-            self._item(batch, at, change)
-            for at, change in enumerate(changes)
-            if change.op in self.options.ops
-        ]
+        made = [self._item(batch, at, change) for at, change in enumerate(changes)]
         self.items = [*reversed(made), *self.items][: self.options.items]
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -204,4 +197,10 @@ class FeedSink:
         """Nothing stays open."""
 
 
-FEED = SinkKind("feed", FeedOptions, FeedSink, "The newest changes as RSS 2.0, Atom or JSON Feed.")
+FEED = SinkKind(
+    "feed",
+    FeedOptions,
+    FeedSink,
+    "The newest changes as RSS 2.0, Atom or JSON Feed.",
+    ops=frozenset({"insert", "update"}),
+)

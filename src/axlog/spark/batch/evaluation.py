@@ -101,7 +101,7 @@ def _joined(relation: Any) -> str:
 
 def chosen_plan(query: Query, plan: str | None = None) -> tuple[str, str]:
     """Return the plan for a query and its reason."""
-    program = compile_pattern(query.pattern)
+    program = compile_pattern(query.only_pattern)
     reason = program.refusal
     if reason is None and any(not _stays_below(each) for each in program.gathers):
         reason = "a path is collected from the document node, or leaves its node"

@@ -98,6 +98,10 @@ class CountingEngine:
         """The nodes at which deltas are joined, the document node among them."""
         return list(self._sites)
 
+    def has_sites_below(self, top: int) -> bool:
+        """Whether a subtree has a site, so that only the engine may remove it."""
+        return any(node in self._sites for node in self.tree.subtree(top))
+
     def is_descending(self, relation: Relation) -> bool:
         """Whether some edge reaches the relation at any depth."""
         return relation in self._interpreter.descending

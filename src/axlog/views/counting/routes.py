@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.document.tree import DOCUMENT_NODE
-from axlog.errors import QueryError
+from axlog.errors import QueryError, ValueProblem
 from axlog.evaluate.gathered import Bags, Gathered
 from axlog.evaluate.joins import Bag, Row
 from axlog.match.matcher_generator import Answers, Sink
@@ -27,6 +27,7 @@ from axlog.query.pattern import Axis
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.sites import SiteRelation
 from axlog.views.operators.join_generator import can_generate, generate_sink
+from axlog.views.step_chain import negated
 
 if TYPE_CHECKING:
     from axlog.views.change import Change
@@ -207,12 +208,19 @@ class Route:
     def follow(self, views: Iterable[MaintainedView]) -> None:
         """Pass answers on to these views (`carry`)."""
         self._views = {}
+        self.rejects = False
         for number, view in enumerate(views):
             if isinstance(view.maintainer, Counting):
+                self.rejects = self.rejects or view.rejects
                 self._views.setdefault(view.maintainer.root, []).append((number, view))
 
     def carry(self, bags: tuple[Bag, ...], time: int) -> Told:
-        """Apply the bags of one message to the tables and the views; the changes, by view."""
+        """Apply the bags of one message to the tables and the views; the changes, by view.
+
+        If a view rejects a value, it raises, and takes everything back.
+        """
+        if self.rejects:
+            return self._carry_whole(bags, time)
         found: list[tuple[int, MaintainedView, list[Change]]] = []
         for root, bag in self.deliver(bags).items():
             for number, view in self._views.get(root, ()):
@@ -224,6 +232,25 @@ class Route:
         if len(found) > 1:
             found.sort(key=_NUMBER)
         return [(view, changes) for _, view, changes in found]
+
+    def _carry_whole(self, bags: tuple[Bag, ...], time: int) -> Told:
+        """Do the same; a view that rejects a value takes back what the others did."""
+        taken: list[tuple[int, MaintainedView, Counting, Bag, list[Change]]] = []
+        try:
+            for root, bag in self.deliver(bags).items():
+                for number, view in self._views.get(root, ()):
+                    maintainer = view.maintainer
+                    if isinstance(maintainer, Counting):
+                        changes = maintainer.take(bag)
+                        taken.append((number, view, maintainer, bag, changes))
+        except ValueProblem:
+            self.deliver(tuple(map(negated, bags)))
+            for _, _, maintainer, bag, _ in reversed(taken):
+                maintainer.take(negated(bag))
+            raise
+        taken.sort(key=_NUMBER)
+        told = [(view, view.taken(changes, time)) for _, view, _, _, changes in taken]
+        return [(view, changes) for view, changes in told if changes]
 
     def deliver(self, bags: tuple[Bag, ...]) -> Answers:
         """The answers for the bags of one message; updates the tables."""

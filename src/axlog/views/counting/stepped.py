@@ -2,8 +2,9 @@
 
     signed bag of bindings -> values of the pattern's outputs -> operators -> rows of the view
 
-The rows of the pattern are not kept, unless they show values or contents of nodes: then a change
-below a node must find the rows that show it. Messages that become no nodes take the same path.
+The rows of the pattern are not kept, unless they show ids, values or contents: a change below a
+node must find the rows that show it, and a deleted node has no id any more. Messages that become no
+nodes take the same path.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from axlog.evaluate.joins import Bag, add
 from axlog.views.change import Change, Row
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
+from axlog.views.operators.operator import Counted
 from axlog.views.step_rows import Stepping, StepRows
+from axlog.views.value_codec import restored_value, saved_value
 
 
 class SteppedCounting(Counting):
@@ -38,6 +41,7 @@ class SteppedCounting(Counting):
     def _start(self) -> None:
         self.chain = self.stepping.chain(self.stepping.key.pattern.columns)
         self.kept = StepRows(self.stepping.key, self.chain.first())
+        self._path = self.chain.group_path()
 
     def _load(self, first: Bag) -> None:
         self.kept.take(self.chain.apply(self._values_of(first)))
@@ -77,12 +81,24 @@ class SteppedCounting(Counting):
         return self.kept.take(self.chain.apply(values))
 
     def take(self, moved: Bag) -> list[Change]:
+        path = self._path
+        if path is not None and len(moved) == 1 and not self._show.needs_nodes:
+            ((binding, count),) = moved.items()
+            row = path.before(self._show.values(binding))
+            if row is None:
+                return []
+            old, new = path.put(row, count)
+            if old is new:
+                return []
+            return self.kept.move(
+                None if old is None else path.after(old), None if new is None else path.after(new)
+            )
         return self.kept.take(self.chain.apply(self._values_of(moved)))
 
     def _values_of(self, moved: Bag) -> Bag:
         """A delta of bindings as a delta of the values that the pattern shows."""
         show, found = self._show.values, dict[Any, int]()
-        if not self._show.reads:
+        if not self._show.needs_nodes:
             for binding, count in moved.items():
                 add(found, show(binding), count)
             return found
@@ -115,18 +131,37 @@ class SteppedCounting(Counting):
     def state(self) -> tuple[Any, ...]:
         """The state of the operators and the rows, for documents that keep no messages."""
         self.engine.build(self.root)
-        return self.chain.snapshot(), tuple(self.kept.counts.items())
+        tables = tuple(
+            (form, tuple(tuple(map(_saved, table)) for table in each))
+            for form, each in self.chain.snapshot()
+        )
+        return tables, tuple(map(_saved, self.kept.counts.items()))
 
     def restore(self, saved: Sequence[Any]) -> None:
         """Replace the state of the operators and the rows."""
         self.engine.build(self.root)
         try:
             tables, rows = saved
-            self.chain.restore(tables)
-            self.kept.counts = {tuple(row): count for row, count in rows}
+            self.chain.restore(
+                [
+                    (form, tuple(tuple(map(_restored, table)) for table in each))
+                    for form, each in tables
+                ]
+            )
+            self.kept.counts = dict(map(_restored, rows))
         except ValueError:
             raise StoreError(
                 "AX872",
                 "the saved state is of another query",
                 advice="run the version that wrote it, or start again without this state",
             ) from None
+
+
+def _saved(counted: Counted) -> Any:
+    row, count = counted
+    return tuple(map(saved_value, row)), count
+
+
+def _restored(saved: Any) -> Counted:
+    row, count = saved
+    return tuple(map(restored_value, row)), count

@@ -62,6 +62,14 @@ def stream_inputs(engine: CountingEngine, calls: dict[str, int]) -> StreamInputs
     return found
 
 
+def is_read(engine: CountingEngine, node: int) -> bool:
+    """Whether some relation is matched on messages that arrive at the children of a node.
+
+    So is one whose string value changes with them.
+    """
+    return any(_wanted(engine, node)) or engine.is_value_sensitive(node)
+
+
 def is_plain(relation: Relation) -> bool:
     """Whether a relation and all relations below it join only nodes below their own."""
     return not any(

@@ -22,7 +22,8 @@ Operators over the rows of a relation, for steps and plans:
 - `left_join`: outer rows with their inner rows, or with none
 - `range_join`: outer rows with aggregates of the inner rows before or after them in an order
 - `sets`: union, intersection and difference, by the operators above
-- `order`, `ordered_index`: sort keys, and a bag in the order of its keys
+- `lookups`: look-ups by columns, for these operators
+- `order`, `ordered_index`: sort keys in reverse, and a bag in the order of its keys
 
 Inside a relation there are no filters and maps: a join tests its rows as soon as their columns are
 bound, and projects them at its end.

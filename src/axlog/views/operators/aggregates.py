@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 from axlog.evaluate.joins import Row
+from axlog.evaluate.sort_keys import exact_key
 from axlog.views.operators.exact_sum import ExactSum
-from axlog.views.operators.order import cell_key
 from axlog.views.operators.ordered_index import OrderedIndex
 
 Read: TypeAlias = Callable[[Row], Any]
@@ -278,7 +278,7 @@ class Extreme(Aggregate):
     is_greatest: ClassVar[bool]
 
     def __init__(
-        self, read: Read, order: Callable[[Any], Any] = cell_key, *, is_append_only: bool = False
+        self, read: Read, order: Callable[[Any], Any] = exact_key, *, is_append_only: bool = False
     ) -> None:
         """`order`: the sort key of a value; different values have different keys."""
         super().__init__(read)
@@ -321,7 +321,7 @@ class SequenceState(_ByRows):
 
     def add(self, value: Any, count: int) -> None:
         cell, by = value
-        self.index.add((self.aggregate.order(by), cell_key(cell)), value, count)
+        self.index.add((self.aggregate.order(by), exact_key(cell)), value, count)
 
     def result(self) -> Any:
         return self.aggregate.finish(self._values())
@@ -350,7 +350,7 @@ class Collect(Aggregate):
         self,
         read: Read,
         by: Callable[[Row], Any] | None = None,
-        order: Callable[[Any], Any] = cell_key,
+        order: Callable[[Any], Any] = exact_key,
     ) -> None:
         """`by`: the cell, or tuple of cells, that orders a row; `order`: its sort key."""
         super().__init__(read if by is None else _with(read, by))
@@ -388,7 +388,7 @@ class StringJoin(Collect):
         read: Read,
         separator: str,
         by: Callable[[Row], Any] | None = None,
-        order: Callable[[Any], Any] = cell_key,
+        order: Callable[[Any], Any] = exact_key,
     ) -> None:
         """`separator`: the text between two texts; the others as for `Collect`."""
         super().__init__(read, by, order)

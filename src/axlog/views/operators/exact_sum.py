@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, DecimalException
 from fractions import Fraction
 from math import inf, isfinite, nan
-from typing import Any
+from typing import Any, TypeAlias
+
+from axlog.errors import ValueProblem
+from axlog.evaluate.arithmetic import ARITHMETIC
+from axlog.query.dates import DayTimeDuration, Duration, YearMonthDuration, whole
+from axlog.query.numbers import DECIMALS
 
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _plus, _times = _EXACT.add, _EXACT.multiply
+_shown = DECIMALS.add
+"""An exact sum; raises if it has more than `MOST_DIGITS` digits."""
 _ZERO = Decimal(0)
 
 DIGITS = 34
@@ -75,28 +82,57 @@ class FloatSum:
             return inf if above > 0 else -inf
 
 
-class OtherSum:
-    """The sum of values that add up among themselves, such as durations."""
+class DurationSum:
+    """The exact sum of durations of one type."""
 
-    __slots__ = ("count", "total")
+    __slots__ = ("count", "kind", "months", "nanoseconds")
+
+    def __init__(self, kind: type[Duration]) -> None:
+        self.kind = kind
+        self.count = 0
+        self.months = 0
+        self.nanoseconds = Fraction()
+
+    def add(self, value: Duration, count: int) -> None:
+        """Add a value so many times; a negative count takes it away."""
+        self.count += count
+        self.months += value.months * count
+        self.nanoseconds += value.nanoseconds * count
+
+    def divided(self, count: int) -> Any:
+        """The sum divided by a count; None if it is too long for a duration."""
+        try:
+            total = self.kind(self.months, whole(self.nanoseconds))
+            return total if count == 1 else ARITHMETIC["div"](total, count)
+        except ValueProblem:
+            return None
+
+
+class NoSum:
+    """Values that do not add up: there is no sum as long as there is one."""
+
+    __slots__ = ("count",)
 
     def __init__(self) -> None:
         self.count = 0
-        self.total: Any = None
 
     def add(self, value: Any, count: int) -> None:
         """Add a value so many times; a negative count takes it away."""
         self.count += count
-        more = value if count == 1 else value * count
-        self.total = more if self.total is None else self.total + more
+
+
+_Other: TypeAlias = FloatSum | DurationSum | NoSum
+_DURATIONS = {kind.type: kind for kind in (DayTimeDuration, YearMonthDuration)}
+_SUMMED = {float, *_DURATIONS.values()}
 
 
 class ExactSum:
     """The exact sum of values, of which any may be taken away again.
 
     Integers and decimals are added without rounding. Floats are added as multiples of a power of
-    two, and the sum is rounded once, when it is read; a sum with a float in it is a float. Values
-    of another type (durations) add up with values of the same type only.
+    two, and the sum is rounded once, when it is read; a sum with a float in it is a float.
+    Durations add up with durations of the same type. There is no sum (None) of other values, of
+    values that do not add up, and of numbers that together have more than `MOST_DIGITS` digits.
     """
 
     __slots__ = ("decimal", "decimals", "integer", "integers", "others")
@@ -106,7 +142,7 @@ class ExactSum:
         self.integer = 0  # their sum
         self.decimals = 0
         self.decimal = _ZERO
-        self.others: dict[type, FloatSum | OtherSum] | None = None
+        self.others: dict[type, _Other] | None = None
 
     def add(self, value: Any, count: int) -> None:
         """Add a value so many times; a negative count takes it away."""
@@ -120,12 +156,14 @@ class ExactSum:
         else:
             self._other(kind).add(value, count)
 
-    def _other(self, kind: type) -> FloatSum | OtherSum:
+    def _other(self, kind: type) -> Any:
+        if kind not in _SUMMED:
+            kind = object
         if self.others is None:
             self.others = {}
         found = self.others.get(kind)
         if found is None:
-            found = self.others[kind] = FloatSum() if kind is float else OtherSum()
+            found = self.others[kind] = _new_sum(kind)
         return found
 
     @property
@@ -135,38 +173,45 @@ class ExactSum:
         return self.integers + self.decimals + more
 
     def total(self) -> Any:
-        """The sum; None if the values do not add up: a duration and a number."""
+        """The sum."""
         if self.others is not None:
             return self._mixed(is_average=False)
         if not self.decimals:
             return self.integer
-        return _plus(self.decimal, self.integer) if self.integer else self.decimal
+        try:
+            return _shown(self.decimal, self.integer)
+        except DecimalException:
+            return None
 
     def average(self) -> Any:
-        """The sum divided by the number of values; None if there are none or no sum."""
+        """The sum divided by the number of values; None if there are none."""
         if self.others is not None:
             return self._mixed(is_average=True)
         count = self.integers + self.decimals
-        return quotient(_plus(self.decimal, self.integer), count) if count else None
+        if not count:
+            return None
+        try:
+            return _shown(quotient(_plus(self.decimal, self.integer), count), 0)
+        except DecimalException:
+            return None
 
     def _mixed(self, is_average: bool) -> Any:
         numbers = self.integers + self.decimals
-        kinds = {kind: each for kind, each in (self.others or {}).items() if each.count}
+        kinds = [each for each in (self.others or {}).values() if each.count]
         if not kinds:
             only = ExactSum()
             only.integers, only.integer = self.integers, self.integer
             only.decimals, only.decimal = self.decimals, self.decimal
             return only.average() if is_average else only.total()
-        if len(kinds) > 1:
+        (each, *more) = kinds
+        if more:
             return None
-        (kind,) = kinds
-        each = kinds[kind]
         if isinstance(each, FloatSum):
-            more = Fraction(self.decimal) + self.integer if numbers else Fraction()
-            return each.divided(numbers + each.count if is_average else 1, more)
-        if numbers:
+            rest = Fraction(self.decimal) + self.integer if numbers else Fraction()
+            return each.divided(numbers + each.count if is_average else 1, rest)
+        if numbers or isinstance(each, NoSum):
             return None
-        return each.total / each.count if is_average else each.total
+        return each.divided(each.count if is_average else 1)
 
     # The state as rows --------------------------------------------------------------------------
 
@@ -177,33 +222,40 @@ class ExactSum:
         if self.decimals or self.decimal:
             yield (("decimal", self.decimal), self.decimals)
         for each in (self.others or {}).values():
-            if isinstance(each, OtherSum):
-                yield (("other", each.total), each.count)
-            elif each.count or each.units or each.nans or each.highs or each.lows:
+            if isinstance(each, FloatSum):
                 specials = (each.nans, each.highs, each.lows)
-                yield (("float", each.units, each.shift, *specials), each.count)
+                if each.count or each.units or any(specials):
+                    yield (("float", each.units, each.shift, *specials), each.count)
+            elif isinstance(each, DurationSum):
+                exact = each.nanoseconds.as_integer_ratio()
+                if each.count or each.months or each.nanoseconds:
+                    yield ((each.kind.type, each.months, *exact), each.count)
+            elif each.count:
+                yield (("none",), each.count)
 
     def load(self, row: tuple[Any, ...], count: int) -> None:
         """Add a row of another sum."""
-        kind, total, *rest = row
+        kind, *rest = row
         if kind == "integer":
             self.integers += count
-            self.integer += total
+            self.integer += rest[0]
         elif kind == "decimal":
             self.decimals += count
-            self.decimal = _plus(self.decimal, total)
-        elif kind == "other":
-            found = self._other(type(total))
-            found.add(total, 1)
-            found.count += count - 1
-        else:
+            self.decimal = _plus(self.decimal, rest[0])
+        elif kind == "float":
             floats = self._other(float)
-            assert isinstance(floats, FloatSum)
             floats.count += count
-            floats.add_units(total, rest[0])
-            floats.nans += rest[1]
-            floats.highs += rest[2]
-            floats.lows += rest[3]
+            floats.add_units(rest[0], rest[1])
+            floats.nans += rest[2]
+            floats.highs += rest[3]
+            floats.lows += rest[4]
+        elif kind == "none":
+            self._other(object).add(None, count)
+        else:
+            durations = self._other(_DURATIONS[kind])
+            durations.count += count
+            durations.months += rest[0]
+            durations.nanoseconds += Fraction(rest[1], rest[2])
 
     def merge(self, other: ExactSum) -> None:
         """Add all of another sum."""
@@ -216,3 +268,9 @@ class ExactSum:
         if other.decimals or other.decimal:
             self.decimals += other.decimals
             self.decimal = _plus(self.decimal, other.decimal)
+
+
+def _new_sum(kind: type) -> _Other:
+    if kind is float:
+        return FloatSum()
+    return DurationSum(kind) if kind in _DURATIONS.values() else NoSum()

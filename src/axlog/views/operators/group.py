@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from axlog.evaluate.joins import Bag, Row, picker
 from axlog.query.compile import Column
 from axlog.views.operators.aggregates import Aggregate
 from axlog.views.operators.group_generator import Put, generate_put
+from axlog.views.operators.lookups import having, key_within
 from axlog.views.operators.measures import Measures, Member, Tables
 from axlog.views.operators.operator import Cost, Operator, Snapshot, Source
 
@@ -161,14 +162,10 @@ class Group(Operator):
     # Answers -------------------------------------------------------------------------------------
 
     def lookup(self, columns: tuple[Column, ...], key: Row) -> Bag:
-        wanted = dict(zip(columns, key, strict=True))
-        if all(column in wanted for column in self.keys):
-            member = self._groups.get(tuple(wanted[column] for column in self.keys))
-            members: Iterable[Member] = () if member is None else (member,)
-        else:
-            members = self._groups.values()
-        pick = picker([self.schema.index(column) for column in columns])
-        return {each.row: 1 for each in members if each.row is not None and pick(each.row) == key}
+        own = key_within(columns, key, self.keys)
+        members = self._groups.values() if own is None else [self._groups.get(own)]
+        rows = ((each.row, 1) for each in members if each is not None and each.row is not None)
+        return having(rows, self.schema, columns, key)
 
     def lineage(self, row: Row) -> list[tuple[int, Row]]:
         return [(0, each) for each in self.below.lookup(self.keys, row[: len(self.keys)])]

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from axlog.evaluate.joins import Bag, Row, add, picker
+from axlog.evaluate.sort_keys import exact_row_key
 from axlog.query.compile import Column
+from axlog.views.operators.lookups import having, key_within
 from axlog.views.operators.operator import Cost, Counted, Operator, Source
-from axlog.views.operators.order import row_key
 
 
 class Latest(Operator):
@@ -30,7 +31,7 @@ class Latest(Operator):
         order: Callable[[Row], Any],
         per: Sequence[Column] = (),
         *,
-        tie: Callable[[Row], Any] = row_key,
+        tie: Callable[[Row], Any] = exact_row_key,
     ) -> None:
         """`order`: the sort key of a row; the least is the best. The others as for `Top`."""
         self.schema = below.schema
@@ -80,13 +81,10 @@ class Latest(Operator):
         self.apply(0, dict(state[0]))
 
     def lookup(self, columns: tuple[Column, ...], key: Row) -> Bag:
-        wanted = dict(zip(columns, key, strict=True))
-        rows: Iterable[tuple[Any, Row, int]] = self._best.values()
-        if all(column in wanted for column in self.per):
-            found = self._best.get(tuple(wanted[column] for column in self.per))
-            rows = () if found is None else (found,)
-        pick = picker([self.schema.index(column) for column in columns])
-        return {row: count for _, row, count in rows if pick(row) == key}
+        per = key_within(columns, key, self.per)
+        best = self._best if per is None else {per: self._best[per]} if per in self._best else {}
+        rows = ((row, count) for _, row, count in best.values())
+        return having(rows, self.schema, columns, key)
 
     def lineage(self, row: Row) -> list[tuple[int, Row]]:
         return [(0, row)]

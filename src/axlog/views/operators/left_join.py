@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from axlog.evaluate.joins import Bag, Row, add, add_all, picker
 from axlog.evaluate.work import Meter
 from axlog.query.compile import Column
+from axlog.views.operators.lookups import having, known_part
 from axlog.views.operators.operator import Cost, Operator, Source
 from axlog.views.operators.table import NewIndex, Table
 
@@ -100,11 +101,8 @@ class LeftJoin(Operator):
             self._meter.spend(rows)
 
     def lookup(self, columns: tuple[Column, ...], key: Row) -> Bag:
-        own = self.left.schema
-        known = [at for at, column in enumerate(columns) if column in own]
-        rows = self.left.lookup(tuple(columns[at] for at in known), picker(known)(key))
-        pick = picker([self.schema.index(column) for column in columns])
-        return {row: count for row, count in self._joined(rows).items() if pick(row) == key}
+        rows = self.left.lookup(*known_part(columns, key, self.left.schema))
+        return having(self._joined(rows).items(), self.schema, columns, key)
 
     def lineage(self, row: Row) -> list[tuple[int, Row]]:
         width = len(self.left.schema)

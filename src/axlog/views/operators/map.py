@@ -7,6 +7,7 @@ from typing import Any
 
 from axlog.evaluate.joins import Bag, Row, add, picker
 from axlog.query.compile import Column
+from axlog.views.operators.lookups import having, known_part
 from axlog.views.operators.operator import Cost, Operator, Source
 
 
@@ -69,10 +70,8 @@ class Map(Operator):
         return result
 
     def lookup(self, columns: tuple[Column, ...], key: Row) -> Bag:
-        known = [at for at, column in enumerate(columns) if column in self._shown]
-        below = self.below.lookup(tuple(columns[at] for at in known), picker(known)(key))
-        pick = picker([self.schema.index(column) for column in columns])
-        return {row: count for row, count in self.apply(0, below).items() if pick(row) == key}
+        below = self.below.lookup(*known_part(columns, key, self._shown))
+        return having(self.apply(0, below).items(), self.schema, columns, key)
 
     def lineage(self, row: Row) -> list[tuple[int, Row]]:
         found = self.below.lookup(self._shown, self._pure(row))

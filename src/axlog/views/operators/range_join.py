@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
 from axlog.evaluate.joins import Bag, Row, add, picker
+from axlog.evaluate.sort_keys import exact_key
 from axlog.evaluate.work import Meter
 from axlog.query.compile import Column
 from axlog.views.operators.aggregates import Aggregate
+from axlog.views.operators.lookups import having, known_part
 from axlog.views.operators.measures import Measures, Member, Tables
 from axlog.views.operators.operator import Cost, Operator, Source
-from axlog.views.operators.order import cell_key
 from axlog.views.operators.ordered_index import OrderedIndex
 
 LEFT, RIGHT = 0, 1
@@ -73,7 +74,7 @@ class RangeJoin(Operator):
         comparison: Comparison,
         aggregates: Sequence[tuple[Column, Aggregate]],
         on: Sequence[Column] = (),
-        order: Callable[[Any], Any] = cell_key,
+        order: Callable[[Any], Any] = exact_key,
         meter: Meter | None = None,
     ) -> None:
         """`inputs`, `values`: of the left and of the right side; `order`: the sort key of a cell.
@@ -287,12 +288,9 @@ class RangeJoin(Operator):
     # Answers -------------------------------------------------------------------------------------
 
     def lookup(self, columns: tuple[Column, ...], key: Row) -> Bag:
-        own = self.left.schema
-        known = [at for at, column in enumerate(columns) if column in own]
-        rows = self.left.lookup(tuple(columns[at] for at in known), picker(known)(key))
-        pick = picker([self.schema.index(column) for column in columns])
+        rows = self.left.lookup(*known_part(columns, key, self.left.schema))
         shown = ((row + self._cells(row), count) for row, count in rows.items())
-        return {row: count for row, count in shown if pick(row) == key}
+        return having(shown, self.schema, columns, key)
 
     def _cells(self, row: Row) -> Row:
         """The aggregates that a left row shows."""

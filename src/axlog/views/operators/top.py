@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from axlog.evaluate.joins import Bag, Row, add, picker
+from axlog.evaluate.sort_keys import exact_row_key
 from axlog.query.compile import Column
+from axlog.views.operators.lookups import having, key_within
 from axlog.views.operators.operator import Cost, Counted, Operator, Source
-from axlog.views.operators.order import row_key
 from axlog.views.operators.ordered_index import OrderedIndex
 
 
@@ -37,7 +39,7 @@ class Top(Operator):
         stop: int | None = None,
         per: Sequence[Column] = (),
         *,
-        tie: Callable[[Row], Any] = row_key,
+        tie: Callable[[Row], Any] = exact_row_key,
         is_append_only: bool = False,
     ) -> None:
         """`order`: the sort key of a row; `per`: the columns that rows of a partition share.
@@ -136,23 +138,18 @@ class Top(Operator):
     # Answers -------------------------------------------------------------------------------------
 
     def lookup(self, columns: tuple[Column, ...], key: Row) -> Bag:
-        wanted = dict(zip(columns, key, strict=True))
-        indexes: Iterable[OrderedIndex] = self._partitions.values()
-        if all(column in wanted for column in self.per):
-            index = self._partitions.get(tuple(wanted[column] for column in self.per))
-            indexes = () if index is None else (index,)
-        pick = picker([self.schema.index(column) for column in columns])
-        found: Bag = {}
-        for index in indexes:
-            start, stop, _ = self._slice.indices(len(index))
-            found.update((row, n) for _, row, n in index.entries(start, stop) if pick(row) == key)
-        return found
+        per = key_within(columns, key, self.per)
+        keys = self._partitions if per is None else (per,)
+        rows = chain.from_iterable(map(self.in_order, keys))
+        return having(rows, self.schema, columns, key)
 
-    def in_order(self, key: Row = ()) -> list[Row]:
-        """The rows of the slice of one partition, in order."""
-        index = self._partitions.get(key, OrderedIndex())
+    def in_order(self, key: Row = ()) -> list[Counted]:
+        """The rows of the slice of one partition with their counts, in order."""
+        index = self._partitions.get(key)
+        if index is None:
+            return []
         start, stop, _ = self._slice.indices(len(index))
-        return [row for _, row, _ in index.entries(start, stop)]
+        return [(row, count) for _, row, count in index.entries(start, stop)]
 
     def lineage(self, row: Row) -> list[tuple[int, Row]]:
         return [(0, row)]

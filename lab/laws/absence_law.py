@@ -1,0 +1,343 @@
+"""Law 4 for queries with `not`: truth, status, possible rows and deadlines by brute force.
+
+    law 4   NEVER: no future that is tried brings the row. POSSIBLE: a future brings it, either one
+            of these, or the one that the analysis gives as its reason, which is carried out
+            here and must respect every declared fact. TRUE: the row is there.
+
+The futures are all those of one or two trees a call, of the shapes that the pattern mentions, at
+all times that its constraints distinguish, after every choice of deletions. A key forbids a value
+that any node ever had, also one that was deleted.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import combinations, product
+from math import comb
+from typing import Any
+
+from axlog.document.tree import DOCUMENT_NODE, ELEMENT, NodeKind, Tree
+from axlog.errors import AxlogError, UndecidedError
+from axlog.future.keys import values_seen
+from axlog.future.profile_trees import FutureTree
+from axlog.future.profiles import Arrival, Events, Removal
+from axlog.future.reasons import why_not
+from axlog.future.relevance import relevance
+from axlog.future.truth import Outlook, Possible
+from axlog.live.document import Document
+from axlog.live.internals import maintained
+from axlog.query.pattern import Kind, Pattern
+from axlog.query.truth import Truth
+from axlog.views.why import inward
+from lab.laws.absence_cases import VALUES, AbsenceCase
+from lab.reference import Alphabet, Bound, Fragment, Future, Outcomes, agrees, relevant
+from lab.reference.fragments import attribute, element, text
+from lab.reference.futures import Deletion, allowed, message_of
+
+_MOST_FUTURES = 100
+_MOST_ROWS = 40
+_PLACES = {"p": "a", "q": "d", "e": "c"}
+Seen = Counter[str]
+
+
+# Futures ------------------------------------------------------------------------------------------
+
+
+def bound_for(tree: Tree, pattern: Pattern) -> Bound:
+    """All futures of small trees, as many as can be tried."""
+    said = str(pattern)
+    times = _times(tree, pattern)
+    for trees, size, number in ((2, 2, 9), (1, 3, 9), (1, 2, 9), (1, 2, 4), (1, 1, 3), (1, 1, 1)):
+        pools = {
+            stream: tuple(_pool(tree, call, said, size)) for stream, call in tree.calls().items()
+        }
+        bound = Bound(
+            Alphabet(()), trees, size, times=times[:number], pools=pools,
+            deletions=any(tree.call(c).deletes != "no" for c in tree.calls().values()),
+            allows=_respects_keys(tree),
+        )  # fmt: skip
+        if _number(tree, bound) <= _MOST_FUTURES:
+            break
+    return bound
+
+
+def _number(tree: Tree, bound: Bound) -> int:
+    """An estimate of the number of futures."""
+    count = 1
+    for stream, node in tree.calls().items():
+        call = tree.call(node)
+        if call.deletes != "no":
+            count *= 2 ** sum(1 for _ in tree.children(tree.parent(node)))
+        pool = len(bound.pool(stream)) * len(bound.times_from(tree.clock))
+        pool = 0 if call.deletes == "only" else pool
+        count *= sum(comb(pool, k) for k in range(bound.trees_per_call + 1))
+    return count
+
+
+def _times(tree: Tree, pattern: Pattern) -> tuple[int, ...]:
+    is_timed = any(output.kind is Kind.TIME for output in pattern.outputs) or "where" in str(
+        pattern
+    )
+    clock = tree.clock
+    return tuple(range(clock, clock + 6)) if is_timed else (clock,)
+
+
+def _pool(tree: Tree, call: int, said: str, size: int) -> Iterator[Fragment]:
+    leaves = [element("k", text(value)) for value in (*VALUES, "3")]
+    leaves += [element(label) for label in "wz" if label in said]
+    leaves += [element("v", text(value)) for value in ("7", "4") if "v" in said]
+    leaves += [element("z", text("1"))] if "z" in said else []
+    leaves += [attribute("i", value) for value in (*VALUES, "3")] if "@i" in said else []
+    parent = tree.label(tree.parent(call))
+    if parent not in _PLACES:
+        yield from (leaf for leaf in leaves if leaf.kind is NodeKind.ELEMENT)
+        return
+    for number in range(size + 1):
+        for chosen in combinations(leaves, number):
+            if sum(each.kind is NodeKind.ATTRIBUTE for each in chosen) <= 1:
+                below = sorted(chosen, key=lambda each: each.kind is not NodeKind.ATTRIBUTE)
+                yield element(_PLACES[parent], *below)
+
+
+def _respects_keys(tree: Tree) -> Callable[[Tree], bool] | None:
+    """Whether a document respects the keys, also beside nodes that were deleted."""
+    if not tree.facts:
+        return None
+    before = {
+        key: {value: {tree.id(n) for n in nodes} for value, nodes in values_seen(tree, key).items()}
+        for key in tree.facts
+    }
+
+    def respects(later: Tree) -> bool:
+        for key in tree.facts:
+            for value, nodes in values_seen(later, key).items():
+                if len({later.id(n) for n in nodes} | before[key].get(value, set())) > 1:
+                    return False
+        return True
+
+    return respects
+
+
+# The law ------------------------------------------------------------------------------------------
+
+
+def check_absence(case: AbsenceCase) -> Seen:
+    """Compare every verdict on a case; return the number of comparisons by name."""
+    seen: Seen = Counter()
+    tree, pattern = case.tree(), case.pattern
+    try:
+        check = _Check(tree, pattern, seen)
+    except UndecidedError as error:
+        seen[f"refused {error.code}"] += 1
+        return seen
+    check.truth()
+    check.rows()
+    check.possible()
+    check.relevance()
+    check.reasons()
+    check_final(case, seen)
+    return seen
+
+
+def check_final(case: AbsenceCase, seen: Seen) -> None:
+    """Check that no deleted row that a change calls final can return."""
+    doc = Document(case.document, facts=case.facts, views={"v": case.query})
+    for stream, content, time in case.steps:
+        try:
+            at = time / 1_000_000
+            told = doc.feed(stream, content, at=at) if content else doc.end(stream, at=at)
+        except AxlogError:
+            continue
+        for change in told:
+            if change.op == "delete":
+                tree = maintained(doc).nodes()
+                row = inward(
+                    case.pattern, dict(zip(change.row.columns, change.row.values_, strict=True))
+                )
+                try:
+                    found = Outlook(tree, case.pattern).status(row)
+                except UndecidedError:
+                    continue
+                if change.final and found is not Truth.NEVER:
+                    raise AssertionError(f"{change} is final after {content}, but {found}")
+                seen[f"delete {change.final}, {found.value}"] += 1
+
+
+class _Check:
+    """The verdicts on one document."""
+
+    def __init__(self, tree: Tree, pattern: Pattern, seen: Seen) -> None:
+        self.tree, self.pattern, self.seen = tree, pattern, seen
+        self.outlook = Outlook(tree, pattern)
+        self.bound = bound_for(tree, pattern)
+        self.tried = Outcomes(tree, pattern, self.bound, _MOST_FUTURES)
+        seen["futures"] += self.tried.tried
+
+    def truth(self) -> None:
+        found = self.outlook.truth
+        self._compare("the truth", found, (None,) * len(self.pattern.outputs))
+        self.seen[f"truth {found.value}"] += 1
+
+    def rows(self) -> None:
+        choices = [self._values(number) for number in range(len(self.pattern.outputs))]
+        for number, values in enumerate(product(*choices)):
+            if number >= _MOST_ROWS:
+                break
+            asked = dict(zip(self.pattern.columns, values, strict=True))
+            try:
+                found = self.outlook.status(asked)
+            except UndecidedError as error:
+                self.seen[f"row refused {error.code}"] += 1
+                continue
+            self._compare(f"the status of {asked}", found, values)
+            self.seen[f"row {found.value}"] += 1
+
+    def _values(self, number: int) -> list[Any]:
+        tree, kind = self.tree, self.pattern.outputs[number].kind
+        nodes = [n for n in tree.subtree(DOCUMENT_NODE) if tree.kind_column[n] == ELEMENT]
+        if kind is Kind.ID:
+            return [None, *(tree.id(n) for n in nodes if tree.label(n) == "a")]
+        if kind is Kind.TIME:
+            return [None, *sorted({tree.clock, tree.clock + 2, *map(tree.time, nodes)})]
+        return [None, *VALUES, "3"]
+
+    def _compare(self, what: str, found: Truth, values: tuple[Any, ...]) -> None:
+        wanted = self.tried.status(values)
+        if found is wanted:
+            return
+        if found is not Truth.POSSIBLE or wanted is not Truth.NEVER:
+            raise AssertionError(f"{what}: found {found}, wanted {wanted}")
+        events = self.outlook.future(dict(zip(self.pattern.columns, values, strict=True)))
+        if events is None:
+            raise AssertionError(f"{what}: found {found} without a future that shows it")
+        self._carry_out(what, events, values)
+        self.seen["shown by its future"] += 1
+
+    def _carry_out(self, what: str, events: Events, values: tuple[Any, ...]) -> None:
+        """Check that the future that the analysis found is one, and brings the row."""
+        future = future_of(self.tree, events)
+        self._check_facts(what, future)
+        later = allowed(future, self.tree, replace(self.bound, allows=_respects_keys(self.tree)))
+        if later is None:
+            raise AssertionError(f"{what}: a key forbids {future}")
+        if not any(agrees(row, values) for row in self.tried.rows(later)):
+            raise AssertionError(f"{what}: {future} does not bring the row")
+
+    def _check_facts(self, what: str, future: Future) -> None:
+        tree = self.tree
+        for stream, node in tree.calls().items():
+            call = tree.call(node)
+            mine = [each for each in future.messages if each.stream == stream]
+            number = sum(len(each.forest) for each in mine) + tree.brought.get(stream, 0)
+            is_bad = (
+                (call.most is not None and mine and number > call.most)
+                or (call.mode == "one-shot" and len({each.time for each in mine}) > 1)
+                or (call.deletes == "only" and mine)
+                or (call.deletes == "no" and any(d.stream == stream for d in future.deletions))
+                or any(each.time < tree.clock for each in mine)
+            )
+            if is_bad:
+                raise AssertionError(f"{what}: the call of {stream} forbids {future}")
+
+    def relevance(self) -> None:
+        """A stream whose data changes rows in some future is wanted."""
+        if self.bound.deletions or len(str(self.pattern)) % 3:
+            return
+        try:
+            found = relevance(self.tree, self.pattern)
+        except UndecidedError as error:
+            self.seen[f"relevance refused {error.code}"] += 1
+            return
+        for stream, each in found.items():
+            wanted = relevant(self.tree, self.pattern, stream, self.bound)
+            if wanted and (each.relevant is False or not each.axlog or not each.lazy):
+                raise AssertionError(f"{stream} is relevant, found {each}")
+            self.seen[f"relevant {each.relevant}, by futures {wanted}"] += 1
+
+    def reasons(self) -> None:
+        """Every verdict has its reasons."""
+        for value in (*VALUES, "3"):
+            row = {c: value for c in self.pattern.columns if c in ("x", "y")}
+            try:
+                found = why_not(self.tree, self.pattern, row)
+                wanted = self.outlook.status(row)
+            except UndecidedError:
+                continue
+            if found.truth is not wanted or not found.reasons:
+                raise AssertionError(f"{row} is {wanted}, and why: {found}")
+            self.seen[f"reason {found.reasons[0].kind}"] += 1
+
+    def possible(self) -> None:
+        """Possible rows cover every row that can come, and each of them can come, until its end."""
+        try:
+            listed = self.outlook.possible()
+        except UndecidedError as error:
+            self.seen[f"possible refused {error.code}"] += 1
+            return
+        rows = [tuple(one.row.values()) for one in listed]
+        for row in self.tried.satisfiable - self.tried.present:
+            if not any(agrees(row, one) for one in rows):
+                raise AssertionError(f"no possible row covers {row}")
+        for one in listed:
+            try:
+                found = self.outlook.status(dict(one.row))
+            except UndecidedError:
+                continue
+            if found is Truth.NEVER:
+                raise AssertionError(f"the possible row {one} can never come")
+        self._deadlines(listed)
+        self.seen["possible"] += len(rows)
+
+    def _deadlines(self, listed: list[Possible]) -> None:
+        """At its deadline a row may come, and a moment later it may not."""
+        for one in listed:
+            values = tuple(one.row.values())
+            ways = [each.deadline for each in listed if agrees(values, tuple(each.row.values()))]
+            known = [int(each) for each in ways if each is not None]
+            if len(known) < len(ways) or self.outlook.status(one.row) is Truth.TRUE:
+                continue
+            until = max(known)
+            for clock, wanted in ((until, Truth.POSSIBLE), (until + 1, Truth.NEVER)):
+                later = copy.deepcopy(self.tree)
+                later.clock = clock
+                found = Outlook(later, self.pattern).status(one.row)
+                if found is not wanted:
+                    raise AssertionError(f"{one} at {clock}: found {found}, wanted {wanted}")
+            self.seen["deadlines"] += 1
+
+
+# Futures that the analysis gives ------------------------------------------------------------------
+
+
+def future_of(tree: Tree, events: Events) -> Future:
+    """The messages and deletions of some events."""
+    gone: dict[str, set[int]] = {}
+    trees: dict[tuple[int, str], list[Fragment]] = {}
+    for event in events:
+        if isinstance(event, Removal):
+            gone.setdefault(event.stream, set()).add(event.node)
+        elif isinstance(event, Arrival):
+            assert event.tree.time is not None
+            key = (event.tree.time, event.stream)
+            trees.setdefault(key, []).append(_fragment(event.tree, None))
+    messages = [m for (time, stream), forest in trees.items()
+                for m in message_of(time, stream, forest)]  # fmt: skip
+    return Future(
+        tuple(sorted(messages, key=lambda each: (each.time, each.stream))),
+        tuple(Deletion(s, frozenset(map(tree.id, nodes))) for s, nodes in gone.items()),
+    )
+
+
+def _fragment(tree: FutureTree, above: int | None) -> Fragment:
+    below: list[Fragment] = [attribute(name, value) for name, value in tree.attributes]
+    for child in tree.children:
+        is_text = isinstance(child, str)
+        if is_text and below and below[-1].kind is NodeKind.TEXT:
+            below.append(Fragment(NodeKind.COMMENT, ""))  # else the two would be one text
+        time = above if tree.time is None else tree.time
+        below.append(text(child) if isinstance(child, str) else _fragment(child, time))
+    at = None if above is None or tree.time in (above, None) else tree.time
+    return Fragment(NodeKind.ELEMENT, tree.label, tuple(below), at=at)

@@ -1,0 +1,171 @@
+"""Random cases with steps: a case of law 1, and a text that computes and groups its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from random import Random
+
+from axlog.query.pattern import Collect, Kind, Pattern, nodes_of
+from lab.laws.fuzz_cases import Case, less_of, make_case
+from lab.laws.fuzz_cases import Step as Edits
+
+_NUMBERS = ("0", "1", "2", "1.5", "10")
+_COMPARED = ("<", "<=", ">", ">=", "=", "!=")
+_READ = (Kind.VARIABLE, Kind.LABEL, Kind.VAL)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregatesCase:
+    """A document, the text of one query, and updates; `case` says how the engine works."""
+
+    case: Case
+    text: str
+
+    @property
+    def steps(self) -> tuple[Edits, ...]:
+        return self.case.steps
+
+
+def make_aggregates_case(random: Random) -> AggregatesCase:
+    """Any case; its pattern has at least one output that can be computed with."""
+    while True:
+        case = make_case(random)
+        pattern = case.patterns[0]
+        inside = {
+            node.name
+            for branch in _collects(pattern)
+            for node in nodes_of(branch)
+        }  # fmt: skip
+        outputs = [replace(o, alias=None) for o in pattern.outputs if o.of not in inside]
+        values = [str(output) for output in outputs if output.kind in _READ]
+        if not values:
+            continue
+        columns = list(dict.fromkeys(map(str, outputs)))
+        text = _text(random, pattern, columns, list(dict.fromkeys(values)))
+        return AggregatesCase(replace(case, patterns=(pattern,), since=(), until=()), text)
+
+
+def _collects(pattern: Pattern) -> Iterator[Collect]:
+    waiting = list(pattern.branches)
+    while waiting:
+        branch = waiting.pop()
+        if isinstance(branch, Collect):
+            yield branch
+        waiting += getattr(branch, "branches", ())
+
+
+def _text(random: Random, pattern: Pattern, columns: list[str], values: list[str]) -> str:
+    text = str(replace(pattern, outputs=()))
+    if random.random() < 0.4:
+        text += " and " if " where " in text else " where "
+        text += _condition(random, values)
+    grouped = _groups if random.random() < 0.65 else _rows
+    return text + grouped(random, columns, values)
+
+
+def _condition(random: Random, values: list[str]) -> str:
+    value, number = random.choice(values), random.choice(_NUMBERS)
+    compared = random.choice(_COMPARED)
+    return random.choice(
+        (
+            f"{value} * 2 {compared} {number}",
+            f"({value} {compared} {number} or {value} = 'a')",
+            f"contains({value}, '1')",
+            f"not(starts-with({value}, 'a'))",
+            f"string-length({value}) {compared} 1",
+            f"{value} + 1 {compared} {random.choice(values)}",
+            f"(if ({value} = '1') then 1 else 2) {compared} {number}",
+        )
+    )
+
+
+def _computed(random: Random, values: list[str]) -> str:
+    value = random.choice(values)
+    return random.choice(
+        (
+            f"{value} * 1.5",
+            f"{value} + {random.choice(values)}",
+            f"1 div {value}",
+            f"concat({value}, '!')",
+            f"upper-case({value})",
+            f"if ({value} > 1) then 'more' else {value}",
+            f"number({value}) - 1",
+            f"{value} > 1",
+        )
+    )
+
+
+def _aggregate(random: Random, columns: list[str], values: list[str]) -> str:
+    value = random.choice(values) if random.random() < 0.8 else f"({_computed(random, values)})"
+    column = random.choice(columns)
+    return random.choice(
+        (
+            "count()",
+            "count()",
+            f"count({value})",
+            f"count(distinct {column})",
+            f"sum({value})",
+            f"sum({value})",
+            f"avg({value})",
+            f"min({value})",
+            f"max({value})",
+            f"min({column})",
+            f"max({column})",
+            f"string-join({value}, ',')",
+            f"collect({value})",
+            f"latest({value} by {random.choice(columns)})",
+            f"earliest({value} by {random.choice(values)})",
+        )
+    )
+
+
+def _groups(random: Random, columns: list[str], values: list[str]) -> str:
+    outputs: list[str] = []
+    names: list[str] = []
+    for number in range(random.choice((0, 1, 1, 1, 2))):
+        key = random.choice(columns) if random.random() < 0.7 else _computed(random, values)
+        names.append(f"k{number}")
+        outputs.append(f"{key} as k{number}")
+    for number in range(random.choice((1, 1, 2, 3))):
+        found = _aggregate(random, columns, values)
+        if random.random() < 0.15:
+            found = f"{found} * 2"
+        names.append(f"g{number}")
+        outputs.append(f"{found} as g{number}")
+    random.shuffle(outputs)
+    text = f" return {', '.join(outputs)}"
+    if random.random() < 0.35:
+        having = random.choice((names[-1], "count()", f"max({random.choice(values)})"))
+        text += f" having {having} {random.choice(_COMPARED)} {random.choice(_NUMBERS)}"
+    return text + _order(random, [*names, "count()"])
+
+
+def _rows(random: Random, columns: list[str], values: list[str]) -> str:
+    names: list[str] = []
+    outputs: list[str] = []
+    for number in range(random.choice((0, 1, 1, 2))):
+        outputs.append(f"{random.choice(columns)} as k{number}")
+        names.append(f"k{number}")
+    for number in range(random.choice((0, 1, 1, 2)) if outputs else 1):
+        outputs.append(f"{_computed(random, values)} as c{number}")
+        names.append(f"c{number}")
+    return f" return {', '.join(outputs)}" + _order(random, names)
+
+
+def _order(random: Random, names: list[str]) -> str:
+    text = ""
+    if random.random() < 0.4:
+        keys = random.sample(names, random.randint(1, min(2, len(names))))
+        written = [key + random.choice(("", " descending", " ascending")) for key in keys]
+        text = f" order by {', '.join(written)}"
+    if random.random() < (0.7 if text else 0.1):
+        text += f" limit {random.choice((0, 1, 1, 2, 3))}"
+    return text
+
+
+def smaller_aggregates(given: AggregatesCase) -> Iterator[AggregatesCase]:
+    """Reduced cases, with the same text."""
+    for case in less_of(given.case):
+        if len(case.patterns) == 1:
+            yield AggregatesCase(case, given.text)

@@ -1,0 +1,317 @@
+"""Random queries beyond patterns, documents and updates, for the law of XQuery views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from random import Random
+
+WORDS = ("x", "y", "z", "xy")
+NUMBERS = ("1", "2", "3", "3.5", "10")
+_PATHS = ("//o", "//o", "/r/o", "//i", "//s", "/r/s", "/r/*", "//o/i", "//o//i", "//*[c]", "//c")
+
+
+@dataclass(frozen=True, slots=True)
+class XQueryCase:
+    """A document, a query over it, and statements that change the document."""
+
+    document: str
+    query: str
+    updates: tuple[str, ...]
+
+
+def make_xquery_case(random: Random) -> XQueryCase:
+    """A random case."""
+    parts = "".join(_order(random, 2) for _ in range(random.randint(0, 4)))
+    parts += "".join(_shipped(random) for _ in range(random.randint(0, 4)))
+    query = _Writer(random).query()
+    updates = tuple(_update(random) for _ in range(random.randint(1, 6)))
+    return XQueryCase(f"<r>{parts}</r>", query, updates)
+
+
+def smaller_xquery(case: XQueryCase) -> Iterator[XQueryCase]:
+    """Cases with fewer updates."""
+    for at in range(len(case.updates)):
+        yield replace(case, updates=(*case.updates[:at], *case.updates[at + 1 :]))
+
+
+# Documents and updates ----------------------------------------------------------------------------
+
+
+def _order(random: Random, depth: int) -> str:
+    parts = [f"<c>{random.choice(WORDS)}</c>"] if random.random() < 0.9 else []
+    if random.random() < 0.85:
+        parts.append(f"<t>{random.choice(NUMBERS)}</t>")
+    parts += [_item(random) for _ in range(random.choice((0, 1, 2, 3)))]
+    if depth and random.random() < 0.15:
+        parts.append(_order(random, depth - 1))
+    random.shuffle(parts)
+    keys = f' k="{random.choice(WORDS)}"' if random.random() < 0.5 else ""
+    return f"<o{keys}>{''.join(parts)}</o>"
+
+
+def _item(random: Random) -> str:
+    quantity = f"<q>{random.choice(NUMBERS)}</q>" if random.random() < 0.7 else ""
+    return f"<i><p>{random.choice(NUMBERS)}</p>{quantity}</i>"
+
+
+def _shipped(random: Random) -> str:
+    number = f"<n>{random.choice(NUMBERS)}</n>" if random.random() < 0.8 else ""
+    return f"<s><c>{random.choice(WORDS)}</c>{number}</s>"
+
+
+def _update(random: Random) -> str:
+    at = random.randint(1, 4)
+    fragment = random.choice((_order(random, 1), _shipped(random), _item(random)))
+    match random.randrange(9):
+        case 0 | 1:
+            place = random.choice(("as first into", "as last into"))
+            return f"insert node {fragment} {place} /r"
+        case 2:
+            place = random.choice(("before", "after"))
+            return f"for $x in (/r/*)[{at}] return insert node {fragment} {place} $x"
+        case 3:
+            return f"for $x in (//o)[{at}] return insert node {_item(random)} as last into $x"
+        case 4:
+            return f"delete node (//o, //s, //i, //c, //t, //p, //q, //@k)[{at * 3 - at % 3}]"
+        case 5:
+            name, value = random.choice((("c", WORDS), ("t", NUMBERS), ("p", NUMBERS)))
+            new = random.choice(value)
+            return f"for $x in (//{name})[{at}] return replace value of node $x with '{new}'"
+        case 6:
+            name, new = random.choice((("o", "s"), ("s", "o"), ("i", "o"), ("q", "p"), ("n", "t")))
+            return f"for $x in (//{name})[{at}] return rename node $x as '{new}'"
+        case 7:
+            new = random.choice(WORDS)
+            return f"for $x in (//@k)[{at}] return replace value of node $x with '{new}'"
+    return f"delete nodes (/r/*)[{at}]"
+
+
+# Queries ------------------------------------------------------------------------------------------
+
+
+class _Writer:
+    """Writes random queries. Variables are nodes, except where a method says so."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._names = iter("abcdefghijklmnopqrstuvwxyz")
+
+    def _new(self) -> str:
+        return f"${next(self._names, 'z')}"
+
+    def query(self) -> str:
+        match self._random.randrange(8):
+            case 0:
+                return self.path(2)
+            case 1:
+                return self.aggregate(self.path(1))
+            case 2:
+                return self.aggregate(self.flwor(1, is_nodes=True))
+            case 3:
+                return f"({self.flwor(1)})[{self.position()}]"
+            case 4:
+                return self.flwor(1)
+            case 5:
+                return f"<all>{{{self.flwor(1)}}}</all>"
+        return self.flwor(2)
+
+    # paths from the document
+
+    def path(self, depth: int) -> str:
+        random = self._random
+        found = random.choice(_PATHS)
+        if random.random() < 0.5:
+            found += f"[{self.predicate(depth)}]"
+        if random.random() < 0.3:
+            found += random.choice(("/c", "/i", "/i/p", "//p", "/@k", "/..", "/i[1]", "/text()"))
+        if random.random() < 0.15:
+            found += f"[{self.predicate(0)}]"
+        return f"({found})[{self.position()}]" if random.random() < 0.1 else found
+
+    def position(self) -> str:
+        return self._random.choice(
+            ("1", "2", "last()", "position() < 3", "position() > 1", "last() - 1",
+             "position() mod 2 = 1", "position() = 2 to 3")
+        )  # fmt: skip
+
+    def predicate(self, depth: int) -> str:
+        """A predicate, relative to its node."""
+        random = self._random
+        match random.randrange(12 if depth else 8):
+            case 0:
+                return f"c = '{random.choice(WORDS)}'"
+            case 1:
+                return f"t > {random.choice(NUMBERS)}"
+            case 2:
+                return f"contains(c[1], '{random.choice(WORDS)}')"
+            case 3:
+                return random.choice(("i", "not(i)", "@k", "empty(c)", "i/q"))
+            case 4 | 5:
+                return self.position()
+            case 6:
+                return f"count(i) {random.choice(('>', '=', '<'))} 1"
+            case 7:
+                return f"sum(i/p) > {random.choice(NUMBERS)}"
+            case 8:
+                return "c = //s/c"
+            case 9:
+                return "not(c = //s/c)"
+            case 10:
+                return f"some $w in //s satisfies $w/c = {random.choice(('c', '@k'))}"
+        return f"{self.predicate(depth - 1)} and ({self.condition_of('.', 0)})"
+
+    # expressions of a variable
+
+    def nodes_of(self, variable: str) -> str:
+        return variable + self._random.choice(
+            ("", "/c", "/i", "//p", "/i[1]", "/@k", "/i[p > 1]/q", "/i[last()]/p", "/c/text()",
+             "/..", "/following-sibling::*[1]", "/*")
+        )  # fmt: skip
+
+    def value_of(self, variable: str, depth: int) -> str:
+        random = self._random
+        if depth and random.random() < 0.35:
+            return self._nested_value(variable)
+        return random.choice(
+            (
+                f"count({variable}/i)",
+                f"sum({variable}/i/p)",
+                f"{variable}/t[1] * 2",
+                f"string({variable}/c[1])",
+                f"concat({variable}/@k, '-', {variable}/c[1])",
+                f"if ({self.condition_of(variable, 0)}) then 'yes' else {variable}/c",
+                f"string-join({variable}/i/p, ',')",
+                f"max(({variable}//p/number(.), 0))",
+                f"name({variable})",
+                f"upper-case({variable}/c[1]) || string-length({variable})",
+                f"{variable}/i/(p * 2)",
+                f"count({variable}/i) + count(//s)",
+                f"count({variable}//p)",
+            )
+        )
+
+    def _nested_value(self, variable: str) -> str:
+        """A value that a query inside the query gives."""
+        inner = self._new()
+        of_same = f"for {inner} in //s where {inner}/c = {variable}/c"
+        operator = self._random.choice(("<", ">", ">=", "<="))
+        ordered = f"for {inner} in //s where {inner}/n {operator} number({variable}/t[1])"
+        return self._random.choice(
+            (
+                f"count(//s[c = {variable}/c])",
+                f"sum({of_same} return {inner}/n)",
+                f"count({ordered} return {inner})",
+                f"{of_same} return <m>{{{inner}/n}}{{{variable}/t}}</m>",
+                f"{of_same} order by {inner}/n return {inner}/n/text()",
+                f"exists(//s[c = {variable}/c][n > 1])",
+                f"distinct-values(//o[c = {variable}/c]/t)",
+                f"count({variable}/c intersect //o[1]/c)",
+            )
+        )
+
+    def condition_of(self, variable: str, depth: int) -> str:
+        random = self._random
+        match random.randrange(11 if depth else 8):
+            case 0:
+                return f"{variable}/c = '{random.choice(WORDS)}'"
+            case 1:
+                return f"{variable}/t > {random.choice(NUMBERS)}"
+            case 2:
+                return f"contains({variable}/c[1], 'x')"
+            case 3:
+                return f"not({variable}/i)"
+            case 4:
+                return f"count({variable}/i) > 1"
+            case 5:
+                return f"some $e in {variable}/i satisfies $e/p > 2"
+            case 6:
+                return f"every $e in {variable}/i satisfies $e/q"
+            case 7:
+                return f"{variable}/i[1]/p * 2 <= {variable}/i[last()]/p"
+            case 8:
+                return f"empty(//s[c = {variable}/c])"
+            case 9:
+                return f"{variable}/c = //s[n > 1]/c"
+        return f"not(some $e in //s satisfies $e/c = {variable}/c and $e/n = {variable}/t)"
+
+    # queries
+
+    def flwor(self, depth: int, is_nodes: bool = False) -> str:
+        random = self._random
+        first = self._new()
+        text = f"for {first} in {self.path(1)}"
+        variables = [first]
+        if random.random() < 0.25:
+            second = self._new()
+            source = random.choice((f"{first}/i", "//s", f"//s[c = {first}/c]", f"{first}//p"))
+            text += f", {second} in {source}"
+            variables.append(second)
+        value = ""
+        if random.random() < 0.25:
+            value = self._new()
+            text += f" let {value} := {self.value_of(first, depth)}"
+        if random.random() < 0.5:
+            text += f" where {self.condition_of(random.choice(variables), depth)}"
+        if random.random() < 0.25 and not is_nodes:
+            return text + self._grouped(first, value)
+        if random.random() < 0.35:
+            text += f" order by {self._order_key(first)}"
+        return f"{text} return {self._returned(variables, value, depth, is_nodes)}"
+
+    def _order_key(self, variable: str) -> str:
+        random = self._random
+        key = random.choice(
+            (
+                f"{variable}/c[1]",
+                f"number({variable}/t[1])",
+                f"count({variable}/i)",
+                f"{variable}/@k",
+            )
+        )
+        empty = random.choice(("", " empty greatest", " empty least"))
+        return f"{key}{random.choice(('', ' descending'))}{empty}"
+
+    def _grouped(self, variable: str, value: str) -> str:
+        random = self._random
+        key = self._new()
+        by = random.choice((f"{variable}/c[1]", f"string({variable}/@k)", f"count({variable}/i)"))
+        parts = [
+            f"count({variable})", f"sum({variable}/t)", f"{variable}/c", f"max({variable}/i/p)",
+            f"count({variable}/i)", f"string-join({variable}/t, '+')", f"avg({variable}/t)",
+            f"sum({variable} ! count(i))",
+        ]  # fmt: skip
+        if value:
+            parts.append(f"count({value})")
+        chosen = ", ".join(random.sample(parts, random.randint(1, 3)))
+        having = f" where count({variable}) > 1" if random.random() < 0.3 else ""
+        order = random.choice(
+            (f" order by string({key})", f" order by count({variable}), string({key})")
+        )
+        return f" group by {key} := {by}{having}{order} return <g k='{{{key}}}'>{{{chosen}}}</g>"
+
+    def _returned(self, variables: list[str], value: str, depth: int, is_nodes: bool) -> str:
+        random = self._random
+        variable = random.choice(variables)
+        if is_nodes:
+            return f"{variable}/{random.choice(('t', 'i/p', 'i', 'n'))}"
+        if value and random.random() < 0.5:
+            return value if random.random() < 0.5 else f"<v>{{{value}}}</v>"
+        match random.randrange(5):
+            case 0:
+                return self.nodes_of(variable)
+            case 1:
+                return self.value_of(variable, depth)
+            case 2:
+                return f"({self.nodes_of(variable)}, {self.value_of(variable, depth)})"
+        inside = "".join(
+            f"{{{self.value_of(v, depth) if random.random() < 0.5 else v + '/c'}}}"
+            for v in variables
+        )
+        return f"<e n='{{{variable}/t}}'>{inside}</e>"
+
+    def aggregate(self, inside: str) -> str:
+        function = self._random.choice(("count", "count", "sum", "avg", "min", "max", "exists"))
+        if function in ("count", "exists"):
+            return f"{function}({inside})"
+        return f"{function}(({inside}) ! number(.))"

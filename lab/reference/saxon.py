@@ -1,0 +1,104 @@
+"""The items of a query by Saxon, and whether ours are the same.
+
+Elements are compared by canonical XML, attributes and texts by their strings, numbers up to 1e-12,
+other values by their text.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import cache
+from math import isclose, isnan
+from typing import Any
+
+from lxml import etree
+
+from axlog.errors import SetupError
+from axlog.evaluate.atoms import text_of
+
+_NUMBERS = ("integer", "decimal", "double", "float")
+
+
+@cache
+def processor() -> Any:
+    """Saxon; AX901 where it is not installed."""
+    try:
+        import saxonche
+    except ImportError:
+        raise SetupError(
+            "AX901", "the law compares with Saxon", advice="pip install saxonche"
+        ) from None
+    return saxonche.PySaxonProcessor(license=False)
+
+
+def saxon_items(query: str, xml: str) -> list[Any] | None:
+    """The items of a query over a document; None if it raises an error.
+
+    An item is a pair: `xml`, `text`, `number` or `value`, and its text.
+    """
+    import saxonche
+
+    saxon = processor()
+    engine = saxon.new_xquery_processor()
+    engine.set_property("!indent", "no")
+    engine.set_property("!omit-xml-declaration", "yes")
+    try:
+        engine.set_context(xdm_item=saxon.parse_xml(xml_text=xml))
+        engine.set_query_content(query)
+        value = engine.run_query_to_value()
+        return [] if value is None else [_item(value.item_at(at)) for at in range(value.size)]
+    except saxonche.PySaxonApiError:
+        return None
+
+
+def _item(item: Any) -> tuple[str, str]:
+    if item.is_atomic:
+        type_ = str(item.get_atomic_value().primitive_type_name)
+        is_number = any(type_.endswith(name) for name in _NUMBERS)
+        return ("number" if is_number else "value"), str(item.string_value)
+    node = item.get_node_value()
+    if str(node.node_kind_str) in ("element", "document"):
+        return "xml", _written(node)
+    return "text", str(node.string_value)
+
+
+def _written(node: Any) -> str:
+    """A node as XML without the white space that Saxon's serializer adds."""
+    query = processor().new_xquery_processor()
+    query.set_context(xdm_item=node)
+    query.set_query_content(
+        "serialize(., map {'method': 'xml', 'indent': false(), 'omit-xml-declaration': true()})"
+    )
+    return str(query.run_query_to_value().item_at(0).get_atomic_value().string_value)
+
+
+def same_items(ours: list[Any], theirs: list[tuple[str, str]]) -> bool:
+    """Whether the items of a view are those of Saxon, in the same order."""
+    return len(ours) == len(theirs) and all(map(_same, ours, theirs))
+
+
+def _same(one: Any, other: tuple[str, str]) -> bool:
+    kind, text = other
+    if kind == "xml":
+        return isinstance(one, str) and _canonical(one) == _canonical(text)
+    if kind == "text":
+        return isinstance(one, str) and one == text
+    if isinstance(one, str):
+        return kind == "value" and one == text
+    if isinstance(one, int | float | Decimal) and not isinstance(one, bool):
+        return kind == "number" and _close(float(one), float(text))
+    return kind == "value" and text_of(one) == text
+
+
+def _close(one: float, other: float) -> bool:
+    return (isnan(one) and isnan(other)) or isclose(one, other, rel_tol=1e-12, abs_tol=1e-12)
+
+
+def _canonical(xml: str) -> bytes:
+    found: bytes = etree.tostring(etree.fromstring(xml), method="c14n2")
+    return found
+
+
+def shown(items: list[Any] | None) -> str:
+    """Items as one line, for failures."""
+    return "an error" if items is None else " | ".join(str(item) for item in items)[:1000]

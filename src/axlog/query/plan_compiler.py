@@ -1,0 +1,522 @@
+"""The compiler of plans: XPath and XQuery beyond patterns, to collections that are kept.
+
+A query with `for`, or a path, becomes a collection: the longest beginning of it that a pattern
+expresses is its source, and the rest is evaluated for each tuple of the source. Inside the rest,
+other queries and paths from the document become collections of their own, with look-ups in their
+place:
+
+- a condition that compares a value of the inner tuple with one of the outer tuple becomes the index
+  of the inner collection: `=` by value, `<` and `>` by order
+- where the inner query needs variables of the outer one elsewhere too, the look-up gives the inner
+  tuples, and the outer tuple evaluates the rest for them
+- `count(...)`, `sum(...)` and so on of a collection are kept, not computed
+- `group by` and distinct-values() make a collection of the keys of another one
+- positions among siblings choose from a collection by parent
+
+What no collection expresses is evaluated with the tuple around it; at the top, with the whole
+query, which `Plan.reevaluated` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from axlog.document.parser import DEFAULT_LIMITS, Limits
+from axlog.query.plan import (
+    Collection,
+    Index,
+    KeysOf,
+    Leaf,
+    OutputItems,
+    Plan,
+)
+from axlog.query.plan_groups import Regrouping
+from axlog.query.plan_reads import whole_reads
+from axlog.query.plan_rewrites import (
+    conjuncts,
+    has_positional_filter,
+    is_absolute,
+    position_bounds,
+    prepared,
+    rebuilt,
+    references_in,
+)
+from axlog.query.plan_sources import DOWN, Block, PlanBuilder, SourceCompiler, names_of
+from axlog.query.syntax_tree import (
+    Binary,
+    Call,
+    Clause,
+    Counted,
+    Expression,
+    External,
+    Flwor,
+    For,
+    ForAt,
+    ForKept,
+    Group,
+    GroupBy,
+    Kept,
+    Let,
+    OrderBy,
+    OrderKey,
+    Path,
+    Quantified,
+    Reference,
+    Root,
+    Step,
+    Where,
+    walk,
+)
+from axlog.query.value_kinds import kind_of_value
+
+AGGREGATES = frozenset("avg count empty exists max min sum".split())
+"""The functions of collections that are kept."""
+_READING = frozenset("avg max min sum".split())
+_MIRRORED = {
+    "=": "=", "eq": "eq", "<": ">", "<=": ">=", ">": "<", ">=": "<=",
+    "lt": "gt", "le": "ge", "gt": "lt", "ge": "le",
+}  # fmt: skip
+_GENERAL = {"eq": "=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_TEXTS = ("untyped", "string")
+
+
+@dataclass(slots=True)
+class _Found:
+    """A collection for an expression: closed if `rest` is None, else with the rest to evaluate."""
+
+    collection: int
+    keys: tuple[Expression, ...] = ()
+    rest: tuple[tuple[Clause, ...], Expression] | None = None
+
+
+class PlanCompiler:
+    """Compiles one query text."""
+
+    def __init__(self, text: str, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._text = text
+        self._builder = PlanBuilder(text, limits)
+        self._sources = SourceCompiler(self._builder, self.rewritten)
+
+    def plan(self, expression: Expression, namespaces: Iterable[tuple[str, str]] = ()) -> Plan:
+        """The plan of a whole query."""
+        self._builder.given = {c.variable for c in walk(expression) if isinstance(c, External)}
+        expression = prepared(expression)
+        found = self._collected(expression)
+        if found is None or found.rest is not None or found.keys or not self._is_last(found):
+            value = self.rewritten(expression) if found is None else self._looked_up(found, "all")
+            self._builder.add(Collection(None, outputs=[OutputItems(value)]))
+        root = self._builder.collections[-1]
+        root.read.add(0)
+        reason = whole_reads(self._builder.collections)
+        return Plan(tuple(self._builder.collections), self._text, tuple(namespaces), reason)
+
+    def _is_last(self, found: _Found) -> bool:
+        return found.collection == len(self._builder.collections) - 1
+
+    # Expressions of a tuple -----------------------------------------------------------------------
+
+    def rewritten(self, value: Any) -> Any:
+        """An expression with look-ups in place of the collections in it."""
+        match value:
+            case Call(name=name, arguments=(inside,)) if name in AGGREGATES:
+                return self._aggregate(value, inside)
+            case Call(name="distinct-values", arguments=(inside,)):
+                number = self._distinct(inside)
+                return value if number is None else Kept(number, 0, "all", (), value.at)
+            case Call(name="not" | "boolean", arguments=(inside,)):
+                return replace(value, arguments=(self._condition(inside),))
+            case Call(name="if", arguments=(condition, first, second)):
+                chosen = (self.rewritten(first), self.rewritten(second))
+                return replace(value, arguments=(self._condition(condition), *chosen))
+            case Binary(operator="and" | "or" | "=") | Quantified():
+                return self._condition(value)
+            case Where(condition=condition):
+                return replace(value, condition=self._condition(condition))
+            case Path() | Flwor():
+                found = self._collected(value)
+                if found is not None:
+                    return self._looked_up(found, "all")
+                if isinstance(value, Path):
+                    return self._path(value)
+        return rebuilt(value, self.rewritten)
+
+    def _aggregate(self, call: Call, inside: Expression) -> Expression:
+        argument = self._below(inside) or self.rewritten(inside)
+        if isinstance(argument, Kept) and argument.aspect == "all":
+            if call.name in _READING:
+                self._builder.collections[argument.collection].read.add(argument.output)
+            return replace(argument, aspect=call.name, at=call.at)
+        return replace(call, arguments=(argument,))
+
+    def _below(self, inside: Expression) -> Kept | None:
+        """A collection of the nodes below a variable that may have many, by that variable."""
+        if not isinstance(inside, Path) or not isinstance(inside.start, Reference):
+            return None
+        chain = self._builder.chains.get(inside.start.name)
+        if not chain or not inside.steps:
+            return None
+        if not _is_shallow(chain[-1].source) and not any(map(_descends, inside.steps)):
+            return None
+        name = self._builder.new_name()
+        leaf = self._builder.leaf([*chain, For(name, inside, inside.at)])
+        if leaf is None:
+            return None
+        here: tuple[Expression, ...] = (Path(inside.start, (), inside.at),)
+        found = Path(Reference(name, inside.at), (), inside.at)
+        made = Collection(
+            leaf, index=Index("node", here), outputs=[OutputItems(found, is_path=True)]
+        )
+        return Kept(self._builder.add(made), 0, "all", here, inside.at)
+
+    def _looked_up(self, found: _Found, aspect: str) -> Expression:
+        at = 0
+        kept = Kept(found.collection, 0, aspect, found.keys, at)
+        if found.rest is None:
+            return kept
+        clauses, returned = found.rest
+        exposed = self._builder.collections[found.collection].exposed
+        return Flwor((ForKept(exposed, kept, at), *clauses), returned, at)
+
+    def _path(self, path: Path) -> Expression:
+        """A path that is no collection; its start, or what a filter applies to, may be one."""
+        for at, step in enumerate(path.steps):
+            if isinstance(step, Step) and step.is_filter and at + 1 <= len(path.steps):
+                before: Any = Path(path.start, path.steps[:at], path.at)
+                if not at:
+                    before = path.start
+                    if isinstance(before, Root | Reference):
+                        break
+                start = self.rewritten(before)
+                if not isinstance(start, Kept):
+                    break
+                return self._sliced(start, step, path.steps[at + 1 :], path.at)
+        return Path(
+            self.rewritten(path.start), tuple(self.rewritten(s) for s in path.steps), path.at
+        )
+
+    def _sliced(self, start: Kept, step: Step, rest: tuple[Any, ...], at: int) -> Expression:
+        """A filter of a kept collection; a range of positions is kept as well."""
+        predicates = step.predicates
+        bounds = position_bounds(predicates[0].condition) if predicates else None
+        if bounds is not None:
+            start = replace(start, aspect=f"{bounds[0]}:{bounds[1]}")
+            predicates = predicates[1:]
+        steps = ((replace(step, predicates=predicates),) if predicates else ()) + rest
+        if not steps:
+            return start
+        return Path(start, tuple(self.rewritten(each) for each in steps), at)
+
+    # Conditions -----------------------------------------------------------------------------------
+
+    def _condition(self, value: Expression) -> Expression:
+        """A condition, of which only the truth counts."""
+        match value:
+            case Binary(operator="and" | "or", left=left, right=right):
+                return replace(value, left=self._condition(left), right=self._condition(right))
+            case Binary(operator="="):
+                return self._equality(value)
+            case Quantified(variable=variable, source=source, condition=condition, at=at):
+                if not is_absolute(source):
+                    inside = self._condition(condition)
+                    return replace(value, source=self.rewritten(source), condition=inside)
+                held: Expression = condition
+                if value.is_every:
+                    held = Call("not", (condition,), at)
+                loop = Flwor(
+                    (For(variable, source, at), Where(held, at)),
+                    Path(Reference(variable, at), (), at),
+                    at,
+                )
+                # A truth value in place of nodes: the item itself may be a false value.
+                return self.rewritten(Call("empty" if value.is_every else "exists", (loop,), at))  # type: ignore[no-any-return]
+        found = self.rewritten(value)
+        is_nodes = kind_of_value(value, self._builder.kinds) == "untyped" and isinstance(
+            value, Path
+        )
+        if isinstance(found, Kept) and found.aspect == "all" and is_nodes:
+            return replace(found, aspect="exists")
+        return found  # type: ignore[no-any-return]
+
+    def _equality(self, value: Binary) -> Expression:
+        """`outer = //path`: whether a look-up of the outer value finds something."""
+        for absolute, other in ((value.left, value.right), (value.right, value.left)):
+            is_alone = isinstance(absolute, Path | Flwor) and is_absolute(absolute)
+            if is_alone and references_in(other) - self._builder.given and not is_absolute(other):
+                name = self._builder.new_name("v")
+                loop = Flwor(
+                    (
+                        For(name, absolute, value.at),
+                        Where(
+                            Binary(
+                                "=", Path(Reference(name, value.at), (), value.at), other, value.at
+                            ),
+                            value.at,
+                        ),
+                    ),
+                    Path(Reference(name, value.at), (), value.at),
+                    value.at,
+                )
+                known = len(self._builder.collections)
+                found = self._collected(loop)
+                if found is not None and found.rest is None and found.keys:
+                    return self._looked_up(found, "exists")
+                del self._builder.collections[known:]
+        return replace(value, left=self.rewritten(value.left), right=self.rewritten(value.right))
+
+    # Collections ----------------------------------------------------------------------------------
+
+    def _collected(self, value: Any) -> _Found | None:
+        """The collection for a path or a query; None if it has no source."""
+        known = len(self._builder.collections)
+        match value:
+            case Path(start=Root(), steps=steps) if steps and not has_positional_filter(steps):
+                found = self._of_path(value)
+            case Flwor(clauses=(For() as first, *_)) if type(first) is For:
+                found = self._of_query(value)
+            case _:
+                return None
+        if found is None:
+            del self._builder.collections[known:]
+        return found
+
+    def _of_path(self, path: Path) -> _Found | None:
+        block = self._sources.block(path, None)
+        if block is None:
+            return None
+        tail = path.steps[len(path.steps) - block[1] :] if block[1] else ()
+        returned = Path(Reference(block[0].variable, path.at), tail, path.at)
+        is_values = bool(tail) and (
+            isinstance(tail[-1], Call) or (isinstance(tail[-1], Group) and tail[-1].is_map)
+        )
+        return self._finished(block[0], [], returned, is_path=not is_values)
+
+    def _of_query(self, query: Flwor) -> _Found | None:
+        first, *rest = query.clauses
+        assert isinstance(first, For)
+        block = self._first(first)
+        if block is None:
+            return None
+        waiting = list(rest)
+        following: list[Clause] = []
+        while waiting:
+            clause = waiting.pop(0)
+            if isinstance(clause, GroupBy | OrderBy | Counted):
+                following += [clause, *waiting]
+                break
+            if not self._joins_leaf(block, clause, following):
+                following += self._split(clause, block)
+        return self._finished(block, following, query.returned)
+
+    def _split(self, clause: Clause, block: Block) -> list[Clause]:
+        """A `where` as one clause for each condition, those that a pattern has left out."""
+        if not isinstance(clause, Where):
+            return [clause]
+        found: list[Clause] = []
+        for condition in conjuncts(clause.condition):
+            each = Where(condition, clause.at)
+            if not self._joins_leaf(block, each, found):
+                found.append(each)
+        return found
+
+    def _joins_leaf(self, block: Block, clause: Clause, following: Sequence[Clause]) -> bool:
+        """Whether the pattern of a block can take a clause too."""
+        if not isinstance(block.source, Leaf) or not isinstance(clause, For | Where):
+            return False
+        loops = any(isinstance(each, For) for each in (*block.clauses, *following))
+        if isinstance(clause, For) and (loops or type(clause) is not For):
+            return False
+        if references_in(clause) - set(block.source.names):
+            return False
+        leaf = self._builder.leaf([*block.leaf, clause])
+        if leaf is None:
+            return False
+        block.source, block.leaf = leaf, [*block.leaf, clause]
+        self._builder.kinds |= dict.fromkeys(leaf.names, "untyped")
+        return True
+
+    def _first(self, clause: For) -> Block | None:
+        """The block of the first `for`: a path from the document, or distinct values."""
+        if clause.allows_empty:
+            return None
+        match clause.source:
+            case Call(name="distinct-values", arguments=(inside,)):
+                number = self._distinct_keys(inside)
+                if number is None:
+                    return None
+                self._builder.kinds[clause.variable] = kind_of_value(inside, self._builder.kinds)
+                return Block(KeysOf(number, (clause.variable,)))
+            case Path(start=Root(), steps=steps) as path if steps:
+                return self._sources.loop(path, clause)
+        return None
+
+    # Keys -----------------------------------------------------------------------------------------
+
+    def _distinct_keys(self, inside: Expression) -> int | None:
+        """A collection whose keys are the distinct values of an expression."""
+        name = self._builder.new_name("v")
+        loop = Flwor((For(name, inside, 0),), Path(Reference(name, 0), (), 0), 0)
+        known = len(self._builder.collections)
+        found = self._collected(loop if isinstance(inside, Path) else inside)
+        if found is None or found.rest is not None or found.keys:
+            del self._builder.collections[known:]
+            return None
+        collection = self._builder.collections[found.collection]
+        values = (collection.outputs[0].value,)
+        collection.index = Index("distinct", values)
+        collection.read.add(0)
+        return found.collection
+
+    def _distinct(self, inside: Expression) -> int | None:
+        number = self._distinct_keys(inside)
+        if number is None:
+            return None
+        name = self._builder.new_name("v")
+        value = Path(Reference(name, 0), (), 0)
+        return self._builder.add(Collection(KeysOf(number, (name,)), outputs=[OutputItems(value)]))
+
+    def _finished(
+        self,
+        block: Block,
+        following: list[Clause],
+        returned: Expression,
+        is_path: bool = False,
+    ) -> _Found | None:
+        """The collection of a block with its remaining clauses."""
+        own = set(names_of(block))
+        self._builder.note_chains(block)
+        closed: list[Clause] = []
+        order: tuple[OrderKey, ...] = ()
+        index = Index()
+        keys: tuple[Expression, ...] = ()
+        waiting = [*block.clauses, *following]
+        while waiting:
+            clause = waiting[0]
+            outer = references_in(clause) - own - self._builder.given
+            if isinstance(clause, GroupBy):
+                if outer or index.kind != "one" or order:
+                    break
+                return self._grouped(block, closed, own, clause, waiting[1:], returned)
+            if isinstance(clause, Counted):
+                break
+            if outer:
+                joined = self._index(clause, own) if index.kind == "one" else None
+                if joined is None:
+                    break
+                index, keys = joined
+            elif isinstance(clause, OrderBy):
+                order = (*(self.rewritten(key) for key in clause.keys), *order)
+            else:
+                closed.append(self.rewritten(clause))
+                own |= _declared(clause)
+                self._note_kind(clause)
+            waiting.pop(0)
+        made = Collection(block.source, tuple(closed), order, index)
+        if not waiting and not references_in(returned) - own - self._builder.given:
+            made.outputs.append(OutputItems(self.rewritten(returned), is_path))
+            return _Found(self._builder.add(made), keys)
+        made.exposed = tuple(sorted(own))
+        rest = tuple(self.rewritten(each) for each in waiting)
+        for each in waiting:
+            self._note_kind(each)
+        after = self.rewritten(returned)
+        if is_path and _may_repeat(after):
+            return None
+        return _Found(self._builder.add(made), keys, (rest, after))
+
+    def _note_kind(self, clause: Clause) -> None:
+        if isinstance(clause, For):
+            self._builder.kinds[clause.variable] = kind_of_value(clause.source, self._builder.kinds)
+            if isinstance(clause, ForAt):
+                self._builder.kinds[clause.position] = "number"
+        elif isinstance(clause, Let):
+            self._builder.kinds[clause.variable] = kind_of_value(clause.value, self._builder.kinds)
+
+    def _index(self, clause: Clause, own: set[str]) -> tuple[Index, tuple[Expression, ...]] | None:
+        """The index for a comparison of an inner value with an outer one."""
+        if not isinstance(clause, Where) or not isinstance(clause.condition, Binary):
+            return None
+        condition = clause.condition
+        if condition.operator not in _MIRRORED:
+            return None
+        for inner, outer, operator in (
+            (condition.left, condition.right, _MIRRORED[condition.operator]),
+            (condition.right, condition.left, condition.operator),
+        ):
+            is_inner = (
+                references_in(inner) - self._builder.given <= own and references_in(inner) & own
+            )
+            if not is_inner or references_in(outer) & own:
+                continue
+            kinds = {
+                kind_of_value(inner, self._builder.kinds),
+                kind_of_value(outer, self._builder.kinds),
+            }
+            is_text = kinds <= set(_TEXTS)
+            is_number = kinds == {"untyped", "number"} and operator not in _GENERAL
+            if not is_text and not is_number:
+                return None
+            values, keys = (self.rewritten(inner),), (self.rewritten(outer),)
+            general = _GENERAL.get(operator, operator)
+            if general == "=":
+                return Index("string" if is_text else "number", values), keys
+            return Index("order", values, general, is_number), keys
+        return None
+
+    # Groups ---------------------------------------------------------------------------------------
+
+    def _grouped(
+        self,
+        block: Block,
+        closed: list[Clause],
+        own: set[str],
+        clause: GroupBy,
+        waiting: list[Clause],
+        returned: Expression,
+    ) -> _Found | None:
+        """The keys of a grouped collection, with look-ups of the other variables."""
+        values: list[Expression] = []
+        names = tuple(name for name, _ in clause.keys)
+        for name, value in clause.keys:
+            given = Path(Reference(name, clause.at), (), clause.at) if value is None else value
+            kind = kind_of_value(given, self._builder.kinds)
+            values.append(self.rewritten(given))
+            self._builder.kinds[name] = "string" if kind == "untyped" else kind
+        grouped = Collection(block.source, tuple(closed), index=Index("group", tuple(values)))
+        number = self._builder.add(grouped)
+        lookups = tuple(Path(Reference(name, clause.at), (), clause.at) for name in names)
+        regroup = Regrouping(number, grouped, own - set(names), lookups)
+        rest = [regroup.of(each) for each in waiting]
+        after = regroup.of(returned)
+        return self._finished(Block(KeysOf(number, names)), rest, after)
+
+
+def _declared(clause: Clause) -> set[str]:
+    match clause:
+        case ForAt(variable=variable, position=position):
+            return {variable, position}
+        case For(variable=variable) | Let(variable=variable):
+            return {variable}
+    return set()
+
+
+def _descends(step: object) -> bool:
+    return isinstance(step, Step) and step.axis.startswith("descendant")
+
+
+def _is_shallow(source: Expression) -> bool:
+    """Whether a path leads to the root element or its children, which may have much below them."""
+    match source:
+        case Path(start=Root(), steps=steps):
+            is_plain = all(isinstance(each, Step) and each.axis == "child" for each in steps)
+            return is_plain and len(steps) <= 2
+    return False
+
+
+def _may_repeat(returned: Expression) -> bool:
+    """Whether a path that is evaluated tuple by tuple may give a node twice."""
+    match returned:
+        case Path(start=Reference(), steps=steps):
+            return not all(isinstance(s, Step) and s.axis in DOWN for s in steps)
+    return True

@@ -1,0 +1,226 @@
+"""The sources of collections: the longest beginnings of paths and queries that are patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+
+from axlog.document.parser import Limits
+from axlog.errors import QueryError
+from axlog.query.compile import compile_pattern
+from axlog.query.normalize import check
+from axlog.query.pattern import Wildcard
+from axlog.query.pattern_fragment import refuse_beyond
+from axlog.query.plan import ChosenOf, Collection, Index, KeysOf, Leaf, OutputItems, Source
+from axlog.query.plan_rewrites import (
+    conjuncts,
+    has_positional_filter,
+    in_context,
+    is_position,
+    position_bounds,
+    references_in,
+)
+from axlog.query.syntax_tree import Clause, For, PartialName, Path, Reference, Step, Where
+from axlog.query.value_kinds import ValueKind
+from axlog.query.xquery_compiler import XQueryCompiler
+
+MOST_COLLECTIONS = 64
+DOWN = frozenset(("child", "attribute", "self"))
+"""Axes that lead from different nodes to different nodes, step by step."""
+
+
+@dataclass(slots=True)
+class Block:
+    """A query in the making: its source, the variables that it binds, the clauses that follow."""
+
+    source: Source | None
+    leaf: list[Clause] = field(default_factory=list)  # the clauses of a `Leaf`
+    clauses: list[Clause] = field(default_factory=list)
+    variable: str = ""  # of the last step of a path
+
+
+def names_of(block: Block) -> tuple[str, ...]:
+    """The variables that the source of a block binds."""
+    match block.source:
+        case Leaf(names=names) | KeysOf(names=names):
+            return names
+        case ChosenOf(name=name):
+            return (name,)
+    return ()
+
+
+class PlanBuilder:
+    """The collections of a plan in the making, and what is known of its variables."""
+
+    def __init__(self, text: str, limits: Limits) -> None:
+        self.text = text
+        self.collections: list[Collection] = []
+        self.kinds: dict[str, ValueKind] = {}
+        self.given: set[str] = set()  # external variables: the same in every tuple
+        self.chains: dict[str, list[For]] = {}  # by variable, the `for` clauses that bind it
+        self._limits = limits
+        self._numbers = count(1)
+
+    def add(self, collection: Collection) -> int:
+        """Add a collection; its number."""
+        if len(self.collections) >= MOST_COLLECTIONS:
+            raise QueryError("AX213", f"the query needs more than {MOST_COLLECTIONS} collections")
+        self.collections.append(collection)
+        return len(self.collections) - 1
+
+    def new_name(self, wanted: str = "n") -> str:
+        """A name for a variable that the query does not have."""
+        return f"{wanted}~n{next(self._numbers)}"
+
+    def leaf(self, clauses: Sequence[Clause]) -> Leaf | None:
+        """The pattern of `for` and `where` clauses; None if patterns do not express them."""
+        try:
+            for clause in clauses:
+                refuse_beyond(clause, self.text)  # type: ignore[arg-type]
+            pattern, names = XQueryCompiler(self.text).tuples(clauses)
+            check(pattern, limits=self._limits)
+            if compile_pattern(pattern).refusal is not None:
+                return None
+        except QueryError:
+            return None
+        return Leaf(pattern, names)
+
+    def note_chains(self, block: Block) -> None:
+        """Note how the pattern of a block binds each variable."""
+        loops = {clause.variable: clause for clause in block.leaf if isinstance(clause, For)}
+        for name in loops:
+            needed, waiting = {name}, [name]
+            while waiting:
+                more = references_in(loops[waiting.pop()]) & loops.keys() - needed
+                needed |= more
+                waiting += more
+            self.chains[name] = [clause for each, clause in loops.items() if each in needed]
+
+
+class SourceCompiler:
+    """Compiles paths to sources; `rewritten` puts look-ups into the expressions of a tuple."""
+
+    def __init__(self, builder: PlanBuilder, rewritten: Callable[[Any], Any]) -> None:
+        self._builder = builder
+        self._rewritten = rewritten
+
+    def loop(self, path: Path, clause: For) -> Block | None:
+        """The block of `for` over a path from the document."""
+        if has_positional_filter(path.steps):
+            return None
+        found = self.block(path, clause.variable)
+        if found is None:
+            return None
+        block, left = found
+        self._builder.kinds[clause.variable] = "untyped"
+        if not left:
+            if block.variable != clause.variable:
+                renamed = Path(Reference(block.variable, clause.at), (), clause.at)
+                block.clauses.append(For(clause.variable, renamed, clause.at))
+            return block
+        tail = path.steps[len(path.steps) - left :]
+        inside = Path(Reference(block.variable, clause.at), tail, clause.at)
+        is_free = bool(
+            references_in((inside, *block.clauses)) - set(names_of(block)) - self._builder.given
+        )
+        if all(isinstance(s, Step) and s.axis in DOWN for s in tail) or is_free:
+            block.clauses.append(For(clause.variable, inside, clause.at))
+            return block
+        keyed = Collection(
+            block.source,
+            tuple(self._rewritten(each) for each in block.clauses),
+            index=Index("node", (self._rewritten(inside),)),
+        )
+        return Block(KeysOf(self._builder.add(keyed), (clause.variable,)))
+
+    def block(self, path: Path, variable: str | None) -> tuple[Block, int] | None:
+        """The block of the longest beginning of a path, and the number of steps that are left."""
+        steps = path.steps
+        name = variable or self._builder.new_name()
+        best: tuple[int, Leaf, For] | None = None
+        for length in range(len(steps), 0, -1):
+            if isinstance(steps[length - 1], Step) and steps[length - 1].is_slashes:  # type: ignore[union-attr]
+                continue
+            clause = For(name, Path(path.start, steps[:length], path.at), path.at)
+            leaf = self._builder.leaf([clause])
+            if leaf is not None:
+                best = (length, leaf, clause)
+                break
+        if best is not None and best[0] == len(steps):
+            self._builder.kinds[name] = "untyped"
+            return Block(best[1], [best[2]], variable=name), 0
+        done = 0 if best is None else best[0]
+        longer = self._stripped(path, done, self._builder.new_name())
+        if longer is not None:
+            return longer
+        if best is None:
+            return None
+        inner = self._builder.new_name()
+        clause = replace(best[2], variable=inner)
+        leaf = self._builder.leaf([clause])
+        assert leaf is not None, "the name of the variable does not matter"
+        self._builder.kinds[inner] = "untyped"
+        return Block(leaf, [clause], variable=inner), len(steps) - done
+
+    def _stripped(self, path: Path, done: int, name: str) -> tuple[Block, int] | None:
+        """The block of the next step without the predicates that patterns do not express."""
+        steps = path.steps
+        at = done
+        if at < len(steps) and isinstance(steps[at], Step) and steps[at].is_slashes:  # type: ignore[union-attr]
+            at += 1
+        if at >= len(steps):
+            return None
+        step = steps[at]
+        if not isinstance(step, Step) or step.is_filter:
+            return None
+        plain = replace(step, test=Wildcard()) if isinstance(step.test, PartialName) else step
+        for taken in range(len(step.predicates), -1, -1):
+            if taken and plain is not step:
+                continue
+            tried = replace(plain, predicates=step.predicates[:taken])
+            clause = For(name, Path(path.start, (*steps[:at], tried), path.at), path.at)
+            leaf = self._builder.leaf([clause])
+            if leaf is None:
+                continue
+            self._builder.kinds[name] = "untyped"
+            block = Block(leaf, [clause], variable=name)
+            if plain is not step:
+                named = replace(step, axis="self", predicates=())
+                if step.axis == "attribute":
+                    return None
+                held = Path(Reference(name, step.at), (named,), step.at)
+                block.clauses.append(Where(held, step.at))
+            if self._with_predicates(block, step, step.predicates[taken:]):
+                return block, len(steps) - at - 1
+            return None
+        return None
+
+    def _with_predicates(self, block: Block, step: Step, predicates: Sequence[Any]) -> bool:
+        """Add predicates to a block: as conditions, or as a choice by position."""
+        for predicate in predicates:
+            if not is_position(predicate.condition):
+                condition = in_context(predicate.condition, block.variable)
+                block.clauses += [Where(each, step.at) for each in conjuncts(condition)]
+                continue
+            if step.axis != "child" or self._mentions_outer(block):
+                return False
+            if references_in(predicate.condition):
+                return False
+            here = Path(Reference(block.variable, step.at), (), step.at)
+            clauses = tuple(self._rewritten(each) for each in block.clauses)
+            inner = Collection(
+                block.source, clauses, index=Index("parent", (here,)), outputs=[OutputItems(here)]
+            )
+            name = self._builder.new_name()
+            self._builder.kinds[name] = "untyped"
+            bounds = position_bounds(predicate.condition)
+            chosen = ChosenOf(self._builder.add(inner), name, predicate.condition, bounds)
+            block.source, block.leaf, block.clauses, block.variable = chosen, [], [], name
+        return True
+
+    def _mentions_outer(self, block: Block) -> bool:
+        return bool(
+            references_in(tuple(block.clauses)) - set(names_of(block)) - self._builder.given
+        )

@@ -1,0 +1,112 @@
+"""Whether an expression gives strings, numbers, truth values or untyped nodes, from its text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from axlog.query.syntax_tree import (
+    Binary,
+    Call,
+    Constant,
+    Context,
+    Expression,
+    Flwor,
+    For,
+    Group,
+    Let,
+    Path,
+    Quantified,
+    Reference,
+    Root,
+    Step,
+    Typed,
+)
+
+ValueKind: TypeAlias = Literal["untyped", "string", "number", "truth", "unknown"]
+"""The static kind of the items of an expression; nodes are untyped."""
+
+_TRUTHS = frozenset(
+    """boolean contains deep-equal empty ends-with exists false matches not starts-with true
+    xs:boolean""".split()
+)
+_STRINGS = frozenset(
+    """concat local-name lower-case name namespace-uri normalize-space replace string string-join
+    substring substring-after substring-before translate upper-case xs:string""".split()
+)
+_NUMBERS = frozenset(
+    """abs avg ceiling count floor last number position round string-length sum xs:decimal xs:double
+    xs:int xs:integer""".split()
+)
+_ARITHMETIC = frozenset("+ - * div idiv mod".split())
+_COMPARISONS = frozenset("= != < <= > >= eq ne lt le gt ge is << >> and or".split())
+_SAME_AS_ARGUMENT = frozenset(
+    "data distinct-values exactly-one one-or-more reverse subsequence zero-or-one".split()
+)
+
+
+def kind_of_value(value: object, variables: Mapping[str, ValueKind]) -> ValueKind:
+    """The kind of the items that an expression gives."""
+    match value:
+        case Constant(value=constant):
+            return "string" if isinstance(constant, str) else "number"
+        case Path():
+            return _kind_of_path(value, variables)
+        case Root() | Context():
+            return "untyped"
+        case Binary(operator=operator):
+            if operator in _COMPARISONS:
+                return "truth"
+            return "number" if operator in _ARITHMETIC else _OF_OPERATORS.get(operator, "untyped")
+        case Quantified():
+            return "truth"
+        case Typed(operator="castable as" | "instance of"):
+            return "truth"
+        case Flwor():
+            return _kind_of_query(value, variables)
+        case Call(name=name, arguments=arguments):
+            return _kind_of_call(name, arguments, variables)
+    return "unknown"
+
+
+def _kind_of_path(path: Path, variables: Mapping[str, ValueKind]) -> ValueKind:
+    match path:
+        case Path(start=Reference(name=name), steps=()):
+            return variables.get(name, "unknown")
+        case Path(steps=(*_, Call() as last)):
+            return kind_of_value(last, variables)
+        case Path(steps=(*_, Group(inside=inside))):
+            return kind_of_value(inside, variables)
+    if all(isinstance(step, Step) and step.is_filter for step in path.steps):
+        return kind_of_value(path.start, variables)
+    return "untyped"
+
+
+def _kind_of_query(query: Flwor, variables: Mapping[str, ValueKind]) -> ValueKind:
+    inner = dict(variables)
+    for clause in query.clauses:
+        if isinstance(clause, For):
+            inner[clause.variable] = kind_of_value(clause.source, inner)
+        elif isinstance(clause, Let):
+            inner[clause.variable] = kind_of_value(clause.value, inner)
+    return kind_of_value(query.returned, inner)
+
+
+_OF_OPERATORS: dict[str, ValueKind] = {"||": "string", "to": "number"}
+
+
+def _kind_of_call(
+    name: str, arguments: tuple[Expression, ...], variables: Mapping[str, ValueKind]
+) -> ValueKind:
+    if name in _TRUTHS:
+        return "truth"
+    if name in _STRINGS:
+        return "string"
+    if name in _NUMBERS:
+        return "number"
+    if name in _SAME_AS_ARGUMENT and arguments:
+        return kind_of_value(arguments[0], variables)
+    if name == "if":
+        kinds = {kind_of_value(each, variables) for each in arguments[1:]}
+        return kinds.pop() if len(kinds) == 1 else "unknown"
+    return "unknown"

@@ -1,0 +1,1 @@
+"""Plans kept incrementally: collections of tuples, their groups and aggregates."""
