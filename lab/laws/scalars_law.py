@@ -135,9 +135,11 @@ class _Check:
                 len(side) > 1 for both in parts for side in both
             )
         values = [*parts, *((tuple(map(_nan, self._variables[name])), ()) for name in names)]
+        is_false = one == (_TRUTHS[1],)
         if any(_NAN in side for both in values for side in both):
-            return len(other) == 1 and other[0] in (*_TRUTHS, _NAN)
-        is_false = one == ("xs:boolean" + _PART + "false",)
+            if _is_error(one):
+                return len(other) == 1 and other[0] in (*_TRUTHS, _NAN)
+            return is_false and other == (_TRUTHS[0],)
         if not (
             (_is_error(one) and not other)
             or (_is_error(other) and (is_false or not one))
