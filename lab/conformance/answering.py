@@ -1,13 +1,12 @@
 """The answer to a query as a sequence of items, in the order that XPath and XQuery define.
 
 Rows are a set: those of XPath are sorted by their nodes; those of XQuery by the nodes of the `for`
-variables, which are added to the outputs. `count(path)` is the number of its rows. Patterns are
-evaluated by counting if it accepts them, otherwise by the definitions.
+variables, which are added to the outputs. Patterns are evaluated by counting if it accepts them,
+otherwise by the definitions. Queries beyond patterns give the items of their plans.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,8 +28,6 @@ from axlog.views.counting.maintainer import Counting
 from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.dataflow.results import new_text
 from lab import reference
-
-_COUNT = re.compile(r"\s*(?:fn:)?count\s*\(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +55,6 @@ def answer(
     language: str | None = None,
 ) -> Answer:
     """Return the answer of a query on a document; its refusal if it is outside the languages."""
-    inside = counted(text)
-    if inside is not None:
-        found = answer(inside, tree, namespaces)
-        return Answer(number=len(found.items))
     query = parse_query(text, namespaces, language, show=("id", "val", "cont"))
     if query.plan is not None:
         return _planned(query, tree)
@@ -79,6 +72,10 @@ def _planned(query: Query, tree: Tree) -> Answer:
     items = flow.sequence()
     if flow.problem is not None:
         raise flow.problem
+    if len(items) == 1 and isinstance(items[0], bool):
+        return Answer(truth=items[0])
+    if len(items) == 1 and type(items[0]) is int:
+        return Answer(number=items[0])
     return Answer(tuple(_item(tree, item) for item in items))
 
 
@@ -93,6 +90,8 @@ def _item(tree: Tree, item: Item) -> Piece:
             return Piece(PieceKind.TEXT, tree.string_value(item))
         case NodeKind.ATTRIBUTE:
             return Piece(PieceKind.ATTRIBUTE, tree.string_value(item), tree.label(item)[1:])
+        case NodeKind.DOCUMENT:
+            return Piece(PieceKind.XML, serialise(tree, item), "/")
     return Piece(PieceKind.XML, serialise(tree, item))
 
 
@@ -127,19 +126,6 @@ def _once_inside(branch: Branch) -> Branch:
     if isinstance(branch, Or):
         return Or(tuple(_once(alternative) for alternative in branch.alternatives))
     return branch
-
-
-def counted(text: str) -> str | None:
-    """Return the argument of a text that is `count(...)` as a whole."""
-    opened = _COUNT.match(text)
-    if opened is None:
-        return None
-    depth, at = 1, opened.end()
-    while at < len(text) and depth:
-        depth += {"(": 1, ")": -1}.get(text[at], 0)
-        at += 1
-    is_whole = depth == 0 and not text[at:].strip()
-    return text[opened.end() : at - 1] if is_whole else None
 
 
 def _constructed(query: Query, tree: Tree) -> Answer:

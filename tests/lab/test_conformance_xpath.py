@@ -20,7 +20,7 @@ from axlog.query.template import Piece, PieceKind
 from axlog.query.xpath_compiler import parse_xpath
 from lab.conformance import Case, Outcome, Result, libxml2, qt3, report, run, xmark
 from lab.conformance.__main__ import main
-from lab.conformance.answering import Answer, answer, counted, rows
+from lab.conformance.answering import Answer, answer, rows
 from lab.conformance.judging import judge_of, literals
 from lab.conformance.report import why
 from lab.conformance.suites import given
@@ -56,7 +56,7 @@ def test_cases_that_expect_an_error_raise(suite: str, data: Path) -> None:
 @pytest.mark.parametrize("suite", SUITES)
 def test_what_is_outside_says_why(suite: str, data: Path) -> None:
     found = why(results(suite, data), Outcome.OUTSIDE)
-    assert found, "a fragment has an outside"
+    assert found or suite == "XPathMark", "a fragment has an outside"
     unnamed = [reason for reason in found if "unexpected `" in reason or not reason]
     assert unnamed == [], "valid texts are refused by name, not as if they did not parse"
 
@@ -91,13 +91,13 @@ def _is(result: Result, outcome: Outcome) -> bool:
 
 
 def test_the_report_is_printed_and_written(data: Path) -> None:
-    few = [*results("XPathMark", data)]
+    few = [*results("libxml2", data)]
     console = Console(width=120, record=True, file=StringIO())
     report(few, console)
     text = console.export_text()
-    assert "XPathMark" in text
-    assert "arithmetic is not supported" in text
-    assert all(json.loads(json.dumps(each.plain()))["suite"] == "XPathMark" for each in few)
+    assert "libxml2" in text
+    assert "a relative path" in text
+    assert all(json.loads(json.dumps(each.plain()))["suite"] == "libxml2" for each in few)
 
 
 def test_suites_without_data_are_left_out(tmp_path: Path) -> None:
@@ -160,12 +160,10 @@ def test_a_wrong_answer_fails(tmp_path: Path) -> None:
 
     assert run(case("//b", 1)).outcome is Outcome.PASSED
     assert run(case("//b", 2)).outcome is Outcome.FAILED
-    assert run(case("//b[2]", 0)).outcome is Outcome.OUTSIDE
+    assert run(case("//b/namespace::n", 0)).outcome is Outcome.OUTSIDE
 
 
-def test_count_is_the_number_of_rows() -> None:
-    assert counted("fn:count( //a[b(1)] ) ") == " //a[b(1)] "
-    assert counted("count(//a) = 1") is None
+def test_count_is_a_number() -> None:
     assert answer("count(//b)", load("<a><b/><b/></a>")).number == 2
     assert literals("'a', \"b,c\", -1.5") == ["a", "b,c", -1.5]
 

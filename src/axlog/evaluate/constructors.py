@@ -131,7 +131,10 @@ class Builder:
             case "comment":
                 return New("comment", (self._comment(joined(self.tree, value), given.at),))
             case "document":
-                return New("document", content(self.tree, value))
+                pieces = content(self.tree, value)
+                if any(isinstance(piece, Attribute) for piece in pieces):
+                    raise self._refused("XPTY0004", "a document has no attributes", given.at)
+                return New("document", pieces)
             case "attribute":
                 name = self.name(self.value(given.arguments[0]), False, given.at)
                 prefix = self.prefix(self.value(given.arguments[0]))

@@ -187,6 +187,8 @@ _WALKS: dict[Axis, Callable[[Tree, int], Iterator[int]]] = {
 # Statements ---------------------------------------------------------------------------------------
 
 _AXES = {axis.value: axis for axis in Axis}
+_OWN_ATTRIBUTE = ("self", "attribute", "ancestor-or-self", "descendant-or-self")
+"""The axes that reach an attribute: from its element, or from itself."""
 
 
 def step_passes(tree: Tree, node: int, axis: str, test: Test | PartialName) -> bool:
@@ -198,7 +200,7 @@ def step_passes(tree: Tree, node: int, axis: str, test: Test | PartialName) -> b
         uri, _, local = tree.label(node).removeprefix("@").rpartition("}")
         is_here = test.namespace is None or uri.removeprefix("{") == test.namespace
         return is_here and test.local in (None, local)
-    if isinstance(test, AnyNode) and (kind == NodeKind.DOCUMENT or axis in ("self", "attribute")):
+    if isinstance(test, AnyNode) and (kind == NodeKind.DOCUMENT or axis in _OWN_ATTRIBUTE):
         return True
     return passes(tree, node, _AXES.get(axis, Axis.DESCENDANT), test)
 

@@ -193,7 +193,12 @@ class PathParser(Tokenizer):
         if self.match_at(_VALUE_START, at):
             value = self.primary(at)
             if value is not None and not isinstance(value, Context):
-                return Group(Path(value, (), at) if isinstance(value, Reference) else value, at)
+                predicates = self._predicates()
+                steps: list[AnyStep] = []
+                if predicates:
+                    steps.append(Step("self", AnyNode(), predicates, at, is_filter=True))
+                is_bare = not steps and not isinstance(value, Reference)
+                return Group(value if is_bare else path_of(value, steps, at), at)  # type: ignore[arg-type]
         self._refuse_constructor(at)
         axis = self._axis()
         test_at = self.skip()

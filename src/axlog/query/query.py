@@ -127,7 +127,7 @@ def parse_query(
         return Query(pattern, text, steps=steps)
     try:
         return _parse(text, namespaces, language, show, limits)
-    except QuerySyntaxError as error:
+    except (QuerySyntaxError, UnsupportedError) as error:
         if asked is not None or language == "xquery":
             raise
         try:  # XQuery, which extends XPath, has more inside than at the start

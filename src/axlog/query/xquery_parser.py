@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from axlog.query.constructor_parser import TAG_START, ConstructorParser
 from axlog.query.function_expansion import Function, expanded
+from axlog.query.pattern import Name, Wildcard
 from axlog.query.syntax_tree import (
     Call,
     Clause,
@@ -32,6 +33,7 @@ from axlog.query.syntax_tree import (
     Root,
     Sequence,
     SequenceType,
+    Step,
     Typed,
     Where,
 )
@@ -58,6 +60,17 @@ def looks_like_xquery(text: str) -> bool:
     at = parser.skip()
     starts = (r"(?:for|let)\s*\$", TAG_START, _BLOCK, _PROLOG, _COMPUTED)
     return any(parser.match_at(start, at) for start in starts)
+
+
+def _is_surely(source: Expression, type_: SequenceType) -> bool:
+    """Whether all items of an expression have a type, so that nothing must be tested."""
+    if type_.kind == "item()":
+        return True
+    match source:
+        case Path(steps=(*_, Step(axis=axis, test=Name() | Wildcard() as test))):
+            is_element = axis != "attribute" and type_.kind == "element()"
+            return type_.kind == "node()" or (is_element and type_.test in (Wildcard(), test))
+    return False
 
 
 def _converted(value: Expression, type_: SequenceType | None) -> Expression:
@@ -216,7 +229,7 @@ class XQueryParser(ConstructorParser):
             position = self.need_variable() if self.take_word("at") else None
             self.need_word("in")
             source = self.single()
-            if type_ is not None and type_.kind.startswith("xs:"):  # nodes have no other types
+            if type_ is not None and not _is_surely(source, type_):
                 source = _converted(source, replace(type_, occurrence="*"))
             if position is None:
                 found.append(For(variable, source, at, allows_empty))

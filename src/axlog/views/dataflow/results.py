@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from lxml import etree
 
+from axlog.document.loader import load
 from axlog.document.operations import Attribute
+from axlog.document.parser import Element
 from axlog.document.serializer import serialise
 from axlog.document.tree import Tree
 from axlog.evaluate.atoms import Named, Untyped
@@ -40,5 +43,19 @@ def new_text(item: New) -> str:
         elif isinstance(piece, Attribute):
             parts.append(piece.value)
         else:
-            parts.append(etree.tostring(piece, encoding="unicode", with_tail=False))
+            parts.append(_element_text(piece))
     return "".join(parts)
+
+
+def _element_text(piece: Element) -> str:
+    """An element as text; lxml does not undeclare a default namespace, our serializer does."""
+    tag: object = piece.tag  # of a comment, a function
+    if isinstance(tag, str) and any(None in each.nsmap for each in piece.iter("*")):
+        return serialise(load(_detached(piece), keep_whitespace=True))
+    return etree.tostring(piece, encoding="unicode", with_tail=False)
+
+
+def _detached(piece: Element) -> Element:
+    copy = deepcopy(piece)
+    copy.tail = None
+    return copy
