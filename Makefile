@@ -15,10 +15,11 @@ INSTALLED := $(VENV)/.installed-$(call hash_of,requirements.lock pyproject.toml)
 # Outside conformance data: what the environment names, else what lies beside the repository.
 export AXLOG_CONFORMANCE ?= $(abspath $(wildcard ../shared/conformance))
 
-.PHONY: help install test demo screenshots check conformance docs format bench lock clean
+.PHONY: help install test stress demo screenshots check conformance docs format bench lock clean
 
 help:
 	@echo "make test    run the tests"
+	@echo "make stress  run the laws on many more cases, and kill more processes (hours; TIMES=10)"
 	@echo "make demo    run the supply chain on Spark, in the terminal and on a page"
 	@echo "make screenshots  make the pictures of docs/screenshots again (needs chromium)"
 	@echo "make check   lint (ruff) and check the types (mypy --strict)"
@@ -52,6 +53,16 @@ $(INSTALLED): $(PINNED)
 test: install
 	@echo "== tests$(if $(AXLOG_CONFORMANCE), with conformance data from $(AXLOG_CONFORMANCE))"
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+stress: install
+	@echo "== the laws in the tests, with $(or $(TIMES),10) times their cases"
+	AXLOG_CASES=$(or $(TIMES),10) $(BIN)/python -m pytest -n 2 --dist loadgroup \
+		-o faulthandler_timeout=0
+	@echo "== the laws on random cases"
+	$(BIN)/python -m lab fuzz --law all --cases $(or $(TIMES),10)000
+	@echo "== crashes: faulty disks, killed processes, killed drivers and workers of Spark"
+	$(BIN)/python -m lab torture --rounds $(or $(TIMES),10)0 --kills $(or $(TIMES),10) \
+		--spark $(or $(TIMES),10)
 
 demo: install
 	@echo "== the supply chain on Spark (ENGINE=embedded: without Spark; SECONDS=: until Ctrl-C)"

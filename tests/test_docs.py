@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -91,13 +92,18 @@ def inline(page: Path, word: str) -> list[list[str]]:
     return [shlex.split(each.replace("\n", " ").replace("'", "")) for each in found]
 
 
+@cache
+def verbs() -> dict[str, Any]:
+    command: Any = typer.main.get_command(application())
+    return dict(command.commands)
+
+
 def know_command(words: list[str]) -> None:
     """The verb is there, and so are its options."""
-    verbs: Any = typer.main.get_command(application())
     _, verb, *rest = words
     if verb.startswith("-"):
         return
-    command = verbs.commands.get(verb)
+    command = verbs().get(verb)
     assert command is not None, f"axlog {verb}"
     command = getattr(command, "commands", {}).get(rest[0], command) if rest else command
     known = {text for each in command.params for text in (*each.opts, *each.secondary_opts)}

@@ -15,6 +15,7 @@ from lab.benchmarks.channels import channels
 from lab.benchmarks.filters import filters
 from lab.benchmarks.flatness import flatness
 from lab.benchmarks.garbage import garbage
+from lab.benchmarks.groups import groups
 from lab.benchmarks.loading import loading
 from lab.benchmarks.measuring import Parts, Result
 from lab.benchmarks.memory import memory
@@ -90,6 +91,11 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: against_pathway(3000, 0),
         quick=lambda: against_pathway(10_000, 1000),
         full=lambda: against_pathway(50_000, 5000),
+    ),
+    "groups": Benchmark(
+        tiny=lambda: groups(200, 1, 300),
+        quick=lambda: groups(50_000, 2, 20_000),
+        full=lambda: groups(1_000_000, 2, 1_000_000),
     ),
     "records": Benchmark(
         tiny=lambda: records((100, 200), (3, 6), (10, 40), (2, 4), 3),

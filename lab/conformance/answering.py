@@ -15,13 +15,19 @@ from typing import Any
 from lxml import etree
 
 from axlog.document.ids import Id
-from axlog.document.tree import Tree
+from axlog.document.serializer import serialise
+from axlog.document.tree import NodeKind, Tree
+from axlog.evaluate.atoms import text_of
+from axlog.evaluate.items import Item, New, Node
 from axlog.query.normalize import names_of, variables_of
 from axlog.query.pattern import Branch, Kind, Not, Or, Output, Pattern, PatternNode
 from axlog.query.query import Query, parse_query
 from axlog.query.template import Piece, PieceKind
 from axlog.views.change import Row
+from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
+from axlog.views.dataflow.maintainer import Dataflow
+from axlog.views.dataflow.results import new_text
 from lab import reference
 
 _COUNT = re.compile(r"\s*(?:fn:)?count\s*\(")
@@ -57,12 +63,40 @@ def answer(
         found = answer(inside, tree, namespaces)
         return Answer(number=len(found.items))
     query = parse_query(text, namespaces, language, show=("id", "val", "cont"))
+    if query.plan is not None:
+        return _planned(query, tree)
     if query.template is not None:
         return _constructed(query, tree)
     if query.pattern.is_boolean:
         return Answer(truth=bool(list(rows(tree, query.pattern))))
     nodes = sorted(rows(tree, query.pattern), key=lambda row: _id(row["node.id"]))
     return Answer(tuple(_node(row) for row in nodes))
+
+
+def _planned(query: Query, tree: Tree) -> Answer:
+    """The items of a plan; the error for which one has no value."""
+    flow = Dataflow(tree, query, CountingEngine(tree))
+    items = flow.sequence()
+    if flow.problem is not None:
+        raise flow.problem
+    return Answer(tuple(_item(tree, item) for item in items))
+
+
+def _item(tree: Tree, item: Item) -> Piece:
+    if isinstance(item, New):
+        kind = _NEW_KINDS.get(item.kind, PieceKind.XML)
+        return Piece(kind, new_text(item))
+    if not isinstance(item, Node):
+        return Piece(PieceKind.VALUE, text_of(item))
+    match tree.kind(item):
+        case NodeKind.TEXT:
+            return Piece(PieceKind.TEXT, tree.string_value(item))
+        case NodeKind.ATTRIBUTE:
+            return Piece(PieceKind.ATTRIBUTE, tree.string_value(item), tree.label(item)[1:])
+    return Piece(PieceKind.XML, serialise(tree, item))
+
+
+_NEW_KINDS = {"text": PieceKind.TEXT, "attribute": PieceKind.ATTRIBUTE}
 
 
 def rows(tree: Tree, pattern: Pattern) -> Iterable[Row]:

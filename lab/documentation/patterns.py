@@ -130,11 +130,12 @@ SECTIONS = (
         ),
     ),
     Section(
-        "`where`: times and variables",
-        ("where", "constraint", "side", "sum", "term"),
+        "`where`: times, variables and values",
+        ("where", "alternative", "conjunct", "constraint"),
         "A node has the time of the update that inserted it. Constraints are linear over times of "
         "named nodes; numbers are seconds, `us ms s m h d` are durations. Variables are compared "
-        "with constants or with each other. These examples use the document `" + MONITOR + "`, "
+        "with constants or with each other. Any other condition on values is computed for the "
+        "rows of the pattern, after it. These examples use the document `" + MONITOR + "`, "
         "after orders 17 and 18 at 0 s and 10 s, and their shipments at 60 s and 61 s.",
         (
             _monitored("match /shop[orders/order/oid/$x#t1][shipped/order/oid/$x#t2]\n"
@@ -145,6 +146,33 @@ SECTIONS = (
                        '$x != "18" return $x'),
             Example('match /shop[order/oid/$x][order/oid/$y] where $x < $y and $y = "18" '
                     "return $x, $y"),
+            Example("match //order[oid/$x]/price/$p where $p * 1.2 > 10 or $x = '18' return $x"),
+            Example("match //order[price/$p]/oid/$x where $p < '9' as xs:string return $x"),
+        ),
+    ),
+    Section(
+        "Scalar expressions",
+        ("scalar", "scalar_conjunction", "comparison", "additive", "multiplicative", "signed",
+         "primary", "call", "arguments"),
+        "An expression is computed from the values of a row: variables, properties of named nodes, "
+        "constants, `+ - * div idiv mod`, comparisons, `and`, `or`, `if`, and the functions of "
+        "XPath: `contains`, `substring`, `matches`, `round`, `xs:date` and the others. A string is "
+        "a number, a moment or a text by its form; calculations are exact decimals. A value that "
+        "cannot be computed (a text in a sum, a division by zero) is null, or the update is "
+        "refused if the view has `on_value_error=\"reject\"`.",
+        (
+            Example("match //order[oid/$x]/price/$p return $x, $p * 1.2 as gross"),
+            Example("match //order[oid/$x]/price/$p\n"
+                    "return $x, if ($p > 10) then 'large' else 'small' as size"),
+            Example("match //order/client/$c\n"
+                    "where starts-with($c, 'I') and not(contains($c, 'x'))\n"
+                    "return upper-case($c) as client"),
+            Example("match //order[oid/$x]/price/$p where ($p mod 2 = 1 or -$p < -15) return $x"),
+            Example("match //d#t return t.val, t.val + 30d as due, xs:date(t.val) as day",
+                    "<a><d>2026-01-04</d></a>"),
+            Example('match //d#t where t.val - date "2026-01-01" > 2d return t.val',
+                    "<a><d>2026-01-02</d><d>2026-01-04</d></a>"),
+            Example("match //order/oid/$x return shout($x)"),
         ),
     ),
     Section(
@@ -154,11 +182,46 @@ SECTIONS = (
         + ", ".join(f"`.{kind.value}`" for kind in Kind if kind is not Kind.VARIABLE)
         + ". `id` never changes; `val` is the string value, `cont` the XML of the subtree, `time` "
         "seconds, or a date where the document has `times=\"dates\"`. `as` gives a column another "
-        "name.",
+        "name; a computed column needs one, unless it is a function call.",
         (
             Example("match /shop/order[paid]/oid#t/$x\n"
                     'return t.id, t.label, t.val, t.cont, t.time, $x as number, t.val as "the id"'),
             Example("match /shop/order/oid/$x return $y"),
+        ),
+    ),
+    Section(
+        "Aggregates and `having`",
+        ("having",),
+        "`count()`, `count($x)`, `count(distinct $x)`, `sum`, `avg`, `min`, `max`, "
+        "`string-join($x, \", \")`, `collect($x)`, `latest($x by $t)` and `earliest`. Rows are "
+        "grouped by the outputs that have no aggregate; without such outputs there is always one "
+        "row. An aggregate ranges over the distinct tuples of nodes that variables and names bind, "
+        "and that the paths of the query end at. A predicate that binds nothing only tests: an "
+        "order with three items counts once in `order[item]/total/$t`. A group is one row, known "
+        "by its key: a moved aggregate is an `update`, and an empty group is gone. Sums are exact "
+        "decimals. `min`, `max`, `collect` and `string-join` use the order of the language, and "
+        "skip missing values, as all do but `count()`.",
+        (
+            Example("match //order[client/$c]/price/$p\n"
+                    "return $c, count() as orders, sum($p) as total having total > 10"),
+            Example("match //order[paid]/price/$p return count(), avg($p), min($p), max($p)"),
+            Example("match //order[oid/$x]/client/$c\n"
+                    "return $c, count(distinct $x) as n, string-join($x, ' '), collect($x)"),
+            Example("match //order[oid/$x]/price/$p return latest($x by $p) as dearest"),
+            Example("match //order/oid/$x where count() > 1 return $x"),
+        ),
+    ),
+    Section(
+        "`order by` and `limit`",
+        ("order", "sort_key", "limit"),
+        "The rows in an order, and the first of them: numbers before dates before texts, missing "
+        "values first. Ties are broken by the outputs. The keys are computed from the outputs, "
+        "written by name or as in `return`. A row that enters or leaves the first rows is an "
+        "insert or a delete; a move inside is no change.",
+        (
+            Example("match //order[oid/$x]/price/$p return $x, $p order by $p descending limit 1"),
+            Example("match //order[client/$c]/price/$p\n"
+                    "return $c, sum($p) as total order by total ascending, $c"),
         ),
     ),
 )  # fmt: skip
@@ -260,6 +323,6 @@ def _rules(names: Sequence[str]) -> Iterator[str]:
 
 def _typed(pattern: str) -> str | None:
     """Return the text of a terminal that has only one."""
-    bare = re.sub(r"\(\?[!=].*\)$", "", pattern).replace(r"\s*", "")
+    bare = re.sub(r"\(\?[!=].*\)$", "", pattern).replace(r"\s*", "").replace(r"\s+", " ")
     plain = re.sub(r"\\(.)", r"\1", bare)
-    return f'"{plain}"' if re.escape(plain) == bare or plain.isalpha() else None
+    return f'"{plain}"' if re.escape(plain) == bare or plain.replace(" ", "").isalpha() else None

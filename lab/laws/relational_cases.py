@@ -159,9 +159,9 @@ def total_of(values: list[Any], is_average: bool = False) -> Any:
     if kinds & {DayTimeDuration, YearMonthDuration}:
         months = sum(v.months for v in values)
         exact = sum((Fraction(v.nanoseconds) for v in values), Fraction())
-        if is_average:  # months are rounded, a half up
+        if is_average:  # rounded, a half up: to whole months, and to 20 decimals of seconds
             months = floor(Fraction(months, len(values)) + Fraction(1, 2))
-            exact /= len(values)
+            exact = Fraction(floor(exact / len(values) * 10**11 + Fraction(1, 2)), 10**11)
         return next(iter(kinds))(months, exact)
     specials = [v for v in values if isinstance(v, float) and not isfinite(v)]
     if specials:

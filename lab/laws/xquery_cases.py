@@ -171,47 +171,44 @@ class _Writer:
 
     def value_of(self, variable: str, depth: int) -> str:
         random = self._random
+        if depth and random.random() < 0.35:
+            return self._nested_value(variable)
+        return random.choice(
+            (
+                f"count({variable}/i)",
+                f"sum({variable}/i/p)",
+                f"{variable}/t[1] * 2",
+                f"string({variable}/c[1])",
+                f"concat({variable}/@k, '-', {variable}/c[1])",
+                f"if ({self.condition_of(variable, 0)}) then 'yes' else {variable}/c",
+                f"string-join({variable}/i/p, ',')",
+                f"max(({variable}//p/number(.), 0))",
+                f"name({variable})",
+                f"upper-case({variable}/c[1]) || string-length({variable})",
+                f"{variable}/i/(p * 2)",
+                f"count({variable}/i) + count(//s)",
+                f"count({variable}//p)",
+            )
+        )
+
+    def _nested_value(self, variable: str) -> str:
+        """A value that a query inside the query gives."""
         inner = self._new()
-        match random.randrange(18 if depth else 12):
-            case 0:
-                return f"count({variable}/i)"
-            case 1:
-                return f"sum({variable}/i/p)"
-            case 2:
-                return f"{variable}/t[1] * 2"
-            case 3:
-                return f"string({variable}/c[1])"
-            case 4:
-                return f"concat({variable}/@k, '-', {variable}/c[1])"
-            case 5:
-                return f"if ({self.condition_of(variable, 0)}) then 'yes' else {variable}/c"
-            case 6:
-                return f"string-join({variable}/i/p, ',')"
-            case 7:
-                return f"max(({variable}//p/number(.), 0))"
-            case 8:
-                return f"name({variable})"
-            case 9:
-                return f"upper-case({variable}/c[1]) || string-length({variable})"
-            case 10:
-                return f"{variable}/i/(p * 2)"
-            case 11:
-                return f"count({variable}/i) + count(//s)"
-            case 12:
-                return f"count(//s[c = {variable}/c])"
-            case 13:
-                return f"sum(for {inner} in //s where {inner}/c = {variable}/c return {inner}/n)"
-            case 14:
-                operator = random.choice(("<", ">", ">=", "<="))
-                return f"count(for {inner} in //s where {inner}/n {operator} number({variable}/t[1]) return {inner})"  # noqa: E501
-            case 15:
-                return (
-                    f"for {inner} in //s where {inner}/c = {variable}/c "
-                    f"return <m>{{{inner}/n}}{{{variable}/t}}</m>"
-                )
-            case 16:
-                return f"exists(//s[c = {variable}/c][n > 1])"
-        return f"distinct-values(//o[c = {variable}/c]/t)"
+        of_same = f"for {inner} in //s where {inner}/c = {variable}/c"
+        operator = self._random.choice(("<", ">", ">=", "<="))
+        ordered = f"for {inner} in //s where {inner}/n {operator} number({variable}/t[1])"
+        return self._random.choice(
+            (
+                f"count(//s[c = {variable}/c])",
+                f"sum({of_same} return {inner}/n)",
+                f"count({ordered} return {inner})",
+                f"{of_same} return <m>{{{inner}/n}}{{{variable}/t}}</m>",
+                f"{of_same} order by {inner}/n return {inner}/n/text()",
+                f"exists(//s[c = {variable}/c][n > 1])",
+                f"distinct-values(//o[c = {variable}/c]/t)",
+                f"count({variable}/c intersect //o[1]/c)",
+            )
+        )
 
     def condition_of(self, variable: str, depth: int) -> str:
         random = self._random

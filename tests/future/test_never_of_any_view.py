@@ -10,6 +10,7 @@ import pytest
 import axlog
 from axlog.views.change import Change
 from lab.laws.fallen_law import check_fallen
+from tests.amounts import chunks
 
 CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"{}/>'
 F, G, H = (CALL.format(stream, "") for stream in "fgh")
@@ -21,7 +22,7 @@ def never(changes: list[Change]) -> list[tuple[object, ...]]:
     return [change.row.values_ for change in changes if change.op == "never"]
 
 
-@pytest.mark.parametrize("start", range(0, 200, 100))
+@pytest.mark.parametrize("start", chunks(100, 100))
 def test_differential_never_is_what_the_definition_says(start: int) -> None:
     seen: Counter[str] = Counter()
     for seed in range(start, start + 100):

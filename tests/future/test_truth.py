@@ -25,10 +25,11 @@ from lab.laws.fuzz_cases import Case
 from lab.laws.fuzzing import run_case
 from lab.laws.outlook_cases import smaller_cases
 from lab.laws.outlook_law import check_outlook, make_small_case
+from tests.amounts import cases, chunks
 from tests.papers import document, end, feed, xml
 
 CHUNK = 100
-CASES = 1_000
+CASES = 400
 
 
 def truth(tree: Tree | str, query: str) -> Truth:
@@ -296,14 +297,14 @@ def test_negation_beyond_the_limit_is_undecided(monkeypatch: pytest.MonkeyPatch)
 # Law 4 --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("start", range(0, CASES, CHUNK))
+@pytest.mark.parametrize("start", chunks(CASES, CHUNK))
 def test_differential_truth_and_relevance_equal_brute_force(start: int) -> None:
     failures = [f for seed in range(start, start + CHUNK) if (f := run_case(seed, "4")) is not None]
     said = [f"{f}\n{f.case.document}\n{f.case.patterns[0]}\n{f.case.steps}" for f in failures]
     assert not failures, "\n".join(said)
 
 
-@settings(max_examples=50)
+@settings(max_examples=cases(25))
 @given(data=st.data())
 def test_differential_truth_and_relevance_of_drawn_cases(data: st.DataObject) -> None:
     random: Random = data.draw(st.randoms(use_true_random=False))

@@ -27,6 +27,7 @@ from lab.datalog.magic import folded, magic
 from lab.laws import small_cases
 from lab.reference import rows
 from tests.accepted_errors import accept
+from tests.amounts import chunks
 from tests.papers import document, feed
 
 MONITOR = (
@@ -344,10 +345,10 @@ def rewritten(rules: Rules, random: Random) -> dict[str, Rules]:
     return {"magic": plain, "folded": folded(plain), "ordered": ordered, "both": folded(ordered)}
 
 
-@pytest.mark.parametrize("start", range(2))
+@pytest.mark.parametrize("start", chunks(350, 350))
 def test_oracle_counts(start: int) -> None:
     found = 0
-    for seed in range(start * 700, (start + 1) * 700):
+    for seed in range(start, start + 350):
         random = Random(seed)
         features = small_cases.Features(size=random.choice((4, 7, 12)))
         pattern = small_cases.pattern(random, features)
@@ -363,7 +364,7 @@ def test_oracle_counts(start: int) -> None:
         for name, other in rewritten(rules, random).items():
             assert evaluate(other, tree, INTEGERS) == facts, (seed, name, str(pattern))
         found += bool(wanted)
-    assert found > 200
+    assert found > 100
 
 
 # `or` and `not` whose parts look at each other: rare in random patterns.

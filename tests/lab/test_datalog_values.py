@@ -25,6 +25,7 @@ from lab.datalog.functions import with_functions
 from lab.datalog.magic import folded, magic
 from lab.laws import small_cases
 from lab.reference import Bound, bound_of, truth
+from tests.amounts import cases
 from tests.papers import document
 
 
@@ -121,7 +122,7 @@ def is_small(bound: Bound) -> bool:
 
 def test_oracle_three_values() -> None:
     seen: Counter = Counter()
-    for seed in range(400):
+    for seed in range(cases(200)):
         random = Random(seed)
         pattern = small_cases.pattern(random, SIMPLE)
         tree = load(small_cases.document(random, random.randint(2, 8), random.randint(1, 2)))
@@ -143,7 +144,7 @@ def test_oracle_three_values() -> None:
         plain = rules_of(compile_pattern(pattern))
         assert evaluate(rules, tree, INTEGERS) == evaluate(plain, tree, INTEGERS)
         seen[wanted] += 1
-    assert min(seen[each] for each in Truth) > 10, seen
+    assert min(seen[each] for each in Truth) > cases(5), seen
 
 
 @pytest.mark.parametrize(

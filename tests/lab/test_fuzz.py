@@ -13,16 +13,17 @@ from lab.laws import fuzz_runs
 from lab.laws.containment_law import check_pair, make_pair
 from lab.laws.fuzz_runs import CHUNK, LawRun, State, new_run, run
 from lab.laws.fuzzing import LAWS, Failure, run_case
+from tests.amounts import cases
 
-CASES = {"3": 300, "6": 200, "7": 90, "11": 1500, "rows": 300, "lists": 300, "filters": 120,
-         "feeds": 150, "containment": 120, "truth": 30, "never": 6, "collect": 2, "scalars": 60,
-         "native-scalars": 1500}  # fmt: skip
+CASES = {"3": 150, "6": 100, "7": 45, "11": 600, "rows": 150, "lists": 150, "filters": 60,
+         "feeds": 75, "containment": 60, "truth": 15, "never": 4, "collect": 2, "scalars": 40,
+         "native-scalars": 700}  # fmt: skip
 """Laws 1, 2, 4, 5, 8 and records have tests of their own."""
 
 
 @pytest.mark.parametrize("law", CASES)
 def test_differential_law_holds_for_seeds(law: str) -> None:
-    failures = [f for seed in range(CASES[law]) if (f := run_case(seed, law)) is not None]
+    failures = [f for seed in range(cases(CASES[law])) if (f := run_case(seed, law)) is not None]
     assert not failures, "\n".join([*map(str, failures), failures[0].text()])
 
 

@@ -22,10 +22,11 @@ from axlog.views.counting.maintainer import Counting
 from lab.laws.fixtures import fixture_of, play, read_fixture, write_fixture
 from lab.laws.fuzz_cases import Case, less_of
 from lab.laws.fuzzing import LAWS, run_case, shrink
+from tests.amounts import cases, chunks
 
-CHUNK = 250
-CASES = {"1": 1_500, "2": 250, "8": 250}
-CHUNKS = [(law, start) for law, count in CASES.items() for start in range(0, count, CHUNK)]
+CHUNK = 100
+CASES = {"1": 500, "2": 100, "8": 100}
+CHUNKS = [(law, start) for law, count in CASES.items() for start in chunks(count, CHUNK)]
 
 
 @pytest.mark.parametrize(("law", "start"), CHUNKS)
@@ -35,7 +36,7 @@ def test_differential_law_holds_for_seeds(law: str, start: int) -> None:
 
 
 @pytest.mark.parametrize("law", ["1", "2", "4", "5", "8", "records"])
-@settings(max_examples=40)
+@settings(max_examples=cases(20))
 @given(data=st.data())
 def test_differential_law_holds_for_hypothesis(law: str, data: st.DataObject) -> None:
     random: Random = data.draw(st.randoms(use_true_random=False))

@@ -30,6 +30,7 @@ from lab.reference import (
 )
 from lab.reference.bounds import is_monotone
 from lab.reference.fragments import as_element, attribute, element, text
+from tests.amounts import cases
 from tests.papers import SECOND, delete_siblings, document, end, feed
 from tests.strategies.patterns import patterns
 
@@ -407,7 +408,7 @@ MONOTONE = patterns(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=cases(12))
 @given(DOCUMENTS, MONOTONE)
 def test_differential_saturated_and_enumerated_rows(notation: str, pattern: Pattern) -> None:
     tree = document(notation)
@@ -427,7 +428,7 @@ def test_differential_saturated_and_enumerated_rows(notation: str, pattern: Patt
         assert one_by_one == at_once
 
 
-@settings(max_examples=25)
+@settings(max_examples=cases(12))
 @given(DOCUMENTS, MONOTONE)
 def test_differential_relevance_with_and_without_the_short_way(
     notation: str, pattern: Pattern

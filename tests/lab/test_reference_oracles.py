@@ -46,6 +46,7 @@ from axlog.query.pattern import (
 )
 from axlog.query.values import compare_numbers, comparison
 from lab.reference import rows, valuations
+from tests.amounts import cases
 from tests.papers import SECOND
 from tests.strategies.patterns import patterns
 
@@ -177,7 +178,7 @@ XPATHS = patterns(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(100))
 @given(documents(3, 3), XPATHS, st.data())
 def test_differential_rows_equal_libxml2(xml: str, pattern: Pattern, data: st.DataObject) -> None:
     named = [node.name for node in pattern.nodes() if isinstance(node.test, Name | Wildcard)]
@@ -450,7 +451,7 @@ def timed_trees(draw: st.DrawFn) -> Tree:
     return tree
 
 
-@settings(max_examples=800)
+@settings(max_examples=cases(250))
 @given(timed_trees(), TINY)
 def test_differential_counts_equal_right_guesses(tree: Tree, pattern: Pattern) -> None:
     variables = {x for branch in normalise(pattern).branches for x in variables_of(branch)}
@@ -458,7 +459,7 @@ def test_differential_counts_equal_right_guesses(tree: Tree, pattern: Pattern) -
     assert sum(1 for _ in valuations(tree, pattern)) == count_by_guessing(tree, pattern)
 
 
-@settings(max_examples=100)
+@settings(max_examples=cases(50))
 @given(timed_trees(), TINY)
 def test_the_counts_of_the_rows_are_all_valuations(tree: Tree, pattern: Pattern) -> None:
     counts = [answer.count for answer in rows(tree, pattern).values()]

@@ -21,6 +21,7 @@ from axlog.store.files import DiskFiles
 from axlog.store.log_reader import read_log
 from axlog.views.counting.maintainer import Counting
 from lab.stress.torture import MOMENTS, by_killing, on_faulty_disk
+from tests.amounts import cases
 
 DOCUMENT = '<r><ax:call xmlns:ax="urn:axlog" stream="f" deletes="yes"/></r>'
 VIEWS = {"v": "match /r/a/$x return $x"}
@@ -307,8 +308,8 @@ def test_stores_of_version_1_open(tmp_path: Path) -> None:
 
 
 def test_oracle_faulty_disks() -> None:
-    """50 rounds of the harness: at the end nothing differs from a quiet run."""
-    assert sum(on_faulty_disk(seed) for seed in range(50)) > 100
+    """Rounds of the harness: at the end nothing differs from a quiet run."""
+    assert sum(on_faulty_disk(seed) for seed in range(cases(25))) > cases(50)
 
 
 @pytest.mark.slow

@@ -16,12 +16,13 @@ from axlog.live.options import Options
 from lab.laws.fixtures import fixture_of, write_fixture
 from lab.laws.fuzzing import run_case
 from lab.laws.tuning_law import check_tuning, make_tuning_case
+from tests.amounts import cases, chunks
 
 CHUNK = 150
-CASES = 300
+CASES = 150
 
 
-@pytest.mark.parametrize("start", range(0, CASES, CHUNK))
+@pytest.mark.parametrize("start", chunks(CASES, CHUNK))
 def test_differential_tuning_changes_nothing(start: int) -> None:
     failures = [f for seed in range(start, start + CHUNK) if (f := run_case(seed, "5")) is not None]
     assert not failures, "\n".join(map(str, failures)) + _fixture(failures)
@@ -31,7 +32,7 @@ def _fixture(failures: list[Any]) -> str:
     return write_fixture(fixture_of(failures[0].case, str(failures[0]))) if failures else ""
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(20))
 @given(data=st.data())
 def test_differential_tuning_changes_nothing_in_drawn_cases(data: st.DataObject) -> None:
     check_tuning(make_tuning_case(data.draw(st.randoms(use_true_random=False))))

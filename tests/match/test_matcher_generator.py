@@ -20,7 +20,7 @@ from axlog.evaluate.interpreter import Interpreter
 from axlog.live.document import Document
 from axlog.live.internals import maintained, streams_of
 from axlog.live.options import Options, Validate
-from axlog.live.stream_engine import StreamStatus
+from axlog.live.stream_status import StreamStatus
 from axlog.match.filters import Filter
 from axlog.match.matcher_generator import can_match, generate, names_needed
 from axlog.match.message_values import finds_markup, may_have_markup
@@ -29,14 +29,15 @@ from axlog.query.pattern import Axis, Kind, Pattern
 from axlog.query.query import Query, parse_query
 from lab.laws.filters_law import decorate
 from lab.laws.small_cases import VALUES, Features, document, fragment, pattern
+from tests.amounts import chunks
 
-CASES, DOCUMENTS = 1500, 120
+CASES, DOCUMENTS = 750, 120
 OF_STRINGS = Features(outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME), collects=False)
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
 
 def blocks(count: int, size: int) -> list[range]:
-    return [range(start, start + size) for start in range(0, count, size)]
+    return [range(start, start + size) for start in chunks(count, size)]
 
 
 def reached(relations: list[Relation], axes: tuple[Axis, ...]) -> list[Relation]:

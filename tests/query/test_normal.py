@@ -46,6 +46,7 @@ from axlog.query.pattern import (
     Variable,
     branches_of,
 )
+from tests.amounts import cases
 from tests.strategies.patterns import patterns
 
 A = PatternNode(Axis.CHILD, Name("a"))
@@ -123,7 +124,7 @@ def binds(node: PatternNode, variable: Variable) -> bool:
     return node.test == variable or Comparison("=", variable) in node.comparisons
 
 
-@settings(max_examples=500)
+@settings(max_examples=cases(150))
 @given(patterns(collect=True))
 def test_oracle_surely_bound_is_bound_in_every_expansion(pattern: Pattern) -> None:
     ways = list(expansions(pattern.branches))
@@ -334,7 +335,7 @@ def test_a_constraint_already_inside_follows_the_renaming() -> None:
     assert inside == Not((node,), (ValueConstraint(renamed, "!=", "v"),))
 
 
-@settings(max_examples=400)
+@settings(max_examples=cases(150))
 @given(patterns(variables=("x", "y", "z"), max_nodes=9, collect=True))
 def test_normalising_is_idempotent_and_keeps_the_nodes(pattern: Pattern) -> None:
     normal = normalise(pattern)
@@ -346,7 +347,7 @@ def test_normalising_is_idempotent_and_keeps_the_nodes(pattern: Pattern) -> None
         assert normalise(parse_pattern(str(normal))) == normal
 
 
-@settings(max_examples=400)
+@settings(max_examples=cases(150))
 @given(patterns(variables=("x", "y", "z"), max_nodes=9, collect=True))
 def test_oracle_every_variable_has_one_home(pattern: Pattern) -> None:
     normal = normalise(pattern)

@@ -35,6 +35,7 @@ from axlog.query.pattern import (
     Wildcard,
 )
 from axlog.query.time_literals import EARLIEST, LATEST
+from tests.amounts import cases
 from tests.strategies.patterns import moments, patterns
 
 LATE = (
@@ -103,7 +104,7 @@ WILD = st.one_of(
 TEXTS = ("1", "", 'say "hi"', "it's", "\\", "a\nb", "`]")
 
 
-@settings(max_examples=2000)
+@settings(max_examples=cases(500))
 @given(
     patterns(
         labels=LABELS,
@@ -122,7 +123,7 @@ def test_printing_and_parsing_are_inverse(pattern: Pattern) -> None:
     assert str(again) == text
 
 
-@settings(max_examples=500)
+@settings(max_examples=cases(150))
 @given(patterns(max_nodes=12, selves=True, siblings=True, collect=True))
 def test_larger_patterns_survive_printing(pattern: Pattern) -> None:
     assert parse_pattern(str(pattern)) == pattern

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from axlog.query.xpath_compiler import SELECTED, _outputs, parse_any
 from axlog.query.xpath_fast_path import plain
+from tests.amounts import cases
 
 OUTPUTS = _outputs(("id",))
 LABELS = st.sampled_from(["a", "b", "and", "div", "text", "x-y", "x.z", "_1", "*", "é", "p:a"])
@@ -24,7 +25,7 @@ def paths(draw: st.DrawFn) -> str:
     return text
 
 
-@settings(max_examples=1500)
+@settings(max_examples=cases(500))
 @given(paths())
 def test_differential_plain_paths_are_what_the_parser_makes_of_them(text: str) -> None:
     short = plain(text, OUTPUTS, SELECTED)

@@ -30,6 +30,7 @@ from axlog.runtime.embedded import Runner, run
 from axlog.runtime.order import BODY, EVERY, Order, lane_of
 from axlog.samples import orders
 from axlog.views.change import Change
+from tests.amounts import cases
 from tests.waiting import eventually
 
 AXLOG = [sys.executable, "-c", "from axlog.cli import main; main()"]
@@ -206,7 +207,7 @@ def never(_: object) -> bool:
     return False
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(25), deadline=None)
 @given(
     st.lists(st.lists(st.integers(0, 20), max_size=12), min_size=1, max_size=3),
     st.randoms(use_true_random=False),
@@ -238,7 +239,7 @@ def test_order_and_batches_do_not_depend_on_the_reading(
     assert released == [content for *_, content in sorted(keyed)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(25), deadline=None)
 @given(
     st.lists(
         st.lists(st.tuples(st.none() | st.integers(0, 5), st.sampled_from("abc")), max_size=6),
@@ -504,7 +505,7 @@ UPDATES = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=cases(12), deadline=None)
 @given(
     UPDATES,
     UPDATES,

@@ -33,6 +33,7 @@ from axlog.spark.batch_result import gather_batch
 from axlog.spark.buckets import Buckets, DriverBuckets
 from axlog.views.change import Change
 from axlog.views.net_changes import net
+from tests.amounts import cases
 
 CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"{}/>'
 SHOP = "<shop><a>{}</a><b>{}</b><static><item><k>k1</k></item></static></shop>".format(
@@ -261,7 +262,7 @@ def test_what_may_delete_or_become_nodes_travels_whole() -> None:
     assert spread.units[0].kind == "documents"
 
 
-@settings(max_examples=30)
+@settings(max_examples=cases(15))
 @given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 8))
 def test_law_7_buckets_say_what_the_document_says(seed: int, batches: int, buckets: int) -> None:
     random = Random(seed)
@@ -277,7 +278,7 @@ def test_law_7_buckets_say_what_the_document_says(seed: int, batches: int, bucke
     assert set(refused) == malformed
 
 
-@settings(max_examples=25)
+@settings(max_examples=cases(12))
 @given(st.integers(0, 10_000), st.integers(1, 5))
 def test_batching_does_not_matter_when_messages_are_held_back(seed: int, batches: int) -> None:
     random = Random(seed)
@@ -309,7 +310,7 @@ def test_batching_does_not_matter_when_messages_are_held_back(seed: int, batches
     assert plain(found) == plain(expected)
 
 
-@settings(max_examples=20)
+@settings(max_examples=cases(10))
 @given(st.integers(0, 10_000))
 def test_documents_are_independent(seed: int) -> None:
     random = Random(seed)
@@ -360,7 +361,7 @@ DELETING = SHOP.replace('stream="b"', 'stream="b" deletes="yes"')
 
 
 @pytest.mark.parametrize("spread", [False, True])
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(4), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 10_000))
 def test_engines_that_keep_nodes_go_on_from_snapshots(
     monkeypatch: pytest.MonkeyPatch, spread: bool, seed: int

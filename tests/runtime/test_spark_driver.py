@@ -29,6 +29,7 @@ from axlog.spark.batch_result import Delivery
 from axlog.store.files import DiskFiles
 from axlog.views.change import Change
 from lab.stress.faulty_disk import Crashed, FaultyFiles
+from tests.amounts import cases
 from tests.runtime.test_spark_bucket import (
     VIEWS,
     by_document,
@@ -64,7 +65,7 @@ def write(random: Random, state: DurableState, now: Maps) -> None:
             del now[found]
 
 
-@settings(max_examples=120, suppress_health_check=QUIET)
+@settings(max_examples=cases(50), suppress_health_check=QUIET)
 @given(st.integers(0, 100_000))
 def test_every_batch_finds_the_state_that_the_one_before_it_left(
     monkeypatch: pytest.MonkeyPatch, seed: int
@@ -141,7 +142,7 @@ def test_what_does_not_lead_to_the_batch_is_refused(tmp_path: Path) -> None:
     back.close()
 
 
-@settings(max_examples=12, suppress_health_check=QUIET)
+@settings(max_examples=cases(6), suppress_health_check=QUIET)
 @given(st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 3))
 def test_law_7_the_driver_says_what_the_document_says(
     monkeypatch: pytest.MonkeyPatch, seed: int, batches: int, buckets: int

@@ -15,13 +15,14 @@ from axlog.errors import ConnectorError, PipelineError
 from axlog.retry import Backoff
 from axlog.runtime.shared_sinks import Numbering
 from axlog.runtime.unreachable import Patience, lagging, tell, tell_no_more
+from tests.amounts import cases
 
 
 class Cut(BaseException):
     """The process dies."""
 
 
-@settings(max_examples=60)
+@settings(max_examples=cases(25))
 @given(st.integers(0, 10_000))
 def test_every_batch_comes_once_whatever_is_cut(
     tmp_path_factory: pytest.TempPathFactory, seed: int

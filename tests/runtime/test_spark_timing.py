@@ -19,6 +19,7 @@ from axlog.runtime.timers import Due
 from axlog.spark import maintain
 from axlog.views.change import Change
 from axlog.views.net_changes import net
+from tests.amounts import cases
 from tests.runtime.test_spark_bucket import (
     Memory,
     _without_document,
@@ -49,7 +50,7 @@ def test_who_is_due_is_who_was_put_before(puts: list[tuple[str, int]]) -> None:
     assert due.first() is None
 
 
-@settings(max_examples=15)
+@settings(max_examples=cases(8))
 @given(st.integers(0, 10_000))
 def test_time_passes_for_all_documents(seed: int) -> None:
     """A message for one document makes a row of another impossible, as with the runner."""

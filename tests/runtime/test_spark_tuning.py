@@ -12,12 +12,13 @@ from axlog.runtime import bucket, bucket_state
 from axlog.runtime.bucket_tuner import Tuned, Tuning, forget, tuned_at
 from axlog.runtime.extraction import Extractor, Message
 from axlog.runtime.plan import make_plan
+from tests.amounts import cases
 from tests.runtime.test_spark_bucket import cut, definition_of, plain, run, updates
 
 QUIET = [HealthCheck.function_scoped_fixture]
 
 
-@settings(max_examples=12, suppress_health_check=QUIET)
+@settings(max_examples=cases(6), suppress_health_check=QUIET)
 @given(st.integers(0, 10_000))
 def test_tuned_buckets_emit_the_same_changes(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Changes and dead letters are those without tuning; nothing more is kept."""

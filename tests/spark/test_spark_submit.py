@@ -40,7 +40,7 @@ views:
     query: |
       {late}
     sinks: [{{kind: jsonl, path: "{engine}.jsonl"}}]
-settings: {{hold: 0, batch: 50}}
+settings: {{hold: 0, batch: 120}}
 """
 
 

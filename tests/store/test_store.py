@@ -20,6 +20,7 @@ from axlog.views.operators.disk_table import Shelf, StoredCounts
 from axlog.views.operators.table import Index, put
 from lab.laws.fuzz_cases import make_case
 from lab.laws.fuzzing import LAWS
+from tests.amounts import cases
 
 
 @pytest.fixture
@@ -175,7 +176,7 @@ def test_an_unknown_cache_is_refused():
 def test_fuzzed_cases_use_the_disk():
     """Laws 1 and 2 run with rows on disk too; here some with no memory at all."""
     check = LAWS["1"].check
-    for seed in range(150):
+    for seed in range(cases(50)):
         check(replace(make_case(random.Random(f"disk:{seed}")), memory=0))
 
 

@@ -17,6 +17,7 @@ from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.reevaluate import Reevaluate
 from lab.laws import small_cases
 from lab.laws.algebra_law import Watcher, accepted, update
+from tests.amounts import cases
 
 FRAGMENT = tuple(read_forest("<c>1</c>"))
 
@@ -49,7 +50,7 @@ def test_differential_whatever_is_chosen_the_rows_and_changes_are_the_same(
     alike = load("<r/>")
     monkeypatch.setattr(maintainer, "kind_of", lambda tables: (alike, 0))  # all of one kind
     ways: Counter[bool] = Counter()
-    for seed in range(200):
+    for seed in range(cases(80)):
         random = Random(f"costs:{seed}")
         pattern = accepted(random)
         tree = load(small_cases.document(random, random.randint(1, 20)))
@@ -61,8 +62,8 @@ def test_differential_whatever_is_chosen_the_rows_and_changes_are_the_same(
             ways[view.report.is_evaluated] += 1
             assert tested.rows() == plain.rows(), (seed, str(pattern))
             assert tested.told() == plain.told(), (seed, str(pattern))
-    assert ways[True] > 40
-    assert ways[False] > 400
+    assert ways[True] > cases(16)
+    assert ways[False] > cases(160)
 
 
 def test_the_dearer_way_is_left_and_tried_again() -> None:

@@ -23,6 +23,7 @@ from axlog.views.algebraic.tables import Table, node_column
 from axlog.views.reevaluate import Reevaluate
 from lab.laws import small_cases
 from lab.laws.algebra_law import Watcher, accepted, update
+from tests.amounts import chunks
 
 _DIRECTLY = direct.moved_directly
 
@@ -35,7 +36,7 @@ def known_by_one_node(random: Random) -> Pattern:
 
 
 @pytest.mark.parametrize("few", [0, 8])
-@pytest.mark.parametrize("start", [0, 150])
+@pytest.mark.parametrize("start", chunks(100, 100))
 def test_differential_rows_and_changes_are_those_of_re_evaluation(
     few: int, start: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -55,7 +56,7 @@ def test_differential_rows_and_changes_are_those_of_re_evaluation(
         monkeypatch.setattr(direct, "LONG", 1)
     else:
         monkeypatch.setattr(direct, "WALKED", 3)  # some walks are given up
-    for seed in range(start, start + 150):
+    for seed in range(start, start + 100):
         random = Random(f"direct:{seed}")
         pattern = known_by_one_node(random)
         tree = load(small_cases.document(random, random.randint(1, 30)))

@@ -29,6 +29,7 @@ from lab.laws import small_cases
 from lab.laws.algebra_law import Watcher, accepted, check_algebra, make_algebra_case
 from lab.laws.fuzzing import run_case
 from tests.accepted_errors import accept
+from tests.amounts import cases, chunks
 
 CHUNK = 250
 
@@ -38,13 +39,13 @@ def _alike_from_two_operations_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk_operations, "FEWEST", 2)
 
 
-@pytest.mark.parametrize("start", range(0, 1500, CHUNK))
+@pytest.mark.parametrize("start", chunks(500, CHUNK))
 def test_differential_rows_and_changes_are_those_of_re_evaluation(start: int) -> None:
     failures = [f for s in range(start, start + CHUNK) if (f := run_case(s, "algebra")) is not None]
     assert not failures, "\n".join([*map(str, failures), failures[0].text()])
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(random=st.randoms(use_true_random=False))
 def test_differential_rows_and_changes_for_hypothesis(random: Random) -> None:
     check_algebra(make_algebra_case(random))
@@ -72,7 +73,7 @@ def test_a_forgotten_condition_at_the_document_node_is_seen(
 def test_differential_reduced_lists_give_the_same_view() -> None:
     """Law 2: a list reduced by the rules of P5 5.3 leaves the document and the view as given."""
     compared = 0
-    for seed in range(200):
+    for seed in range(cases(80)):
         random = Random(f"reduced:{seed}")
         pattern = accepted(random)
         text = small_cases.document(random, random.randint(4, 16))
@@ -90,7 +91,7 @@ def test_differential_reduced_lists_give_the_same_view() -> None:
         for view, tree in zip(views, (given, reduced), strict=True):
             assert view.rows() == Watcher(Reevaluate(tree, pattern)).rows(), (seed, str(pattern))
         compared += 1
-    assert compared > 100
+    assert compared > cases(40)
 
 
 def test_a_wrong_term_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +125,7 @@ def bag(made: Table) -> Counter[tuple[int, ...]]:
     return found
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(left=PAIRS, right=PAIRS)
 def test_a_join_is_every_pair_that_agrees(left: list[Any], right: list[Any]) -> None:
     other = Table(
@@ -136,7 +137,7 @@ def test_a_join_is_every_pair_that_agrees(left: list[Any], right: list[Any]) -> 
     assert bag(together([table(left), table(left).times(-1)], (A, B))) == Counter()
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(steps=st.lists(st.tuples(PAIRS, st.integers(min_value=-1, max_value=2)), max_size=12))
 def test_a_relation_is_a_bag(steps: list[Any]) -> None:
     relation = Relation((A, B), (A, B))

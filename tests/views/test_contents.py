@@ -20,6 +20,7 @@ from lab.laws import small_cases
 from lab.laws.algebra_law import Watcher
 from lab.reference import gather as by_definition
 from tests.accepted_errors import accept
+from tests.amounts import cases
 
 ITEMS = '<r><a n="1"><b>x &amp; y</b><c/>t</a><a n="&lt;&quot;2"><b>&gt;</b><!--k--></a></r>'
 
@@ -47,7 +48,7 @@ def test_kept_contents_are_those_written_anew(room: int, monkeypatch: pytest.Mon
     monkeypatch.setattr(bulk_operations, "FEWEST", 2)
     pattern = parse_query("match //a#x return x.id, x.cont").pattern
     kept_ones = 0
-    for seed in range(120):
+    for seed in range(cases(50)):
         random = Random(f"contents:{seed}")
         tree = load(small_cases.document(random, random.randint(1, 30)))
         view = Algebraic(tree, pattern)

@@ -14,6 +14,7 @@ from axlog.query.native import parse_pattern
 from axlog.views.counting.sites import SiteRelation
 from axlog.views.operators.join import JoinRules
 from axlog.views.operators.join_generator import can_generate, generate_sink
+from tests import amounts
 
 PLAIN = (
     "match /r[a#s/$x][b#t[c/$x]/$y][d] where s - t <= 3 return $x, $y",
@@ -85,7 +86,7 @@ def moves(kept: Gathered, new: Gathered, random: Random) -> Gathered:
 def cases(queries: tuple[str, ...]) -> Iterator[tuple[Relation, Random]]:
     for number, query in enumerate(queries):
         for relation in relations(query):
-            for seed in range(40):
+            for seed in range(amounts.cases(16)):
                 yield relation, Random(f"{number}:{relation.name}:{seed}")
 
 

@@ -22,6 +22,7 @@ from lab.laws.fuzzing import run_case
 from lab.laws.small_cases import operations
 from lab.laws.xpath_law import positions_of_tree, selected_by_lxml
 from tests.accepted_errors import accept, accepting
+from tests.amounts import cases, chunks
 
 
 def records(view: View) -> Records:
@@ -30,7 +31,7 @@ def records(view: View) -> Records:
     return kept
 
 
-@pytest.mark.parametrize("start", range(0, 400, 100))
+@pytest.mark.parametrize("start", chunks(200, 100))
 def test_differential_records_are_exact(start: int) -> None:
     failures = [f for seed in range(start, start + 100) if (f := run_case(seed, "records"))]
     assert not failures, "\n".join(map(str, failures))
@@ -69,7 +70,7 @@ NEWER_NUMBERS = ("+2", "1e1")
 """Numbers since XPath 2.0 that lxml, which has XPath 1.0, does not read as numbers."""
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(25), deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_oracle_lxml_selects_the_same_nodes(random: Random) -> None:
     document = parse("<a><b>2</b><a k='1'/>x<b>1<c/></b><c><a><b/></a><c/></c></a>")

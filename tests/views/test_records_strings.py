@@ -14,6 +14,7 @@ import pytest
 
 from axlog.views.records.sequences import NONE, Sequences
 from axlog.views.records.strings import StringPattern, Strings
+from tests.amounts import cases
 from tests.string_matching import STRINGS, has_matching, passes, patterns, printed_join, triples
 
 NEXT, LATER = True, False
@@ -49,7 +50,7 @@ def test_oracle_every_small_pattern_on_every_small_string(nodes: int) -> None:
             check_strings(pattern, "".join(labels), 4 if nodes < 3 else 3)
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(cases(2)))
 def test_oracle_part_of_the_patterns_with_four_nodes(part: int) -> None:
     random = Random(part)
     for _ in range(14):
@@ -57,7 +58,7 @@ def test_oracle_part_of_the_patterns_with_four_nodes(part: int) -> None:
         check_strings(pattern, "".join(random.choices("abc*", k=4)), 5)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(cases(30)))
 def test_oracle_triples_of_larger_patterns(seed: int) -> None:
     random = Random(seed)
     nodes = random.randint(4, 7)

@@ -28,6 +28,7 @@ from axlog.runtime.plan import Unit
 from axlog.server.monitoring import DocumentsReport
 from axlog.store.files import DiskFiles
 from axlog.views.change import Change
+from tests.amounts import cases
 
 CALLS = "".join(
     f"<{s}><ax:call xmlns:ax='urn:axlog' stream='{s}' deletes='D'/></{s}>" for s in "st"
@@ -98,7 +99,7 @@ WAYS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
 def test_differential_the_others_do_not_notice(way: str, first: bool) -> None:
     others, options = WAYS[way]
     is_needed = options.get("keep") == "needed"
-    for seed in range(4):
+    for seed in range(cases(2)):
         updates = [u for u in messages(Random(seed), 40) if not (is_needed and u[1] == "delete")]
         xml = document("no" if is_needed else "yes")
         views = {"bomb": BOMB, **others} if first else {**others, "bomb": BOMB}

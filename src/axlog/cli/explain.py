@@ -18,7 +18,7 @@ from axlog.cli.truth import After, take_updates
 from axlog.live.document import Document
 from axlog.live.internals import maintained
 from axlog.live.options import Options
-from axlog.live.stream_engine import StreamStatus
+from axlog.live.stream_status import StreamStatus
 from axlog.live.view import View
 from axlog.query.query import checked_language
 from axlog.runtime.definition import Definition

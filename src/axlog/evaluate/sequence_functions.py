@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from math import inf, isnan
 from typing import Any
@@ -88,16 +89,12 @@ def _index_of(values: Sequence[Atom], wanted: Atom) -> list[int]:
     found = []
     for at, value in enumerate(values, 1):
         try:
-            is_equal = compared(_equal, _string(value), _string(wanted))
+            is_equal = compared(operator.eq, _string(value), _string(wanted))
         except ValueProblem:
             continue
         if is_equal:
             found.append(at)
     return found
-
-
-def _equal(one: object, other: object) -> bool:
-    return one == other
 
 
 def _string(value: Atom) -> Atom:

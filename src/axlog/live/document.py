@@ -37,7 +37,7 @@ from axlog.live.hooks import IDLE
 from axlog.live.maintained import MaintainedTree
 from axlog.live.options import DEFAULT_OPTIONS, Options
 from axlog.live.savepoint import Savepoint
-from axlog.live.stream_engine import StreamStatus
+from axlog.live.stream_status import StreamStatus
 from axlog.live.streams import DeadLetter, Message, Streams
 from axlog.live.tuner import TuningReport
 from axlog.live.view import View, public

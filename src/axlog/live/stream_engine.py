@@ -23,7 +23,7 @@ from typing import TypeAlias
 from axlog.document.loader import read_forest
 from axlog.document.operations import Insert, Operation, checked_time, insert_at_call
 from axlog.document.pending import Plan, planned
-from axlog.document.times import Shown, Time, Times, microseconds, shown
+from axlog.document.times import Time, microseconds
 from axlog.document.tree import NONE
 from axlog.errors import QueryError, StreamError, UpdateError, ValueProblem
 from axlog.evaluate.joins import Bag, Row
@@ -37,6 +37,7 @@ from axlog.live.replacements import (
     restored_messages,
     saved_messages,
 )
+from axlog.live.stream_status import StreamStatus
 from axlog.match.matcher_generator import can_match, names_needed
 from axlog.match.stream_plan import MessagePlan
 from axlog.query.pattern import Kind
@@ -68,44 +69,6 @@ States of 0.2 lack the last part.
 Reader: TypeAlias = Callable[[bytes, int], "tuple[Bag, ...] | None"]
 Read: TypeAlias = tuple[str, tuple[Bag, ...], int] | tuple[str, tuple[Bag, ...], int, str | None]
 """A message as a plan read it: stream, bags and time, and the key of a message that replaces."""
-
-
-@dataclass(slots=True)
-class StreamStatus:
-    """The counts and the state of one stream."""
-
-    stream: str
-    messages: int = 0
-    refused: int = 0
-    ended: bool = False
-    microseconds: int | None = None  # time of the last message
-    unparsed: int = 0  # messages that were skipped for their raw bytes (validate="wanted")
-    unmatched: int = 0  # messages that matched no wanted pattern
-    wanted: tuple[str, ...] = ()  # the patterns that views want from the stream
-    # Whether possible futures restrict `wanted`, and not only the place of the call.
-    is_tuned: bool = False
-    nodes: int = 0  # size of the filter's automaton; 0 where patterns are tested one by one
-    times: Times = "seconds"
-
-    @property
-    def last(self) -> Shown | None:
-        """The time of the last message."""
-        return None if self.microseconds is None else shown(self.microseconds, self.times)
-
-    @property
-    def dropped(self) -> int:
-        """Messages that no view wanted. They moved the clock and had no other effect."""
-        return self.unparsed + self.unmatched
-
-    @property
-    def kept(self) -> int:
-        """Messages that some view could use."""
-        return self.messages - self.refused - self.dropped
-
-    @property
-    def is_unsubscribed(self) -> bool:
-        """Whether no message of the stream can matter any more."""
-        return self.is_tuned and not self.wanted
 
 
 @dataclass(slots=True)

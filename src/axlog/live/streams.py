@@ -48,7 +48,8 @@ from axlog.live.key_guard import KeyGuard
 from axlog.live.maintained import MaintainedTree, Told
 from axlog.live.options import Options, Policy
 from axlog.live.source_filter import filter_at_source
-from axlog.live.stream_engine import StreamEngine, StreamStatus
+from axlog.live.stream_engine import StreamEngine
+from axlog.live.stream_status import StreamStatus
 from axlog.live.tuner import Tuner
 from axlog.match.filters import Filter
 from axlog.reporting import report

@@ -309,7 +309,7 @@ class ViewName(NamedTuple):
 
 
 def _expanded(path: str | None, namespaces: Mapping[str, str]) -> str | None:
-    """Return a path with its prefixes resolved: calls know none. The checks report a bad path."""
+    """Return a path with its prefixes resolved; a bad path as it is, for the checks to report."""
     try:
         return None if path is None else str(KeyPath.parse(path, namespaces))
     except AxlogError:
@@ -347,10 +347,22 @@ class PipelineModel(Options):
     def _from_short_form(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         made = handler(long_form(given))
         made._is_short = is_short(given)
-        for document in made.documents.values():
-            for stream in document.streams.values():
-                stream.replace = _expanded(stream.replace, made.namespaces)
-        return made
+        return made._with_expanded_paths()
+
+    def _with_expanded_paths(self) -> Self:
+        """Return the pipeline with the prefixes of `replace` resolved: calls know none."""
+        documents: dict[str, DocumentModel] = {}
+        for name, document in self.documents.items():
+            streams = {
+                stream: given.model_copy(
+                    update={"replace": _expanded(given.replace, self.namespaces)}
+                )
+                for stream, given in document.streams.items()
+            }
+            documents[name] = document.model_copy(update={"streams": streams})
+        if not any(s.replace for d in documents.values() for s in d.streams.values()):
+            return self
+        return self.model_copy(update={"documents": documents})
 
     @property
     def directory(self) -> Path:

@@ -5,7 +5,8 @@ A pattern node binds if it has a name, if its test is a variable, or if its valu
 aggregate counts every distinct tuple of such nodes once (docs/meaning.md). The derivation counts of
 a pattern give that number where
 
-- a branch that binds nothing counts once: it becomes an `or` with one alternative;
+- a branch that binds nothing and mentions no variable counts once: it becomes an `or` with one
+  alternative;
 - every other node is determined by the nodes that bind: it is the parent of a determined node, or
   the root element.
 
@@ -110,13 +111,19 @@ def binds(node: PatternNode) -> bool:
     return node.name is not None or bool(variables_bound(node))
 
 
+def _mentions(node: PatternNode) -> bool:
+    """Whether a node binds, or is compared with a variable that others bind."""
+    compared = (comparison.operand for comparison in node.comparisons)
+    return binds(node) or any(isinstance(operand, Variable) for operand in compared)
+
+
 def _tested_once(branches: tuple[Branch, ...]) -> tuple[Branch, ...]:
-    """Branches that bind nothing as ors of one alternative."""
+    """Branches that neither bind nor mention a variable as ors of one alternative."""
     found: list[Branch] = []
     for branch in branches:
         if not isinstance(branch, PatternNode):
             found.append(branch)
-        elif not any(binds(node) for node in nodes_of(branch)):
+        elif not any(_mentions(node) for node in nodes_of(branch)):
             found.append(Or(((branch,),)))
         else:
             found.append(replace(branch, branches=_tested_once(branch.branches)))

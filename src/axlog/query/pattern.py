@@ -369,6 +369,8 @@ def _branch_text(branch: Branch, at_root: bool = False) -> str:
     match branch:
         case PatternNode():
             return _path_text(branch, at_root)
+        case Or(alternatives=((only,),)):  # it only says that the branch counts once
+            return _branch_text(only, at_root)
         case Or(alternatives=alternatives):
             return " or ".join([_conjunction_text(inside, at_root) for inside in alternatives])
         case Not(branches=(Or() as only,)):

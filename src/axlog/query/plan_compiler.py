@@ -33,6 +33,7 @@ from axlog.query.plan import (
     Plan,
 )
 from axlog.query.plan_groups import Regrouping
+from axlog.query.plan_reads import whole_reads
 from axlog.query.plan_rewrites import (
     conjuncts,
     has_positional_filter,
@@ -108,9 +109,7 @@ class PlanCompiler:
             self._builder.add(Collection(None, outputs=[OutputItems(value)]))
         root = self._builder.collections[-1]
         root.read.add(0)
-        reason = None
-        if root.source is None and (is_whole_read(root) or _has_loose_tuples(root)):
-            reason = "parts of the query are evaluated again with every update that they may read"
+        reason = whole_reads(self._builder.collections)
         return Plan(tuple(self._builder.collections), self._text, tuple(namespaces), reason)
 
     def _is_last(self, found: _Found) -> bool:
@@ -521,15 +520,3 @@ def _may_repeat(returned: Expression) -> bool:
         case Path(start=Reference(), steps=steps):
             return not all(isinstance(s, Step) and s.axis in DOWN for s in steps)
     return True
-
-
-def is_whole_read(collection: Collection) -> bool:
-    """Whether the expressions of a collection read the document by paths."""
-    parts = (collection.clauses, tuple(o.value for o in collection.outputs), collection.order)
-    return any(isinstance(node, Root) for node in walk(parts))
-
-
-def _has_loose_tuples(collection: Collection) -> bool:
-    """Whether one evaluation goes through all tuples of another collection."""
-    parts = (collection.clauses, tuple(o.value for o in collection.outputs))
-    return any(isinstance(node, ForKept) for node in walk(parts))

@@ -109,6 +109,14 @@ class UpdateParser(XQueryParser):
     def statement(self) -> Expression:
         """One statement; checks that it updates, and that it mixes no updates and values."""
         at = self.skip()
+        for function in self.functions.values():
+            if classify(function.body, self.text) is Category.UPDATING:
+                raise QueryError(
+                    "XUST0001",
+                    f"the function {function.name}() updates",
+                    place=place_at(self.text, function.at),
+                    advice="the updates themselves, in the statement",
+                )
         found = self.whole(self.expression())
         if classify(found, self.text) is Category.SIMPLE:
             raise self.unsupported(

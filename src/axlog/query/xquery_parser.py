@@ -8,6 +8,7 @@ parser of their own on top of this one (`update_parser.py`).
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from axlog.query.constructor_parser import TAG_START, ConstructorParser
 from axlog.query.function_expansion import Function, expanded
@@ -210,12 +211,13 @@ class XQueryParser(ConstructorParser):
         while True:
             at = self.skip()
             variable = self.need_variable()
-            if self.take_word("as"):
-                self.sequence_type()
+            type_ = self.sequence_type() if self.take_word("as") else None
             allows_empty = self.take_word("allowing empty") is not None
             position = self.need_variable() if self.take_word("at") else None
             self.need_word("in")
             source = self.single()
+            if type_ is not None and type_.kind.startswith("xs:"):  # nodes have no other types
+                source = _converted(source, replace(type_, occurrence="*"))
             if position is None:
                 found.append(For(variable, source, at, allows_empty))
             else:

@@ -29,7 +29,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 from axlog.document.times import Shown, Times, plain, shown
 from axlog.query.columns import typed_columns
 from axlog.query.row_key import RowKey
-from axlog.views.value_codec import plain_value
+from axlog.views.value_codec import plain_value, python_value
 
 Values = tuple[Any, ...]
 Op: TypeAlias = Literal["insert", "delete", "update", "never"]
@@ -37,6 +37,8 @@ Op: TypeAlias = Literal["insert", "delete", "update", "never"]
 
 class Row(Mapping[str, Any]):
     """One row: output names to values. Ids are `Id`s, times seconds or dates, numbers are numbers.
+
+    Computed dates and durations are objects of `datetime`.
 
     Views make rows; `count` is the number of derivations.
 
@@ -76,7 +78,10 @@ class Row(Mapping[str, Any]):
         ('17',)
         """
         return tuple(
-            [_shown(value, self.times) if timed else value for value, timed in self._key()]
+            [
+                _shown(value, self.times) if timed else python_value(value)
+                for value, timed in self._key()
+            ]
         )
 
     def _key(self) -> Iterator[tuple[Any, bool]]:
@@ -114,8 +119,10 @@ class Row(Mapping[str, Any]):
         except ValueError:
             raise KeyError(column) from None
         value = self.values_[at]
-        is_time = type(value) is not str and at in typed_columns(self.columns).times
-        return _shown(value, self.times) if is_time else value
+        if type(value) is str:
+            return value
+        is_time = at in typed_columns(self.columns).times
+        return _shown(value, self.times) if is_time else python_value(value)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.columns)

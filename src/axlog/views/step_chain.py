@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from typing import Any, Literal, TypeAlias
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from axlog.errors import ValueProblem
 from axlog.evaluate.joins import Bag, Row, picker
@@ -45,6 +47,7 @@ from axlog.views.operators.top import Top
 
 OnValueError: TypeAlias = Literal["null", "reject"]
 Compute_: TypeAlias = Callable[[Row], Any]
+_CACHED = 40  # characters, as in `query/values.py`
 _NO_PASS = frozenset({False, None})
 
 
@@ -116,6 +119,17 @@ class StepChain:
             elif delta:
                 delta = operator.apply(0, delta)
         return delta
+
+    def group_path(self) -> GroupPath | None:
+        """The same for one row, without bags; None if other operators than one group have state."""
+        groups = [each for each in self.operators if isinstance(each, GroupOperator)]
+        if self.rejects or len(groups) != 1:
+            return None
+        at = self.operators.index(groups[0])
+        before, after = _function(self.operators[:at]), _function(self.operators[at + 1 :])
+        if before is None or after is None:
+            return None
+        return GroupPath(before, groups[0].put, after)
 
     # State ----------------------------------------------------------------------------------------
 
@@ -248,6 +262,41 @@ class StepChain:
         return kinds.StringJoin(_texts(read), step.separator, read, _extreme_key)
 
 
+class GroupPath(NamedTuple):
+    """A chain with one group, for one row at a time."""
+
+    before: Callable[[Row], Row | None]
+    """The row that the group gets; None: it is dropped."""
+    put: Callable[[Row, int], tuple[Row | None, Row | None]]
+    """Adds a row to its group; the row of the group before and after it."""
+    after: Callable[[Row], Row | None]
+    """The row that the view shows of a group; None: none."""
+
+
+def _function(operators: Sequence[Operator]) -> Callable[[Row], Row | None] | None:
+    """Maps and filters as one function; None if there are other operators."""
+    parts: list[tuple[bool, Callable[[Row], Any]]] = []
+    for operator in operators:
+        if isinstance(operator, Map):
+            parts.append((False, operator.function))
+        elif isinstance(operator, FilterOperator):
+            parts.append((True, operator.passes))
+        else:
+            return None
+    if len(parts) == 1 and not parts[0][0]:
+        return parts[0][1]
+
+    def apply(row: Row) -> Row | None:
+        for is_filter, function in parts:
+            if not is_filter:
+                row = function(row)
+            elif not function(row):
+                return None
+        return row
+
+    return apply
+
+
 def negated(delta: Bag) -> Bag:
     """The delta that takes another one back."""
     return {row: -count for row, count in delta.items()}
@@ -279,7 +328,7 @@ def _is_copy(cell: Cell, times: Sequence[str]) -> bool:
 
 
 def _reader(at: int) -> Compute_:
-    return lambda row: row[at]
+    return itemgetter(at)
 
 
 def _pair(value: Compute_, by: Compute_) -> Compute_:
@@ -306,9 +355,16 @@ def _addend(read: Compute_) -> Compute_:
 
     def value(row: Row) -> Any:
         found = read(row)
+        if type(found) is str and len(found) <= _CACHED:
+            return _number_of_text(found)
         return found if found is None or type(found) is Decimal else number(found)
 
     return value
+
+
+@lru_cache(maxsize=65536)
+def _number_of_text(text: str) -> Decimal:
+    return number(text)
 
 
 def _number_first(read: Compute_) -> Compute_:

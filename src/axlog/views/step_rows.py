@@ -37,6 +37,7 @@ class StepRows:
         self.columns = key.kept
         self._pick = picker(key.positions)
         self._is_all = key.is_all  # the key is the whole row: no row replaces another
+        self._columns, self._width, self._hides = key.columns, len(key.columns), key.hides
         self.counts: Bag = dict(first)
 
     def take(self, delta: Bag) -> list[Change]:
@@ -60,6 +61,25 @@ class StepRows:
                 *(Change("insert", Row(columns, row, count)) for row, count in come),
             ]
         return self._paired(gone, come)
+
+    def move(self, before: Cells | None, after: Cells | None) -> list[Change]:
+        """Replace one row by another with the same key; None: there is none."""
+        if before == after:
+            return []
+        counts = self.counts
+        if before is not None:
+            del counts[before]
+        if after is None:
+            return [Change("delete", self._shown(before))] if before is not None else []
+        counts[after] = 1
+        if before is None:
+            return [Change("insert", self._shown(after))]
+        return [Change("update", self._shown(after), self._shown(before))]
+
+    def _shown(self, row: Cells) -> Row:
+        """A row as the view shows it: with its key, without hidden columns."""
+        shown = row[: self._width] if self._hides else row
+        return Row(self._columns, shown, 1, None if self._is_all else self._pick(row))
 
     def _paired(self, gone: list[tuple[Cells, int]], come: list[tuple[Cells, int]]) -> list[Change]:
         columns, pick = self.columns, self._pick

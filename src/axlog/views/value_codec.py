@@ -1,11 +1,12 @@
-"""Values of rows in JSON: for readers (`plain_value`) and for stores (`saved_value`).
+"""Values of rows: in Python (`python_value`), in JSON (`plain_value`), in stores (`saved_value`).
 
-Readers get ids, dates and durations as texts. Stores keep the type of every value, so that
-`restored_value(saved_value(value)) == value`.
+Python gets dates and durations as objects of `datetime`, JSON as texts. Stores keep the type of
+every value, so that `restored_value(saved_value(value)) == value`.
 """
 
 from __future__ import annotations
 
+from datetime import MAXYEAR, MINYEAR, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from math import isfinite, isinf, isnan
 from typing import Any
@@ -17,6 +18,7 @@ from axlog.query.dates import (
     DayTimeDuration,
     Duration,
     Time,
+    TimeValue,
     YearMonthDuration,
     duration_of,
     time_value_of,
@@ -26,6 +28,57 @@ _DATES: dict[str, type[Any]] = {
     kind.type: kind for kind in (Date, DateTime, Time, Duration, DayTimeDuration, YearMonthDuration)
 }
 _EXACT = 1 << 53  # integers up to it are exact as doubles
+
+
+_AS_THEY_ARE = frozenset({str, int, float, bool, Decimal, Id, type(None)})
+
+
+def python_value(value: Any) -> Any:
+    """A value for Python: dates, times of day and durations of days as objects of `datetime`.
+
+    What these cannot hold stays exact as a text: a date with a zone, a year after 9999, fractions
+    of microseconds, durations of months.
+
+    >>> python_value(Date(0)), python_value(Date(0, 120))
+    (datetime.date(1970, 1, 1), '1970-01-01+02:00')
+    """
+    if type(value) in _AS_THEY_ARE:
+        return value
+    if type(value) is tuple:
+        return tuple([python_value(each) for each in value])
+    made: date | time | timedelta | None
+    if isinstance(value, Duration):
+        made = _timedelta(value)
+    elif isinstance(value, TimeValue):
+        made = _datetime(value)
+    else:
+        return value
+    return str(value) if made is None else made
+
+
+def _timedelta(value: Duration) -> timedelta | None:
+    if not isinstance(value, DayTimeDuration) or value.nanoseconds % 1000:
+        return None
+    try:
+        return timedelta(microseconds=int(value.nanoseconds // 1000))
+    except OverflowError:
+        return None
+
+
+def _datetime(value: TimeValue) -> date | datetime | time | None:
+    hours, minutes, rest = value.time
+    if rest % 1000:
+        return None
+    seconds, microseconds = divmod(int(rest) // 1000, 1_000_000)
+    zone = None if value.zone is None else timezone(timedelta(minutes=value.zone))
+    if isinstance(value, Time):
+        return time(hours, minutes, seconds, microseconds, zone)
+    year, month, day = value.date
+    if not MINYEAR <= year <= MAXYEAR:
+        return None
+    if isinstance(value, Date):
+        return None if zone is not None else date(year, month, day)
+    return datetime(year, month, day, hours, minutes, seconds, microseconds, zone)
 
 
 def plain_value(value: Any) -> Any:

@@ -114,7 +114,7 @@ class MaintainedView:
         self._order = None if order is None else sort_order(order, self._key.kept)
         self._splits = not self._key.is_all  # whether rows need a separate key
         shows_ids = any(output.kind is Kind.ID for output in self._key.pattern.outputs)
-        # Whether an update may keep the key of a row; steps and plans pair their changes themselves.
+        # Whether an update may keep the key of a row; steps and plans pair their own changes.
         self._pairs = query.is_pattern and (self._splits or shows_ids)
         self._pick = picker(self._key.positions)
         self._buffer: ChangeBuffer | None = None
@@ -480,7 +480,7 @@ class MaintainedView:
             change.view, change.position = name, position
             if change.origin != CLOCK:
                 change.origin, change.microseconds = origin, time
-            if splits:
+            if splits and change.row.key_ is None:
                 change.row = split_row(change.row, self._key)
                 if change.before is not None:
                     change.before = split_row(change.before, self._key)

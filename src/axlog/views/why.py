@@ -20,6 +20,7 @@ from axlog.query.pattern import Kind, Pattern
 from axlog.query.steps import Group, Order
 from axlog.views.step_chain import StepChain
 from axlog.views.step_rows import Stepping
+from axlog.views.value_codec import python_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,4 +137,4 @@ def named_message(number: int, stream: str) -> str:
 
 
 def _text(value: Any) -> Any:
-    return str(value) if isinstance(value, Id) else value
+    return str(value) if isinstance(value, Id) else python_value(value)

@@ -41,6 +41,7 @@ class SteppedCounting(Counting):
     def _start(self) -> None:
         self.chain = self.stepping.chain(self.stepping.key.pattern.columns)
         self.kept = StepRows(self.stepping.key, self.chain.first())
+        self._path = self.chain.group_path()
 
     def _load(self, first: Bag) -> None:
         self.kept.take(self.chain.apply(self._values_of(first)))
@@ -80,6 +81,18 @@ class SteppedCounting(Counting):
         return self.kept.take(self.chain.apply(values))
 
     def take(self, moved: Bag) -> list[Change]:
+        path = self._path
+        if path is not None and len(moved) == 1 and not self._show.needs_nodes:
+            ((binding, count),) = moved.items()
+            row = path.before(self._show.values(binding))
+            if row is None:
+                return []
+            old, new = path.put(row, count)
+            if old is new:
+                return []
+            return self.kept.move(
+                None if old is None else path.after(old), None if new is None else path.after(new)
+            )
         return self.kept.take(self.chain.apply(self._values_of(moved)))
 
     def _values_of(self, moved: Bag) -> Bag:

@@ -40,7 +40,8 @@ class KeptCollection:
         self.ordered = OrderedEntries(plan.index) if plan.index.kind == "order" else None
         self.changed: dict[Hashable, None] = {}  # the keys of groups that the update changed
         self.stale: set[Unit] = set()
-        self.errors = 0  # tuples without a value, because of their data
+        self.errors = 0  # tuples that had no value, because of their data
+        self.problem: ValueProblem | None = None  # of the last one
         self.tree = evaluator.tree
         self._evaluator = evaluator
         self._is_root = is_root
@@ -109,8 +110,9 @@ class KeptCollection:
                 variables = {name: inner.variables[name] for name in plan.exposed}
                 sort = (order, unit.place, number)
                 found.append(Entry(unit, sort, keys, labels, outputs, variables))
-        except ValueProblem:
+        except ValueProblem as problem:
             self.errors += 1
+            self.problem = problem
             found = []
             if self._is_root:
                 nothing: Any = None  # the value of a tuple that has none

@@ -17,7 +17,7 @@ from typing import Any
 from axlog.document.delta import Delta, renames
 from axlog.document.times import Times
 from axlog.document.tree import NONE, Tree
-from axlog.errors import QueryError
+from axlog.errors import QueryError, ValueProblem
 from axlog.evaluate.items import Item, Items, Node
 from axlog.query.plan import ChosenOf, KeysOf, Leaf
 from axlog.query.query import Query
@@ -29,6 +29,7 @@ from axlog.views.dataflow.results import item_text, item_value
 from axlog.views.dataflow.sources import Chosen, Keys, Single, Source, Tuples
 from axlog.views.dataflow.units import Unit, UnitEvaluator
 from axlog.views.maintainer import Maintainer
+from axlog.views.value_codec import python_value
 from axlog.views.why import Derivation, Matched, matched
 
 _Key = tuple[Any, ...]
@@ -96,8 +97,17 @@ class Dataflow(Maintainer):
 
     def items(self) -> list[Any]:
         """The result as people read it, in its order."""
+        return [python_value(item_text(self.tree, item)) for item in self.sequence()]
+
+    def sequence(self) -> Items:
+        """The items of the result, in its order."""
         self.load()
-        return [item_text(self.tree, item) for _, item in self._ordered()]
+        return [item for _, item in self._ordered()]
+
+    @property
+    def problem(self) -> ValueProblem | None:
+        """The error for which a tuple had no value last; None if all had one."""
+        return next((each.problem for each in self.collections if each.problem), None)
 
     def _ordered(self) -> Iterator[tuple[_Key, Item]]:
         """The items of the result with the keys of their rows; a path gives each node once."""

@@ -21,7 +21,7 @@ def item_value(tree: Tree, item: Item) -> Any:
 
 
 def item_text(tree: Tree, item: Item) -> Any:
-    """An item as people read it: XML of elements, strings of other nodes, Python values."""
+    """An item as people read it: XML of elements, strings of other nodes, else the value."""
     if isinstance(item, Node):
         return serialise(tree, item)
     if isinstance(item, New):

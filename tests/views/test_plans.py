@@ -1,0 +1,198 @@
+"""Views beyond patterns: values, aggregates, order, positions, nested queries, kept as plans."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import axlog
+from axlog.errors import QueryError, UndecidedError
+from axlog.live.internals import maintained_view
+
+ORDERS = (
+    "<orders>"
+    "<order nr='1'><client>a</client><total>10</total><item/><item/></order>"
+    "<order nr='2'><client>b</client><total>5</total></order>"
+    "<order nr='3'><client>a</client><total>7</total><item/></order>"
+    "</orders>"
+)
+GROUPS = (
+    "for $o in //order group by $c := $o/client order by $c "
+    "return <g c='{$c}'>{count($o)}, {sum($o/total)}</g>"
+)
+
+
+def flow(view: axlog.View):  # type: ignore[no-untyped-def]
+    return maintained_view(view).maintainer
+
+
+EVERYDAY = {
+    "count(//order)": [3],
+    "sum(//total)": [22.0],
+    "avg(//order[client = 'a']/total)": [8.5],
+    "min(//total/xs:integer(.))": [5],
+    "//order[1]/@nr": ["1"],
+    "//order[last()]/@nr": ["3"],
+    "//order[position() > 1]/@nr": ["2", "3"],
+    "(//item)[3]/../@nr": ["3"],
+    "//order[contains(client, 'b')]/total": ["<total>5</total>"],
+    "//order/(total * 2)": [20.0, 10.0, 14.0],
+    "//order[count(item) > 1]/@nr": ["1"],
+    "//*:order/@nr": ["1", "2", "3"],
+    "distinct-values(//client)": ["a", "b"],
+    "string-join(//client, ' ')": ["a b a"],
+    "//order[not(client = //order[total < 6]/client)]/@nr": ["1", "3"],
+    "for $o in //order order by number($o/total) return string($o/@nr)": ["2", "3", "1"],
+    "for $o in //order return if ($o/total > 6) then 'big' else $o/client": [
+        "big",
+        "<client>b</client>",
+        "big",
+    ],
+    GROUPS: ['<g c="a">2, 17</g>', '<g c="b">1, 5</g>'],
+    "for $o at $i in //order return $i": [1, 2, 3],
+    "(for $o in //order order by $o/total/number() descending return $o/@nr)[position() <= 2]": [
+        "1",
+        "3",
+    ],
+    "for $c in distinct-values(//client) return <c n='{$c}'>{count(//order[client = $c])}</c>": [
+        '<c n="a">2</c>',
+        '<c n="b">1</c>',
+    ],
+    "for $o in //order where every $p in //order[client = $o/client] satisfies $p/item "
+    "return $o/@nr": ["1", "3"],
+    "declare function local:twice($n as xs:double) { $n * 2 }; local:twice(max(//total))": [20.0],
+    "let $best := max(//total) for $o in //order where $o/total = $best return $o/client/text()": [
+        "a"
+    ],
+    "//order/xs:decimal(total)": [Decimal(10), Decimal(5), Decimal(7)],
+    "1 + 2": [3],
+}
+
+
+@pytest.mark.parametrize("query", EVERYDAY)
+def test_everyday_queries_are_answered(query: str) -> None:
+    view = axlog.parse(ORDERS).watch(query)
+    assert view.items() == EVERYDAY[query]
+
+
+def test_rows_have_the_id_of_nodes_and_typed_values() -> None:
+    doc = axlog.parse(ORDERS)
+    (row,) = doc.watch("//order[1]/total").rows()
+    assert (str(row["id"]), row["value"]) == ("1.1.2", "10")
+    (row,) = doc.watch("count(//order)").rows()
+    assert (row["id"], row["value"], row.key) == (None, 3, ("#1",))
+    assert doc.view("view2").columns == ("id", "value")
+    assert doc.view("view2").key == ("item",)
+
+
+def test_a_moved_aggregate_is_one_update_with_the_value_before() -> None:
+    doc = axlog.parse(ORDERS)
+    doc.watch(GROUPS, "groups")
+    (change,) = doc.update("replace value of node //order[@nr = '3']/total with '8'")
+    assert change.op == "update"
+    assert change.before is not None
+    assert (change.before["value"], change.row["value"]) == (
+        '<g c="a">2, 17</g>',
+        '<g c="a">2, 18</g>',
+    )
+    assert change.key == ("a#1",)
+    (change,) = doc.update("delete node //order[@nr = '2']")
+    assert (change.op, change.key) == ("delete", ("b#1",))
+
+
+def test_an_update_evaluates_only_the_tuples_that_it_concerns() -> None:
+    many = "".join(
+        f"<order><client>{n % 50}</client><total>{n}</total></order>" for n in range(500)
+    )
+    doc = axlog.parse(f"<orders>{many}</orders>")
+    views = [
+        doc.watch("for $o in //order return $o/total * 2"),
+        doc.watch("sum(//total)"),
+        doc.watch("/orders/order[last()]"),
+        doc.watch(GROUPS),
+        doc.watch("for $c in distinct-values(//client) return count(//order[client = $c])"),
+        doc.watch("for $r in /orders return count($r//order)"),
+    ]
+    before = [flow(view)._evaluator.evaluated for view in views]
+    doc.update("insert node <order><client>7</client><total>3</total></order> into /orders")
+    doc.update("replace value of node (//total)[9] with '1'")
+    for view, known in zip(views, before, strict=True):
+        assert flow(view)._evaluator.evaluated - known <= 12, view.query.text
+
+
+def test_incremental_refuses_what_is_evaluated_again() -> None:
+    doc = axlog.parse(ORDERS)
+    with pytest.raises(QueryError, match="AX212"):
+        doc.watch("for $o at $i in //order return $i", maintainer="incremental")
+    assert "again" in doc.watch("for $o at $i in //order return $i").explain().reason
+    assert doc.watch(GROUPS, maintainer="incremental").explain().maintainer == "dataflow"
+    assert doc.watch("//order/total", maintainer="incremental").explain().maintainer == "counting"
+
+
+def test_a_value_that_has_none_is_null_and_comes_back() -> None:
+    doc = axlog.parse("<r><t>1</t></r>")
+    view = doc.watch("sum(//t)")
+    (change,) = doc.update("insert node <t>x</t> into /r")
+    assert (change.op, change.row["value"]) == ("update", None)
+    doc.update("replace value of node /r/t[2] with '2'")
+    assert view.items() == [3.0]
+
+
+def test_views_follow_messages_of_streams() -> None:
+    doc = axlog.Document(streams=["orders"], views={"groups": GROUPS, "n": "count(//order)"})
+    doc.feed("orders", "<order><client>a</client><total>2</total></order>")
+    changes = doc.feed("orders", "<order><client>a</client><total>3</total></order>")
+    assert [(change.view, change.op) for change in changes] == [
+        ("groups", "update"),
+        ("n", "update"),
+    ]
+    assert doc.view("groups").items() == ['<g c="a">2, 5</g>']
+    (first, second) = doc.view("groups").why(doc.view("groups").rows()[0])
+    assert first.matched[0].origin == "message 1 of 'orders'"
+    assert second.matched[0].origin == "message 2 of 'orders'"
+
+
+def _delete_and_fail(doc: axlog.Document) -> None:
+    with doc.batch():
+        doc.update("delete nodes //order")
+        doc.update("delete nodes")
+
+
+def test_a_batch_that_raises_leaves_no_trace() -> None:
+    doc = axlog.parse(ORDERS)
+    view = doc.watch(GROUPS)
+    with pytest.raises(QueryError):
+        _delete_and_fail(doc)
+    assert view.items() == EVERYDAY[GROUPS]
+    doc.update("delete node //order[1]")
+    assert view.items() == ['<g c="a">1, 7</g>', '<g c="b">1, 5</g>']
+
+
+def test_a_restart_gives_the_same_rows_and_no_changes(tmp_path: Path) -> None:
+    store = axlog.open(tmp_path / "store", ORDERS, views={"groups": GROUPS})
+    store.update("insert node <order><client>b</client><total>1</total></order> into /orders")
+    rows, position = store.view("groups").rows(), store.view("groups").position
+    store.close()
+    store = axlog.open(tmp_path / "store")
+    assert (store.view("groups").rows(), store.view("groups").position) == (rows, position)
+    store.close()
+
+
+def test_analyses_of_the_future_are_undecided() -> None:
+    doc = axlog.Document(streams=["orders"])
+    view = doc.watch("count(//order)")
+    with pytest.raises(UndecidedError):
+        view.possible()
+    with pytest.raises(UndecidedError):
+        view.status({"value": 1})
+
+
+def test_items_of_patterns_are_those_of_the_query() -> None:
+    doc = axlog.parse(ORDERS)
+    view = doc.watch("for $o in //order, $p in //order where $o/client = $p/client return $o/@nr")
+    assert view.explain().maintainer == "counting"
+    assert view.items() == ["1", "1", "2", "3", "3"]
+    doc.update("delete node //order[1]")
+    assert view.items() == ["2", "3"]
+    with pytest.raises(QueryError, match="AX211"):
+        doc.watch("match //order").items()
