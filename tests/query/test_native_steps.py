@@ -40,8 +40,8 @@ def test_the_canonical_text_is_the_query_again(text: str) -> None:
 def test_the_steps_of_a_group() -> None:
     query = parse_query(CANONICAL[0])
     assert [type(step) for step in query.steps] == [Compute, Group, Filter, Compute]
-    assert query.columns == ("c", "orders", "total")
     assert query.columns.types == ("text", "integer", "decimal")
+    assert query.columns == ("c", "orders", "total")
     assert query.key == ("c",)
 
 

@@ -22,7 +22,7 @@ GROUPS = (
 )
 
 
-def flow(view: axlog.View):  # type: ignore[no-untyped-def]
+def flow(view: axlog.View):
     return maintained_view(view).maintainer
 
 
