@@ -159,9 +159,14 @@ def test_a_stream_that_changes_what_a_row_shows_is_relevant(output: str) -> None
     assert found["f"].whole
 
 
-def test_relevance_with_not_is_refused_by_name() -> None:
+def test_relevance_with_not_says_whether_the_query_can_match_the_data() -> None:
+    found = of("r[p[?f], q[?g]]", "match /r/p[not(a)]")
+    assert found["f"].lazy
+    assert found["f"].relevant is None  # it can only end the row
+    assert found["f"].wanted == ("a",)
+    assert found["g"].relevant is False
     with pytest.raises(UndecidedError) as raised:
-        of("r[?f]", "match /r[not(a)]")
+        of("r[?f]", 'match /r[not(a < "b")]')
     assert raised.value.code == "AX503"
 
 

@@ -292,6 +292,6 @@ def test_a_copied_document_is_the_same_and_stays() -> None:
 
 def test_undecided_is_no_accident() -> None:
     """The codes that readers may meet are those of questions, not of races."""
-    doc = Document(DOCUMENT, views={"v": "match /r[p/a/$x][not(q/b/$x)]"})
+    doc = Document(DOCUMENT, views={"v": "match /r[p/z][not(p/a/$x and q/b/$x)]"})
     with pytest.raises(UndecidedError, match="AX501"):
         assert doc.view("v").truth
