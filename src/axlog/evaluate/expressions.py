@@ -34,6 +34,7 @@ from axlog.evaluate.columns import columns_of, handles
 from axlog.evaluate.constructors import Builder
 from axlog.evaluate.functions import FUNCTIONS, OPERATORS
 from axlog.evaluate.items import Item, Items, New, Node, is_true, text
+from axlog.evaluate.made_nodes import inside
 from axlog.evaluate.node_tests import step_passes, step_reached
 from axlog.evaluate.select import covers, select
 from axlog.evaluate.sequence_types import typed
@@ -213,7 +214,7 @@ class Evaluator:
         if not left or not right:
             return []
         if operator == "is" and any(isinstance(item, New) for item in (*left, *right)):
-            return [left[0] is right[0]]
+            return [_is_same(left[0], right[0])]
         ones, others = self.nodes_of(left, at), self.nodes_of(right, at)
         if len(ones) > 1 or len(others) > 1:
             raise self.refused("XPTY0004", f"`{operator}` compares single nodes", at)
@@ -267,13 +268,19 @@ class Evaluator:
         if found is not None:
             return [Node(node) for node in found]
         after_slashes = False
-        for step in given.steps:
+        for at, step in enumerate(given.steps):
             if isinstance(step, Step) and step.is_slashes and _is_document(current):
                 after_slashes = True
                 continue
+            if isinstance(step, Step) and not step.is_filter and _has_new(current):
+                return inside(self, given.steps[at:], current, scope, step.at)
             current = self._step(step, current, scope, after_slashes)
             after_slashes = False
         return current
+
+    def of_tree(self, tree: Tree) -> Evaluator:
+        """An evaluator of the same statement for another tree."""
+        return Evaluator(tree, self.statement, None, self.given)
 
     def handles(self, given: Expression, scope: Scope) -> list[int] | None:
         """The nodes of a path from the document, if columns can find them; else None."""
@@ -431,6 +438,20 @@ def _encloses(given: Constructor) -> bool:
         isinstance(part, Enclosed) or (isinstance(part, Constructor) and _encloses(part))
         for part in parts
     )
+
+
+def _is_same(one: Item, other: Item) -> bool:
+    """Whether two items, of which one is a new node, are the same node."""
+    if one is other:
+        return True
+    homes = [item.home for item in (one, other) if isinstance(item, New)]
+    if len(homes) < 2 or homes[0] is None or homes[1] is None:
+        return False
+    return homes[0][0] is homes[1][0] and homes[0][1] == homes[1][1]
+
+
+def _has_new(items: Items) -> bool:
+    return any(isinstance(item, New) for item in items)
 
 
 def _is_document(items: Items) -> bool:

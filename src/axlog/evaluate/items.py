@@ -8,7 +8,7 @@ operator, as in XQuery.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from axlog.document.operations import Attribute
@@ -31,6 +31,12 @@ class New:
 
     kind: str
     pieces: tuple[Piece, ...]
+    home: tuple[Tree, Node] | None = field(default=None, compare=False, repr=False)
+    """Its place in a tree of its own, once a path has entered it."""
+
+    def settle(self, home: tuple[Tree, Node]) -> None:
+        """Note its place in a tree, which is made once."""
+        object.__setattr__(self, "home", home)
 
     @property
     def value(self) -> str:
