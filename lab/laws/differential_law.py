@@ -30,7 +30,6 @@ from axlog.live.internals import maintained
 from axlog.live.maintained import MaintainedTree
 from axlog.live.options import Options
 from axlog.live.store import start
-from axlog.query.pattern import Pattern
 from axlog.query.query import Query, parse_query
 from axlog.store.keyvalue import KeyValueStore
 from axlog.views.algebraic.maintainer import Algebraic
@@ -108,7 +107,7 @@ class _Run:
     def __post_init__(self) -> None:
         self._open()
         for name, query in self.queries.items():
-            self._watch(query.text, name, self._maintainer(query.pattern))
+            self._watch(query.text, name, self._maintainer(query))
         self._listen()
 
     # Setting up -----------------------------------------------------------------------------------
@@ -130,9 +129,11 @@ class _Run:
         if self.face.is_restless:
             self.tree.thresholds = Thresholds(1, RESTLESS)
 
-    def _maintainer(self, pattern: Pattern) -> str | None:
+    def _maintainer(self, query: Query) -> str | None:
         wanted = self.face.maintainer
-        if wanted == DEFAULT or MAINTAINERS[wanted].refusal(pattern) is not None:
+        if wanted == DEFAULT or query.plan is not None:
+            return None
+        if MAINTAINERS[wanted].refusal(query.pattern) is not None:
             return None
         return wanted
 

@@ -131,7 +131,7 @@ LAWS: dict[str, Law] = {
     "4": Law("truth and relevance by brute force", make_small_case, check_outlook, 40,
              smaller_cases),
     "5": Law("tuning changes nothing", make_tuning_case, check_tuning, 80, less_of),
-    "6": Law("ids never change and say what the tree says", make_ids_case, check_ids, 1700),
+    "6": Law("ids never change and say what the tree says", make_ids_case, check_ids, 1440),
     "7": Law("killed and restarted is undisturbed", make_replay_case, check_replay, 80,
              smaller_replays),
     "8": Law("idle updates cost nothing", make_deaf_case, check_idle, 120, less_of),

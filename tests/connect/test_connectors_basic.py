@@ -26,10 +26,11 @@ from axlog.document.record_reader import split
 from axlog.document.times import microseconds
 from axlog.errors import AxlogError, ConnectorError
 from axlog.pipeline import kinds
+from axlog.query.columns import Columns
 from axlog.views.change import Change, Op, Row
 
 VIEW = ViewShape("late", (Column("x", "text"), Column("t.time", "seconds")))
-COLUMNS = tuple(column.name for column in VIEW.columns)
+COLUMNS = Columns((column.name for column in VIEW.columns), ("text", "time"), ("text",))
 
 
 def source(kind: str, directory: Path, stream: str | None = "s", **options: Any) -> Source:

@@ -91,6 +91,7 @@ ALLOWED = {
     "runtime/packets.py": "Spark's own shipping: what its workers made, to its own workers",
 }
 GENERATED = {
+    "evaluate/scalars.py",
     "match/code_writer.py",
     "views/operators/join_generator.py",
 }

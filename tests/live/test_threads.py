@@ -57,6 +57,7 @@ READS: dict[type, dict[str, Read]] = {
         "possible": lambda view: view.possible(),
         "status": lambda view: view.status({}),
         "why": lambda view: view.why(_row(view)),
+        "why_not": lambda view: view.why_not(_row(view)),
         "explain": lambda view: str(view.explain()),
         "xml": lambda view: view.query.template and [view.xml(row) for row in view.rows()],
         "to_arrow": lambda view: view.to_arrow(),
@@ -112,7 +113,7 @@ READS: dict[type, dict[str, Read]] = {
 WRITES: dict[type, set[str]] = {
     View: {"subscribe", "retain", "defer", "refresh"},
     MaintainedTree: {
-        "watch", "unwatch", "insert", "delete", "update", "apply", "apply_at", "told_at_the_end",
+        "watch", "unwatch", "insert", "delete", "update", "apply", "apply_at", "emitting_at_end",
         "netted", "drop", "as_one", "make_engines", "announce", "carry_out", "settle", "untune",
     },
     Document: {

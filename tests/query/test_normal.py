@@ -235,7 +235,6 @@ def attribute(test: Test) -> Pattern:
     ("pattern", "code"),
     [
         (Pattern(()), "AX201"),
-        (Pattern((Or(((A,),)),)), "AX201"),
         (Pattern((Or(((A,), ())),)), "AX201"),
         (Pattern((Not(()),)), "AX201"),
         (Pattern((A,), (TimeConstraint((), "<", 0),)), "AX201"),

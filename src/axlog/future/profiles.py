@@ -25,12 +25,12 @@ from typing import NamedTuple
 from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, ELEMENT, TEXT, Tree
 from axlog.errors import UndecidedError
 from axlog.future.comments import refuse_any_node
+from axlog.future.future_trees import FutureTrees
 from axlog.future.grounding import Ground, as_written
 from axlog.future.profile_trees import (
     LIMIT,
     Demand,
     FutureTree,
-    FutureTrees,
     NodeProfiles,
     Profile,
 )

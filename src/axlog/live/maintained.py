@@ -149,6 +149,7 @@ class MaintainedTree:
                 name, asked, kept, chosen, self.lock, self.nodes, self.times
             )
             view.work, view.stepping = work, stepping
+            view.rejects = stepping.rejects
             view.prospects = lambda: self.hooks.prospects(view)
             view.truth_cache.may_come = lambda: self.hooks.may_come(view)
             view.how_never = lambda: self.hooks.how_never(view)

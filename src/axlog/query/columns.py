@@ -36,12 +36,13 @@ class Columns(tuple[str, ...]):
     def __new__(
         cls,
         names: Iterable[str],
-        types: Iterable[ColumnType],
+        types: Iterable[ColumnType] | None = None,
         key_types: Iterable[ColumnType] | None = None,
     ) -> Columns:
-        """`key_types`: of keys that are not all values of the row."""
+        """`types`: None: any values. `key_types`: of keys that are not all values of the row."""
         made = super().__new__(cls, names)
-        made.types = tuple(types)
+        known: tuple[ColumnType, ...] = ("any",) * len(made) if types is None else tuple(types)
+        made.types = known
         made.key_types = made.types if key_types is None else tuple(key_types)
         return made
 
@@ -69,4 +70,4 @@ def typed_columns(names: tuple[str, ...]) -> Columns:
     >>> typed_columns(("x",)).types
     ('any',)
     """
-    return names if isinstance(names, Columns) else Columns(names, ["any"] * len(names))
+    return names if isinstance(names, Columns) else Columns(names)

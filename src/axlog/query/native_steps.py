@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from axlog.errors import QueryError
+from axlog.errors import QueryError, QuerySyntaxError
 from axlog.query.aggregate_patterns import counted_pattern
 from axlog.query.columns import ColumnType
 from axlog.query.native_scalars import AggregateCall
@@ -332,9 +332,9 @@ class _Builder:
 
     def _error(
         self, message: str, at: int, expected: str | None = None, advice: str | None = None
-    ) -> QueryError:
+    ) -> QuerySyntaxError:
         place = place_at(self.parts.text, at)
-        return QueryError("AX201", message, place=place, expected=expected, advice=advice)
+        return QuerySyntaxError("AX201", message, place=place, expected=expected, advice=advice)
 
 
 def has_aggregates(expression: Scalar) -> bool:

@@ -334,9 +334,15 @@ class Statement:
 
 def operands(expression: Expression, operator: str) -> list[Expression]:
     """The operands of a chain of one operator, in the order of writing."""
-    if isinstance(expression, Binary) and expression.operator == operator:
-        return [*operands(expression.left, operator), *operands(expression.right, operator)]
-    return [expression]
+    found: list[Expression] = []
+    waiting = [expression]
+    while waiting:  # a loop: chains may be long
+        each = waiting.pop()
+        if isinstance(each, Binary) and each.operator == operator:
+            waiting += [each.right, each.left]
+        else:
+            found.append(each)
+    return found
 
 
 def references(expression: object) -> set[str]:

@@ -25,6 +25,11 @@ class Stepping:
     text: str = ""
     on_value_error: OnValueError = "null"
 
+    @property
+    def rejects(self) -> bool:
+        """Whether an update with a value that the query cannot compute is refused."""
+        return bool(self.key.steps) and self.on_value_error == "reject"
+
     def chain(self, columns: Columns) -> StepChain:
         """The operators of the steps, over rows of a pattern with these columns."""
         return StepChain(self.key.steps, columns, self.text, self.on_value_error)

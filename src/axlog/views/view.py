@@ -81,6 +81,7 @@ class MaintainedView:
         self.chosen = chosen
         self.times: Times = times
         self.stepping = Stepping(query.row_key, query.text)
+        self.rejects = False  # whether it refuses updates with values that it cannot compute
         self.work: int | None = None  # rows that an update may make it read; None: the default
         self.position = 0  # of the last change
         self.never = 0  # number of `never` changes emitted
@@ -120,11 +121,6 @@ class MaintainedView:
         self._buffer: ChangeBuffer | None = None
         self._reader = ItemReader(query)
         self.public: object | None = None  # the `axlog.View` of it, once it was requested
-
-    @property
-    def rejects(self) -> bool:
-        """Whether an update with a value that the query cannot compute is refused."""
-        return bool(self.stepping.key.steps) and self.stepping.on_value_error == "reject"
 
     @property
     def pattern(self) -> Any:

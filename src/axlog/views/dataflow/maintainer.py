@@ -111,13 +111,13 @@ class Dataflow(Maintainer):
 
     def _ordered(self) -> Iterator[tuple[_Key, Item]]:
         """The items of the result with the keys of their rows; a path gives each node once."""
-        output = self._root.plan.outputs[0]
-        if output.is_path:
-            group = self._root.groups.get(())
-            for item in [] if group is None else group.aspect(0, "all"):
-                yield ("node", item), item
-            return
         group = self._root.groups.get(())
+        if group is not None and self._root.plan.outputs[0].is_path:
+            nodes = group.aspect(0, "all")
+            if all(isinstance(item, Node) for item in nodes):
+                for item in nodes:
+                    yield ("node", item), item
+                return
         for entry in [] if group is None else group.entries:
             number = 0
             for other in entry.unit.entries:
