@@ -173,6 +173,8 @@ CALCULATIONS = (
     "hours-from-duration(xs:duration('P1Y2M3DT4H5M6S'))",
     "minutes-from-duration(xs:duration('P1Y2M3DT4H5M6S'))",
     "seconds-from-duration(xs:duration('P1Y2M3DT4H5M6S'))",
+    "count(collection('c'))",
+    "id(/a/c)",
     "1 div 0",
     "xs:date('2023-02-29')",
     "current-date()",

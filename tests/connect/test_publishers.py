@@ -132,7 +132,7 @@ def test_feeds_that_feedparser_reads(tmp_path: Path, form: str) -> None:
     assert written == [2, 2, 4, 4, 5, 5]  # deletions too: the runner filters by `ops`
     found = feedparser.parse(BytesIO((tmp_path / "f.xml").read_bytes()))
     assert [entry.link for entry in found.entries][:1] == ["https://shop.example/1?c=Axa"]
-    assert found.entries[2].link.endswith("c=%3Cb%3EDell%20%26%20Co%3C%2Fb%3E")
+    assert found.entries[3].link.endswith("c=%3Cb%3EDell%20%26%20Co%3C%2Fb%3E")
     raw = etree.fromstring((tmp_path / "f.xml").read_bytes())
     assert "late: 2 <b>Dell & Co</b>" in [e.text for e in raw.iter("{*}title")]
 

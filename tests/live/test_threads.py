@@ -52,6 +52,7 @@ READS: dict[type, dict[str, Read]] = {
     View: {
         "rows": lambda view: view.rows(),
         "head": lambda view: view.head(3),
+        "items": lambda view: view.query.language == "pattern" or view.items(),
         "holds": lambda view: view.holds(),
         "truth": lambda view: view.truth,
         "possible": lambda view: view.possible(),

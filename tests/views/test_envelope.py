@@ -100,9 +100,11 @@ def test_a_row_of_the_initial_document_has_no_cause() -> None:
 
 
 def test_a_deletion_is_final_if_no_stream_is_open() -> None:
-    """A message of a stream that brings one message: no call is left after it."""
-    for mode, is_final in (("one-shot", True), ("stream", False)):
-        call = f'<q xmlns:ax="urn:axlog"><ax:call stream="s" mode="{mode}"/></q>'
+    """Or if what had to be absent has come, and no stream can delete it."""
+    for declared, is_final in (
+        ('mode="one-shot"', True), ('mode="stream"', True), ('deletes="yes"', False)
+    ):  # fmt: skip
+        call = f'<q xmlns:ax="urn:axlog"><ax:call stream="s" {declared}/></q>'
         document = parse(f"<r><p>1</p>{call}</r>")
         document.watch("match /r[not(q/b)]/p/$x return $x")
         (gone,) = document.feed("s", "<b/>")

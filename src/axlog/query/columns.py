@@ -41,8 +41,8 @@ class Columns(tuple[str, ...]):
     ) -> Columns:
         """`types`: None: any values. `key_types`: of keys that are not all values of the row."""
         made = super().__new__(cls, names)
-        known: tuple[ColumnType, ...] = ("any",) * len(made) if types is None else tuple(types)
-        made.types = known
+        unknown: ColumnType = "any"
+        made.types = (unknown,) * len(made) if types is None else tuple(types)
         made.key_types = made.types if key_types is None else tuple(key_types)
         return made
 
