@@ -39,6 +39,7 @@ from axlog.views.change import (
     timed_row,
 )
 from axlog.views.change_buffer import ChangeBuffer, not_retained
+from axlog.views.change_order import by_operation, by_typed_values, by_values
 from axlog.views.choose import Chosen
 from axlog.views.counting.prospects import Prospects
 from axlog.views.dataflow.maintainer import Dataflow
@@ -110,7 +111,7 @@ class MaintainedView:
         order = order_of(self._key.steps)
         is_ordered, has_steps = maintainer.is_ordered, bool(self._key.steps)
         self._change_order: Callable[[Change], Any] = (
-            _by_op if is_ordered else _in_any_order if has_steps else _in_order
+            by_operation if is_ordered else by_typed_values if has_steps else by_values
         )
         self._order = None if order is None else sort_order(order, self._key.kept)
         self._splits = not self._key.is_all  # whether rows need a separate key
@@ -559,30 +560,6 @@ class MaintainedView:
                 except Exception as error:
                     raised.append(error)
         return raised
-
-
-_OPS = {"delete": 0, "update": 1, "insert": 2, "never": 3}
-
-
-def _by_op(change: Change) -> int:
-    return _OPS[change.op]
-
-
-def _in_order(change: Change) -> tuple[int, int, int, tuple[Any, ...]]:
-    values = change.row.values_
-    if change.op == "never":  # unknown values sort first
-        values = tuple((value is not None, value) for value in values)
-    if change.origin == CLOCK:
-        return 0, change.microseconds, _OPS[change.op], values
-    return 1, 0, _OPS[change.op], values
-
-
-def _in_any_order(change: Change) -> tuple[int, int, int, tuple[Any, ...]]:
-    """The same, for values of several types."""
-    values = exact_row_key(change.row.values_)
-    if change.origin == CLOCK:
-        return 0, change.microseconds, _OPS[change.op], values
-    return 1, 0, _OPS[change.op], values
 
 
 def _is_of(wanted: Mapping[str, Any], row: Row) -> bool:
