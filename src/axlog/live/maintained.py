@@ -48,8 +48,8 @@ from axlog.views.counting.engine import BLOCK, CountingEngine
 from axlog.views.maintainer import PutAside
 from axlog.views.net_changes import net
 from axlog.views.operators.disk_table import Shelf
-from axlog.views.step_rows import Stepping
-from axlog.views.view import MaintainedView, checked_policy
+from axlog.views.step_rows import Stepping, checked_policy
+from axlog.views.view import MaintainedView
 
 log = logging.getLogger(__name__)
 

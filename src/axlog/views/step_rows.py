@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from axlog.errors import QueryError
 from axlog.evaluate.joins import Bag, picker
 from axlog.evaluate.joins import Row as Cells
 from axlog.query.columns import Columns
@@ -100,3 +101,10 @@ class StepRows:
         """The current rows."""
         columns = self.columns
         return [Row(columns, row, count) for row, count in self.counts.items()]
+
+
+def checked_policy(given: str) -> OnValueError:
+    """The option `on_value_error`; raises AX211 for an unknown value."""
+    if given in ("null", "reject"):
+        return "null" if given == "null" else "reject"
+    raise QueryError("AX211", f"on_value_error={given!r}", expected="null or reject")

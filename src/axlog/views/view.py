@@ -33,13 +33,12 @@ from axlog.views.change import (
     Change,
     Current,
     Row,
-    Values,
     split_row,
     timed_change,
     timed_row,
 )
 from axlog.views.change_buffer import ChangeBuffer, not_retained
-from axlog.views.change_order import by_operation, by_typed_values, by_values
+from axlog.views.change_order import by_operation, by_typed_values, by_values, paired
 from axlog.views.choose import Chosen
 from axlog.views.counting.prospects import Prospects
 from axlog.views.dataflow.maintainer import Dataflow
@@ -47,7 +46,7 @@ from axlog.views.explanation import Explanation, explain
 from axlog.views.items import ItemReader
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
-from axlog.views.step_chain import OnValueError, sort_order
+from axlog.views.step_chain import sort_order
 from axlog.views.step_rows import Stepping
 from axlog.views.why import Derivation, derivations, inward, step_derivations
 
@@ -468,7 +467,7 @@ class MaintainedView:
         """
         if len(changes) > 1:
             if self._pairs:
-                changes = self._paired(changes)
+                changes = paired(changes, self._pick)
             changes = sorted(changes, key=self._change_order)
         origin = None if is_deferred else self.current.origin
         name, position, splits = self.name, self.position, self._splits
@@ -490,27 +489,6 @@ class MaintainedView:
         if self.times == "dates":
             return [timed_change(change, self.times) for change in changes]
         return changes
-
-    def _paired(self, changes: list[Change]) -> list[Change]:
-        """The changes with one `update` in place of a deletion and an insertion with the same key.
-
-        A message that replaces another takes over the ids of its nodes.
-        """
-        by_op: dict[str, dict[Values, Change]] = {"insert": {}, "delete": {}}
-        for change in changes:
-            if change.op in by_op and change.origin != CLOCK:
-                by_op[change.op][self._pick(change.row.values_)] = change
-        come, gone = by_op["insert"], by_op["delete"]
-        both = come.keys() & gone.keys()
-        if not both:
-            return changes
-        left = {id(each[key]) for each in by_op.values() for key in both}
-        kept = [change for change in changes if id(change) not in left]
-        for key in both:
-            row, before = come[key].row, gone[key].row
-            if row.values_ != before.values_:
-                kept.append(Change("update", row, before))
-        return kept
 
     def _is_final(self, change: Change) -> bool:
         """Whether a deleted row can never return: a stream or the clock deleted it, and no stream
@@ -577,13 +555,6 @@ def shown_possible(one: Possible, pattern: Pattern, times: Times) -> Possible:
     }
     until = one.deadline
     return Possible(row, one.needs, None if until is None else shown(int(until), times))
-
-
-def checked_policy(given: str) -> OnValueError:
-    """The option `on_value_error`; raises AX211 for an unknown value."""
-    if given in ("null", "reject"):
-        return "null" if given == "null" else "reject"
-    raise QueryError("AX211", f"on_value_error={given!r}", expected="null or reject")
 
 
 def _no_prospects() -> Prospects | None:
