@@ -48,8 +48,10 @@ from axlog.views.counting.engine import BLOCK, CountingEngine
 from axlog.views.maintainer import PutAside
 from axlog.views.net_changes import net
 from axlog.views.operators.disk_table import Shelf
+from axlog.views.saxon.documents import SaxonDocument
 from axlog.views.step_rows import Stepping, checked_policy
 from axlog.views.view import MaintainedView
+from axlog.views.view_query import parse_view
 
 log = logging.getLogger(__name__)
 
@@ -110,12 +112,13 @@ class MaintainedTree:
         self.engine = CountingEngine(tree, block, shelf, limits.rows, limits.work)
         self.engine.on_set_aside = self._note_aside
         self.algebra = AlgebraicEngine(tree)
+        self.saxon = SaxonDocument()
         self._values = ValueIndex(tree)
 
     @property
     def engines(self) -> Engines:
         """The engines that maintainers are made with."""
-        return Engines(self.engine, self.algebra, self.thresholds.prices)
+        return Engines(self.engine, self.algebra, self.thresholds.prices, self.saxon)
 
     # Views ----------------------------------------------------------------------------------------
 
@@ -135,13 +138,14 @@ class MaintainedTree:
         is set aside with AX216. Without it `Limits.work` applies. `on_value_error` says what
         happens with a value that the query cannot compute: `null` or `reject`.
         """
-        asked = self.parse(query, language)
+        asked = self.parse_view(query, language, maintainer)
         name = name if name is not None else self.new_name()
         if name in self.views:
             raise QueryError("AX202", f"there is already a view {name!r}")
         with self.lock:
             chosen = choice_for(asked, maintainer, self.tree, self.thresholds)
-            stepping = Stepping(asked.row_key, asked.text, checked_policy(on_value_error))
+            policy, is_foreign = checked_policy(on_value_error), asked.foreign is not None
+            stepping = Stepping(asked.row_key, asked.text, policy, is_foreign)
             self.untune()
             kept = make_for(self.nodes(), asked, stepping, chosen.name, self.engines, work)
             kept.load()
@@ -196,6 +200,14 @@ class MaintainedTree:
         if isinstance(query, Query):
             return query
         return parse_query(query, self.namespaces, language, limits=self.limits)
+
+    def parse_view(
+        self, query: str | Query, language: str | None = None, maintainer: str | None = None
+    ) -> Query:
+        """Parse the query of a view; with the extra `xquery` any XQuery."""
+        if isinstance(query, Query):
+            return query
+        return parse_view(query, self.namespaces, language, self.limits, maintainer)
 
     def new_name(self) -> str:
         number = len(self.views) + 1
