@@ -116,8 +116,13 @@ class Definition:
 
     def horizon(self, is_dated: bool = False) -> Horizon:
         """Return how far ahead the streams may be; `is_dated`: numbers are dates, too."""
-        said = {n: call.get("ahead") for n, call in calls_of(read(self.document).root).items()}
-        declared = {name: None if text is None else read_ahead(text) for name, text in said.items()}
+        declared_ahead = {
+            n: call.get("ahead") for n, call in calls_of(read(self.document).root).items()
+        }
+        declared = {
+            name: None if text is None else read_ahead(text)
+            for name, text in declared_ahead.items()
+        }
         return Horizon(declared, is_dated or self.times == "dates")
 
     def settings(self) -> dict[str, Any]:

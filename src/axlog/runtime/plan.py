@@ -65,8 +65,8 @@ class Unit:
         }[self.kind]
         key = f"key {self.key}" if self.key else "key document" if self.kind == "documents" else ""
         spread = f"{self.buckets} buckets" if self.buckets > 1 else "one partition"
-        said = ", ".join(part for part in (spread, key, what) if part)
-        return f"{', '.join(self.views)}: {said} ({self.reason})"
+        summary = ", ".join(part for part in (spread, key, what) if part)
+        return f"{', '.join(self.views)}: {summary} ({self.reason})"
 
 
 @dataclass(frozen=True)
