@@ -170,6 +170,11 @@ class ViewModel(Options):
         description="Rows that the view may read for one message before it is set aside"
         f" (default {DEFAULT_LIMITS.work:,}).",
     )
+    on_value_error: Literal["null", "reject"] = Field(
+        default="null",
+        description="A value that the query cannot compute, such as a sum with a text: `null`"
+        " leaves it out, `reject` makes the message a dead letter.",
+    )
     sinks: list[Name | SinkModel] = Field(
         default=[], description="Names of sinks of this file, or inline sinks."
     )

@@ -93,6 +93,7 @@ def _taken_up(
     ones.
     """
     known = {"state": EXECUTORS, **known}
+    known["definition"] = {"rejecting": [], **known["definition"]}
     wanted = {"form": _FORM, "definition": definition.plain(), **rest}
     changed = list(differences(known, json.loads(json.dumps(wanted))))
     if changed:
@@ -100,6 +101,9 @@ def _taken_up(
     before = Definition.read(known["definition"])
     groups = before.groups or (tuple(before.views),)
     added = tuple(view for view in definition.views if view not in before.views)
+    if added and definition.rejecting:
+        said = f"the view {definition.rejecting[0]!r} rejects messages, and views were added"
+        raise _refused(place, [said])
     left = tuple(tuple(view for view in group if view in definition.views) for group in groups)
     definition = replace(definition, groups=(*left, added) if added else left)
     plan = _plan(definition, rest)

@@ -259,6 +259,7 @@ def definition_of(model: PipelineModel, document: str, wiring: Wiring | None = N
     xml = etree.tostring(root, encoding="unicode")
     times = model.settings.times
     budgets = {name: view.work for name, view in written.views.items() if view.work is not None}
+    rejecting = [name for name, view in written.views.items() if view.on_value_error == "reject"]
     return Definition(
         xml,
         views,
@@ -268,6 +269,7 @@ def definition_of(model: PipelineModel, document: str, wiring: Wiring | None = N
         times=times,
         start=start_of(None, times),
         work=budgets,
+        rejecting=tuple(rejecting),
     )
 
 
