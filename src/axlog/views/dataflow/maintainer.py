@@ -152,7 +152,7 @@ class Dataflow(Maintainer):
             collection.refresh()
             collection.notify()
         for collection in self.collections:
-            collection.changed.clear()
+            collection.begin()
         if renames(delta):
             self._relabel()
         return list(self._changes())
@@ -183,7 +183,7 @@ class Dataflow(Maintainer):
             source.load()
             collection.refresh()
         for collection in self.collections:
-            collection.changed.clear()
+            collection.begin()
         self._before = {}
 
     @property
