@@ -168,7 +168,8 @@ def make_for(
 ) -> Maintainer:
     """Create the maintainer of this name for a query; `work` is the budget of the view."""
     if query.plan is not None:
-        return Dataflow(tree, query, engines.counting, work)
+        rejects = stepping.on_value_error == "reject"
+        return Dataflow(tree, query, engines.counting, work, rejects=rejects)
     return make(tree, stepping, name, engines, work)
 
 
