@@ -14,7 +14,7 @@ from axlog.views import view_query
 pytest.importorskip("saxonche")
 
 ORDERS = "<r><o><c>x</c><t>1</t></o><o><c>y</c><t>2</t></o></r>"
-SWITCH = "for $o in //o return switch ($o/c) case 'x' return 'ex' default return $o/t"
+TRY = "for $o in //o return try { if ($o/c = 'x') then 'ex' else $o/t } catch * { 'none' }"
 
 
 def _changes(changes: list[axlog.Change]) -> list[tuple[str, object]]:
@@ -23,7 +23,7 @@ def _changes(changes: list[axlog.Change]) -> list[tuple[str, object]]:
 
 def test_a_query_outside_our_evaluator_is_a_view() -> None:
     doc = axlog.parse(ORDERS)
-    view = doc.watch(SWITCH, "names")
+    view = doc.watch(TRY, "names")
     assert view.items() == ["ex", "<t>2</t>"]
     assert _changes(doc.update("insert node <o><c>x</c></o> into /r")) == [("insert", "ex")]
     assert [row.key for row in view.rows()] == [
@@ -60,7 +60,7 @@ def test_values_are_python_values() -> None:
 
 def test_updates_outside_of_what_is_read_evaluate_nothing() -> None:
     doc = axlog.parse(ORDERS)
-    view = doc.watch(SWITCH, "names")
+    view = doc.watch(TRY, "names")
     inside = maintained(doc).views["names"].maintainer
     for statement in (
         "insert node <other><c>x</c></other> into /r",
@@ -116,9 +116,9 @@ def test_an_update_without_a_value_can_be_rejected() -> None:
 
 def test_incremental_refuses_it() -> None:
     with pytest.raises(QueryError) as refused:
-        axlog.parse(ORDERS).watch(SWITCH, maintainer="incremental")
+        axlog.parse(ORDERS).watch(TRY, maintainer="incremental")
     assert refused.value.code == "AX212"
-    assert "`switch` is not supported" in refused.value.message
+    assert "`try` is not supported" in refused.value.message
 
 
 def test_a_tree_pattern_is_not_saxons() -> None:
@@ -145,7 +145,7 @@ def test_a_query_that_saxon_refuses_is_refused_at_its_place() -> None:
 def test_without_the_extra_the_refusal_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view_query, "is_installed", lambda: False)
     with pytest.raises(UnsupportedError) as refused:
-        axlog.parse(ORDERS).watch(SWITCH)
+        axlog.parse(ORDERS).watch(TRY)
     assert refused.value.code == "AX211"
     assert refused.value.advice is not None
     assert 'pip install "axlog[xquery]"' in refused.value.advice
@@ -162,7 +162,7 @@ def test_streams_feed_it_and_their_calls_are_not_seen() -> None:
 
 def test_deferred_views_evaluate_when_they_are_read() -> None:
     doc = axlog.parse(ORDERS)
-    view = doc.watch(SWITCH, "names")
+    view = doc.watch(TRY, "names")
     maintained(doc).views["names"].defer()
     doc.update("insert node <o><c>x</c></o> into /r")
     doc.update("insert node <o><c>x</c></o> into /r")
@@ -174,7 +174,7 @@ def test_deferred_views_evaluate_when_they_are_read() -> None:
 
 def test_a_durable_document_keeps_it(tmp_path: Path) -> None:
     with axlog.open(tmp_path / "store", ORDERS) as doc:
-        doc.watch(SWITCH, "names")
+        doc.watch(TRY, "names")
         doc.update("insert node <o><c>x</c></o> into /r")
     with axlog.open(tmp_path / "store") as doc:
         assert doc.views["names"].items() == ["ex", "<t>2</t>", "ex"]

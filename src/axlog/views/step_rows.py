@@ -25,12 +25,11 @@ class Stepping:
     key: RowKey
     text: str = ""
     on_value_error: OnValueError = "null"
-    is_foreign: bool = False
 
     @property
     def rejects(self) -> bool:
         """Whether an update with a value that the query cannot compute is refused."""
-        return (bool(self.key.steps) or self.is_foreign) and self.on_value_error == "reject"
+        return bool(self.key.steps) and self.on_value_error == "reject"
 
     def chain(self, columns: Columns) -> StepChain:
         """The operators of the steps, over rows of a pattern with these columns."""
