@@ -16,9 +16,12 @@ from lark import Token
 
 from axlog.errors import QueryError, QuerySyntaxError, UnsupportedError
 from axlog.query.aggregate_patterns import binds
+from axlog.query.clock_terms import names_now
+from axlog.query.native_clock import WhereParts
 from axlog.query.native_constraints import constant_of, sum_of, time_constraint
 from axlog.query.native_scalars import ScalarBuilder, offset_of, unquoted
 from axlog.query.native_steps import Asked, QueryParts, built_query
+from axlog.query.normalize import check
 from axlog.query.pattern import (
     OPERATORS,
     AnyComment,
@@ -138,19 +141,15 @@ class PatternBuilder(ScalarBuilder):
 
     def start(self, children: list[Any]) -> tuple[Pattern, tuple[Step, ...]]:
         branches, where, outputs, having, order, limit = children
-        constraints: list[Constraint] = []
-        conditions: list[Scalar] = []
-        for conjunct in where or ():
-            found = self._constraint(conjunct)
-            if found is None:
-                conditions.append(conjunct)
-            else:
-                self._where.append(conjunct.at)
-                constraints.append(found)
-        parts = QueryParts(self._text, conditions, outputs or (), having, order or (), limit)
+        parted = WhereParts.of(where or (), not names_now(branches), self._constraint)
+        parts = QueryParts(self._text, parted, outputs or (), having, order or (), limit)
         if parts.has_groups:
             branches = self._with_ends(branches)
-        built = built_query(Pattern(branches, tuple(constraints)), parts)
+        pattern = Pattern(branches, tuple(parted.constraints))
+        self._where = parted.offsets
+        if parted.clock_at is not None:
+            check(pattern, self.places())  # now: its constraints on the clock leave the pattern
+        built = built_query(pattern, parts)
         self._outputs = built.offsets
         return built.pattern, built.steps
 
