@@ -36,6 +36,16 @@ def saxon_items(query: str, xml: str) -> list[Any] | None:
 
     An item is a pair: `xml`, `text`, `number` or `value`, and its text.
     """
+    return prepared_items(query, prepared(xml))
+
+
+def prepared(xml: str) -> Any:
+    """A document as Saxon queries it."""
+    return processor().parse_xml(xml_text=xml)
+
+
+def prepared_items(query: str, document: Any) -> list[Any] | None:
+    """The same as `saxon_items`, over a prepared document."""
     import saxonche
 
     saxon = processor()
@@ -43,7 +53,7 @@ def saxon_items(query: str, xml: str) -> list[Any] | None:
     engine.set_property("!indent", "no")
     engine.set_property("!omit-xml-declaration", "yes")
     try:
-        engine.set_context(xdm_item=saxon.parse_xml(xml_text=xml))
+        engine.set_context(xdm_item=document)
         engine.set_query_content(query)
         value = engine.run_query_to_value()
         return [] if value is None else [_item(value.item_at(at)) for at in range(value.size)]

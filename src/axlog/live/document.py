@@ -528,8 +528,8 @@ class Document:
     def __repr__(self) -> str:
         with self._maintained.lock:
             nodes, streams = len(self), len(self._maintained.tree.calls())
-            said = f", {streams} open streams" if self._streams is not None else ""
-            return f"Document({nodes} nodes{said}, {len(self.views)} views)"
+            open_streams = f", {streams} open streams" if self._streams is not None else ""
+            return f"Document({nodes} nodes{open_streams}, {len(self.views)} views)"
 
 
 def _skeleton(streams: Sequence[str] | Mapping[str, Mapping[str, str]], options: Options) -> str:
@@ -542,10 +542,10 @@ def _skeleton(streams: Sequence[str] | Mapping[str, Mapping[str, str]], options:
     for stream in streams:
         given = streams[stream] if isinstance(streams, Mapping) else {}
         check_name(stream, options.limits)
-        said = {"stream": stream, **given}
+        attributes = {"stream": stream, **given}
         if "replace" in given:  # calls know no prefixes
-            said["replace"] = str(KeyPath.parse(given["replace"], options.namespaces))
-        Call.of(list(said.items()))  # raises for an unknown declaration
-        call = " ".join(f"{name}={quoteattr(value)}" for name, value in said.items())
+            attributes["replace"] = str(KeyPath.parse(given["replace"], options.namespaces))
+        Call.of(list(attributes.items()))  # raises for an unknown declaration
+        call = " ".join(f"{name}={quoteattr(value)}" for name, value in attributes.items())
         places.append(f"<{stream}><ax:call {call}/></{stream}>")
     return f'<{ROOT} xmlns:ax="urn:axlog">{"".join(places)}</{ROOT}>'

@@ -163,14 +163,14 @@ class DurableDocument(Document):
     def unwatch(self, name: str) -> None:
         self._accept(lambda: {"forget": name})
 
-    def _accept(self, said: Callable[[], Record]) -> list[Change]:
+    def _accept(self, make_record: Callable[[], Record]) -> list[Change]:
         """Log, apply and emit an update. A rejected update is removed from the log."""
         document = self._maintained
         self._refuse_forked()
         self._wait_for_publishers()
         with document.lock:
             log = self._usable()
-            record = said()
+            record = make_record()
             if self._batch is not None:
                 changes, _ = self._carry_out(record)
                 self._batch.append(record)

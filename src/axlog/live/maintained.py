@@ -45,7 +45,7 @@ from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.change import Change, Current
 from axlog.views.choose import DEFAULT_THRESHOLDS, Engines, choice_for, make_for
 from axlog.views.counting.engine import BLOCK, CountingEngine
-from axlog.views.maintainer import PutAside
+from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
 from axlog.views.operators.disk_table import Shelf
 from axlog.views.step_rows import Stepping, checked_policy
@@ -145,8 +145,12 @@ class MaintainedTree:
             stepping = Stepping(asked.row_key, asked.text, checked_policy(on_value_error))
             stepping.check()
             self.untune()
+            if stepping.rejects:
+                self.engine.build()  # the views before it, which must not fail with it
             kept = make_for(self.nodes(), asked, stepping, chosen.name, self.engines, work)
             kept.load()
+            if stepping.rejects:
+                self._reject_now(kept)
             view = self.views[name] = MaintainedView(
                 name, asked, kept, chosen, self.lock, self.nodes, self.times
             )
@@ -163,6 +167,14 @@ class MaintainedTree:
             if self.engine.is_built:  # so that the next update does not pay for the new view
                 self.engine.build()
         return view
+
+    def _reject_now(self, kept: Maintainer) -> None:
+        """Compute the first rows of a view that rejects values: the document may have such."""
+        try:
+            self.engine.build()
+        except ValueProblem:
+            kept.close()
+            raise
 
     def unwatch(self, name: str) -> None:
         """Drop a view."""

@@ -55,12 +55,12 @@ class Problem:
     def plain(self) -> dict[str, Any]:
         """Return the problem for JSON."""
         error = self.error
-        said: dict[str, Any] = {"level": self.level, "code": error.code, "message": error.message}
+        fields: dict[str, Any] = {"level": self.level, "code": error.code, "message": error.message}
         if error.place is not None:
-            said |= {"file": error.place.source, "line": error.place.line,
+            fields |= {"file": error.place.source, "line": error.place.line,
                      "column": error.place.column}  # fmt: skip
-        said |= {"expected": error.expected, "advice": error.advice, "context": error.context}
-        return {key: value for key, value in said.items() if value is not None}
+        fields |= {"expected": error.expected, "advice": error.advice, "context": error.context}
+        return {key: value for key, value in fields.items() if value is not None}
 
 
 class Content(Protocol):

@@ -237,7 +237,13 @@ class Instances:
         for name, query in self.queries.items():
             if name not in document.views:
                 written = self.model.views[name]
-                document.watch(query, name, maintainer=written.maintainer, work=written.work)
+                document.watch(
+                    query,
+                    name,
+                    maintainer=written.maintainer,
+                    work=written.work,
+                    on_value_error=written.on_value_error,
+                )
         return DocumentEngine(document, self.queries)
 
     # Saving ---------------------------------------------------------------------------------------

@@ -119,7 +119,7 @@ class Reported:
         for change in instances.rows():  # the initial rows of the document
             views[_short(name, change)].take(change)
         for kept in instances.documents.values():
-            made.wanted = {stream: list(said.wanted) for stream, said in kept.streams().items()}
+            made.wanted = {stream: list(status.wanted) for stream, status in kept.streams().items()}
         return made
 
     def take(self, report: BatchSummary) -> None:

@@ -327,8 +327,8 @@ class MaintainedView:
     def __repr__(self) -> str:
         with self._lock:
             broken = self.broken
-            said = f"{len(self)} rows" if broken is None else f"set aside, {broken.code}"
-        return f"View({self.name!r}, {said}, {self.chosen.name})"
+            size = f"{len(self)} rows" if broken is None else f"set aside, {broken.code}"
+        return f"View({self.name!r}, {size}, {self.chosen.name})"
 
     # Changing -------------------------------------------------------------------------------------
 

@@ -150,7 +150,7 @@ class Dataflow(Maintainer):
             collection.refresh()
             collection.notify()
         for collection in self.collections:
-            collection.changed.clear()
+            collection.begin()
         if renames(delta):
             self._relabel()
         return list(self._changes())
@@ -181,7 +181,7 @@ class Dataflow(Maintainer):
             source.load()
             collection.refresh()
         for collection in self.collections:
-            collection.changed.clear()
+            collection.begin()
         self._before = {}
 
     @property
