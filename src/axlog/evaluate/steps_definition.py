@@ -182,7 +182,11 @@ def _at_clock(
             amount = clock_amount(value(row), is_duration)
             left = test.factor * clock
             left += sum(each * row[columns.index(column)] for each, column in test.terms)
-            if amount is not None and compare_numbers(left - test.bound, test.operator, amount):
+            if amount is not None and compare_numbers(
+                left - test.bound,
+                test.operator,
+                amount,  # type: ignore[arg-type]
+            ):
                 kept.append((row, count))
         rows = kept
     return rows

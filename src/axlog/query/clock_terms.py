@@ -18,8 +18,9 @@ NOW = "now"
 
 def reads_clock(constraint: Constraint) -> bool:
     """Whether a constraint has the clock as a term."""
-    is_timed = isinstance(constraint, TimeConstraint)
-    return is_timed and any(name == NOW for _, name in constraint.terms)
+    if not isinstance(constraint, TimeConstraint):
+        return False
+    return any(name == NOW for _, name in constraint.terms)
 
 
 def names_now(branches: Iterable[Branch]) -> bool:

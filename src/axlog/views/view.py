@@ -506,7 +506,9 @@ class MaintainedView:
         """
         if not isinstance(change.origin, tuple | str):
             return False
-        if self.reads_clock and self.maintainer.next_moment() is not None:
+        if self.reads_clock and (
+            change.origin == CLOCK or self.maintainer.next_moment() is not None
+        ):
             return False  # time may bring it back
         return self.is_over() or (
             self._is_lasting and not may_return(self.maintainer.tree, self.query.pattern)
