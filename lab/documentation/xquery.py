@@ -28,6 +28,8 @@ VIEWS = (
     "return <order>{$o/oid}{count($s)}</order>",
     "(for $o in //order order by number($o/price) descending return $o/oid)[1]",
     "declare function local:net($p) { $p div 1.19 }; for $o in //order return local:net($o/price)",
+    "for $o in //order return copy $c := $o modify (delete node $c/price, rename node $c as 'o')\n"
+    "return $c",
     "sum(//order/price)",
 )
 UPDATES = (
@@ -47,6 +49,10 @@ UPDATES = (
     "for $x in /a/c insert <d>Jim</d>",
     "insert <d/> into /a/*",
     "delete //b[not(c)]",
+    "insert node (copy $x := /a/b modify rename node $x as 'd' return $x) into /a",
+    "typeswitch (/a/c/*) case empty-sequence() return delete node /a/c default return ()",
+    "for $x in /a/* return switch ($x) case '1' return rename node $x as 'one' default return ()",
+    "declare updating function local:f($e) { delete node $e }; local:f(/a/b)",
     "copy $x := /a modify delete node $x/b return $x",
     "/a/b",
 )

@@ -80,7 +80,7 @@ def test_a_bucket_is_due_when_a_row_appears(tmp_path: Path) -> None:
     (unit,) = plan.units
     assert (unit.kind, unit.key) == ("bindings", "$x")
     messages = [
-        Message(0, each["stream"], "insert", str(each["insert"]).encode(),
+        Message(0, str(each["stream"]), "insert", str(each["insert"]).encode(),
                 int(str(each["at"])) * 1_000_000, number, "")
         for number, each in enumerate(ORDERS)
     ]  # fmt: skip

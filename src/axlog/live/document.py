@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from axlog.document.calls import Call
@@ -257,15 +258,17 @@ class Document:
         self,
         statement: str,
         at: Time | None = None,
-        variables: Mapping[str, str | float | bool] | None = None,
+        variables: Mapping[str, Any] | None = None,
     ) -> list[Change]:
         """Run a statement of XQuery Update, or several separated by `;`, one by one.
 
         Parameters:
             statement: The statement.
             at: Time of the update; None: the document's clock.
-            variables: Values of the statement's variables. A statement that is used again with
-                other values is parsed once.
+            variables: Values of the statement's variables: strings, numbers, Booleans, dates,
+                times, XML (`Fragment`, elements, element trees), other documents, identifiers
+                of nodes (`Id`), and lists of them. A string is never parsed as XML. A statement
+                that is used again with other values is parsed once.
 
         >>> doc = parse("<people><person id='1'><phone/></person><person id='2'/></people>")
         >>> doc.update("delete nodes //person[phone]")

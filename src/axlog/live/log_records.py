@@ -30,6 +30,7 @@ from lxml import etree
 from axlog.document.parser import Element, Limits
 from axlog.document.times import Time, microseconds
 from axlog.errors import StoreError
+from axlog.evaluate.variables import read_back
 from axlog.live.document import Document
 from axlog.live.internals import maintained, streams_of
 from axlog.live.options import DEFAULT_OPTIONS, Options
@@ -202,7 +203,8 @@ def carry_out(document: Document, record: Record) -> list[Change]:
     if "stream" in record:
         return _stream(document, record)
     if "update" in record:
-        variables = record.get("variables")
+        given = record.get("variables") or {}
+        variables = {name: read_back(value) for name, value in given.items()}
         return Document.update(document, record["update"], moment(record), variables)
     if "advance" in record:
         return Document.advance(document, Fraction(record["advance"], 1_000_000))

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import RLock
+from typing import Any
 
 from axlog.document import pending
 from axlog.document.loader import read_forest
@@ -156,7 +157,8 @@ class MaintainedTree:
             )
             view.work, view.stepping = work, stepping
             self.clocked += [view] if view.reads_clock else []
-            view.rejects = stepping.rejects
+            is_plan = asked.plan is not None
+            view.rejects = stepping.rejects or (is_plan and on_value_error == "reject")
             view.prospects = lambda: self.hooks.prospects(view)
             view.truth_cache.may_come = lambda: self.hooks.may_come(view)
             view.how_never = lambda: self.hooks.how_never(view)
@@ -250,7 +252,7 @@ class MaintainedTree:
         self,
         statement: str,
         at: Time | None = None,
-        variables: Mapping[str, str | float | bool] | None = None,
+        variables: Mapping[str, Any] | None = None,
     ) -> list[Change]:
         """Run a statement of XQuery Update, or several separated by `;`, one by one.
 
@@ -260,7 +262,7 @@ class MaintainedTree:
         changes: list[Change] = []
         for one in parse_statements(statement, self.namespaces, self.limits):
             with self.lock:
-                operations = operations_of(self.nodes(), one, self._values, variables)
+                operations = operations_of(self.nodes(), one, self._values, variables, self.limits)
                 changes += self.apply(operations, at)
         return changes
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from axlog.document.tree import Tree
 from axlog.errors import QueryError
+from axlog.evaluate.value_tests import check_formulas
 from axlog.query.aggregate_patterns import counted_once
 from axlog.query.pattern import Pattern
 from axlog.query.query import Query
@@ -27,6 +28,7 @@ from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.maintainer import Maintainer
 from axlog.views.records.maintainer import Records, keep_records
 from axlog.views.reevaluate import Reevaluate
+from axlog.views.step_chain import StepChain
 from axlog.views.step_rows import Stepping
 from axlog.views.stepped import Stepped
 
@@ -125,9 +127,15 @@ def choice_for(
     tree: Tree | None = None,
     thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> Chosen:
-    """The maintainer for a query: of its pattern, or of its plan."""
+    """The maintainer for a query: of its pattern, or of its plan.
+
+    Raises QueryError, with the place in the text, also for expressions that cannot be computed for
+    any row: a function with a wrong number of arguments, for example.
+    """
     if query.plan is None:
         key = query.row_key
+        check_formulas(key.pattern)
+        StepChain(key.steps, key.pattern.columns, query.text)  # compiles the expressions
         return choice(key.pattern, wanted, tree, thresholds, key.steps)
     if wanted not in (None, Dataflow.name, INCREMENTAL):
         raise QueryError(
@@ -166,7 +174,8 @@ def make_for(
 ) -> Maintainer:
     """Create the maintainer of this name for a query; `work` is the budget of the view."""
     if query.plan is not None:
-        return Dataflow(tree, query, engines.counting, work)
+        rejects = stepping.on_value_error == "reject"
+        return Dataflow(tree, query, engines.counting, work, rejects=rejects)
     return make(tree, stepping, name, engines, work)
 
 
