@@ -49,8 +49,10 @@ from axlog.views.counting.engine import BLOCK, CountingEngine
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
 from axlog.views.operators.disk_table import Shelf
+from axlog.views.saxon.documents import SaxonDocument
 from axlog.views.step_rows import Stepping, checked_policy
 from axlog.views.view import MaintainedView
+from axlog.views.view_query import parse_view
 
 log = logging.getLogger(__name__)
 
@@ -112,12 +114,13 @@ class MaintainedTree:
         self.engine = CountingEngine(tree, block, shelf, limits.rows, limits.work)
         self.engine.on_set_aside = self._note_aside
         self.algebra = AlgebraicEngine(tree)
+        self.saxon = SaxonDocument()
         self._values = ValueIndex(tree)
 
     @property
     def engines(self) -> Engines:
         """The engines that maintainers are made with."""
-        return Engines(self.engine, self.algebra, self.thresholds.prices)
+        return Engines(self.engine, self.algebra, self.thresholds.prices, self.saxon)
 
     # Views ----------------------------------------------------------------------------------------
 
@@ -137,7 +140,7 @@ class MaintainedTree:
         is set aside with AX216. Without it `Limits.work` applies. `on_value_error` says what
         happens with a value that the query cannot compute: `null` or `reject`.
         """
-        asked = self.parse(query, language)
+        asked = self.parse_view(query, language, maintainer)
         name = name if name is not None else self.new_name()
         if name in self.views:
             raise QueryError("AX202", f"there is already a view {name!r}")
@@ -157,8 +160,7 @@ class MaintainedTree:
             )
             view.work, view.stepping = work, stepping
             self.clocked += [view] if view.reads_clock else []
-            is_plan = asked.plan is not None
-            view.rejects = stepping.rejects or (is_plan and on_value_error == "reject")
+            view.rejects = stepping.rejects or (asked.has_items and on_value_error == "reject")
             view.prospects = lambda: self.hooks.prospects(view)
             view.truth_cache.may_come = lambda: self.hooks.may_come(view)
             view.how_never = lambda: self.hooks.how_never(view)
@@ -215,6 +217,14 @@ class MaintainedTree:
         if isinstance(query, Query):
             return query
         return parse_query(query, self.namespaces, language, limits=self.limits)
+
+    def parse_view(
+        self, query: str | Query, language: str | None = None, maintainer: str | None = None
+    ) -> Query:
+        """Parse the query of a view; with the extra `xquery` any XQuery."""
+        if isinstance(query, Query):
+            return query
+        return parse_view(query, self.namespaces, language, self.limits, maintainer)
 
     def new_name(self) -> str:
         number = len(self.views) + 1
