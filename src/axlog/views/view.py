@@ -39,7 +39,8 @@ from axlog.views.change import (
 )
 from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.change_order import by_operation, by_typed_values, by_values, paired
-from axlog.views.choose import Chosen
+from axlog.views.choose import Chosen, changes_of_time
+from axlog.views.clock_questions import ClockQuestions, asked_pattern
 from axlog.views.counting.prospects import Prospects
 from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.explanation import Explanation, explain
@@ -216,13 +217,31 @@ class MaintainedView:
                     return prospects.truth
             if self.holds():
                 return Truth.TRUE
+            if self.reads_clock:
+                return self.clock_questions().truth
             self._refuse_undecided("truth")
             return self.truth_cache.truth
 
     def possible(self) -> list[Possible]:
         """The rows that may still come, each with its known values, its needs and its deadline."""
+        if self.reads_clock:
+            found = self.clock_questions().possible()
+            return [shown_possible(one, self._asked_pattern, self.times) for one in found]
         self._refuse_undecided("possible rows")
         return [shown_possible(one, self.pattern, self.times) for one in self._possible()]
+
+    @cached_property
+    def _asked_pattern(self) -> Pattern:
+        """A pattern with the outputs that questions about the future name."""
+        asked = asked_pattern(self.query) if self.reads_clock else None
+        return self.query.pattern if asked is None else asked
+
+    def clock_questions(self) -> ClockQuestions:
+        """The questions about the future of a view about the clock; AX502 if none is decided."""
+        with self._lock:
+            rows = list(self.maintainer.rows())
+            tree = self.nodes_left().copied()
+        return ClockQuestions(tree, self.query, rows, lambda: changes_of_time(tree, self.query))
 
     def _possible(self) -> list[Possible]:
         """`possible` with times in microseconds."""
@@ -238,6 +257,8 @@ class MaintainedView:
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row, given by its values; omitted values may be anything."""
+        if self.reads_clock:
+            return self.clock_questions().status(inward(self._asked_pattern, row))
         self._refuse_undecided("status")
         row = inward(self.pattern, row)
         with self._lock:
@@ -278,6 +299,9 @@ class MaintainedView:
 
     def why_not(self, row: Mapping[str, Any]) -> WhyNot:
         """The truth of a row, and why: what can bring it, what can end it, what rules it out."""
+        if self.reads_clock:
+            asked = inward(self._asked_pattern, row)
+            return self.clock_questions().why_not(asked, self.times)
         self._refuse_undecided("status")
         row = inward(self.pattern, row)
         with self._lock:
@@ -573,8 +597,10 @@ def shown_possible(one: Possible, pattern: Pattern, times: Times) -> Possible:
         column: shown(value, times) if column in timed and value is not None else value
         for column, value in one.row.items()
     }
-    until = one.deadline
-    return Possible(row, one.needs, None if until is None else shown(int(until), times))
+    until, since = (
+        None if each is None else shown(int(each), times) for each in (one.deadline, one.since)
+    )
+    return Possible(row, one.needs, until, since)
 
 
 def _no_prospects() -> Prospects | None:

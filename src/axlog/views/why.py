@@ -17,7 +17,7 @@ from axlog.document.tree import Tree
 from axlog.evaluate.definition import Valuation, row_of, valuations
 from axlog.evaluate.joins import Bag
 from axlog.query.pattern import Kind, Pattern
-from axlog.query.steps import Group, Order
+from axlog.query.steps import Clock, Group, Order, clock_of
 from axlog.views.step_chain import StepChain
 from axlog.views.step_rows import Stepping
 from axlog.views.value_codec import python_value
@@ -87,9 +87,16 @@ def step_derivations(
     """
     key = stepping.key
     pattern, steps = key.pattern, key.steps
+    clock = clock_of(steps)
+    if clock is not None:  # matched as it was written, at the clock
+        names = {node.name for node in clock.written.nodes()}
+        outputs = (o for o in pattern.outputs if o.kind is Kind.VARIABLE or o.of in names)
+        pattern = replace(clock.written, outputs=tuple(outputs))
+        values = Clock(clock.written, tuple(test for test in clock.tests if test.value is not None))
+        steps = tuple(values if step is clock else step for step in steps)
     group = next((at for at, step in enumerate(steps) if isinstance(step, Group)), None)
     before = [step for step in steps[:group] if not isinstance(step, Order)]
-    chain = StepChain(before, pattern.columns)
+    chain = StepChain(before, pattern.columns, clock=tree.clock)
     wanted = [
         (
             chain.schema.index(column),
