@@ -17,7 +17,6 @@ from axlog.query.syntax_tree import (
     Group,
     GroupBy,
     OrderBy,
-    PartialName,
     Step,
     Typed,
     walk,
@@ -79,7 +78,7 @@ def _is_beyond(node: object) -> bool:
             return name not in FUNCTIONS
         case Binary(operator=operator):
             return operator not in OPERATORS
-        case Step(test=PartialName()) | Group(is_map=True):
+        case Group(is_map=True):
             return True
         case For(allows_empty=True):
             return True
