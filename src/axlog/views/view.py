@@ -40,7 +40,7 @@ from axlog.views.change import (
 from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.change_order import by_operation, by_typed_values, by_values, paired
 from axlog.views.choose import Chosen
-from axlog.views.counting.prospects import Prospects
+from axlog.views.counting.join_prospects import AnyProspects
 from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.explanation import Explanation, explain
 from axlog.views.items import ItemReader
@@ -95,7 +95,7 @@ class MaintainedView:
         self.truth_cache = TruthCache(query.pattern, lambda: self.nodes_left())
         self.how_never: Callable[[], str] = lambda: "not reported: no stream feeds the document"
         """How `never` changes are found, or why they are not."""
-        self.prospects: Callable[[], Prospects | None] = _no_prospects
+        self.prospects: Callable[[], AnyProspects | None] = _no_prospects
         """The possible rows as the joins know them, if they do; avoids reading the document."""
         self.nodes_left = nodes
         """The document without the nodes that were garbage-collected."""
@@ -239,6 +239,10 @@ class MaintainedView:
         self._refuse_undecided("status")
         row = inward(self.pattern, row)
         with self._lock:
+            prospects = self.prospects()
+            known = None if prospects is None else prospects.status(row)
+            if known is not None:
+                return known
             tree = self.nodes_left().copied()
             is_collected = not self.is_whole() and any(_is_of(row, each) for each in self.rows())
         status = Outlook(tree, self.query.pattern).status(row)
@@ -557,7 +561,7 @@ def shown_possible(one: Possible, pattern: Pattern, times: Times) -> Possible:
     return Possible(row, one.needs, None if until is None else shown(int(until), times))
 
 
-def _no_prospects() -> Prospects | None:
+def _no_prospects() -> AnyProspects | None:
     return None
 
 
