@@ -94,7 +94,7 @@ SECTIONS = (
     ),
     Section(
         "Predicates, `and`, `or`, `not`",
-        ("predicate", "expression", "conjunction", "item"),
+        ("predicate", "expression", "conjunction"),
         "A predicate holds conditions on its node. `not(p)`: no match of p below this node for the "
         "present bindings; variables that occur only inside one `not` are local to it. A variable "
         "that is output or joined must be bound outside an `or` or in all its branches. "
@@ -112,7 +112,7 @@ SECTIONS = (
     ),
     Section(
         "Comparisons of values",
-        ("condition", "operand", "constant"),
+        ("condition",),
         "The string value of the path's last node against a constant or a variable; `.` is the "
         "node itself. `<`, `<=`, `>`, `>=` compare two numbers as numbers, two dates or times "
         "by instant and two texts by code point; they never hold between different kinds. `=` with "
@@ -127,6 +127,30 @@ SECTIONS = (
             Example("match //order[price < '9' as xs:string]/oid/$x return $x"),
             Example('match //d#t[. >= date "2026-01-05"] return t.val',
                     "<a><d>2026-01-04</d><d>2026-01-05T08:00:00Z</d></a>"),
+        ),
+    ),
+    Section(
+        "Functions and calculations in predicates",
+        ("term", "product", "factor", "operand", "operands"),
+        "A condition may compute: the values of paths and of `.` are operands of functions and "
+        "calculations, as in `where` ([Expressions](#expressions)). It holds if it does for some "
+        "nodes at the ends of its paths; equal paths are one value. A value that cannot be "
+        "computed does not pass. A condition on one value is a test of its node, in streams, "
+        "filters and analyses alike. "
+        "One over several values, or with a variable, may not stand inside `or` or `not`, nor in "
+        "a query with aggregates. `exists(p)` is `p`, and `empty(p)` is `not(p)`.",
+        (
+            Example("match //order[contains(client, 'INR')]/oid/$x return $x"),
+            Example("match //order[price * 1.2 >= 12][starts-with(@nr, '1')]/oid/$x return $x"),
+            Example("match //order[substring(client, 1, 2) = 'EN' or -price < -20]/oid/$x "
+                    "return $x"),
+            Example("match //d#t[. + 30d > date '2026-02-01'] return t.val",
+                    "<a><d>2026-01-01</d><d>2026-01-05</d></a>"),
+            Example("match //i#t[price * number > 100] return t.id",
+                    "<a><i><price>30</price><number>4</number></i><i><price>9</price></i></a>"),
+            Example("match //order[if (price > 20) then price < 50 else price > 5][empty(x)]"
+                    "/oid/$x return $x"),
+            Example("match //order[count(client) > 1]"),
         ),
     ),
     Section(

@@ -28,6 +28,7 @@ from axlog.document.serializer import serialise
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.errors import QueryError
 from axlog.evaluate.definition_axes import passes, reached
+from axlog.evaluate.value_tests import comparison
 from axlog.query.normalize import bound_names, bound_variables, normalise, variables_of
 from axlog.query.pattern import (
     Axis,
@@ -47,7 +48,7 @@ from axlog.query.pattern import (
     branches_of,
     nodes_of,
 )
-from axlog.query.values import compare, compare_numbers, comparison
+from axlog.query.values import compare, compare_numbers
 
 Value: TypeAlias = str | int | Id | tuple["Value", ...]
 Key: TypeAlias = tuple[Value, ...]

@@ -128,6 +128,11 @@ def placeless(expression: Scalar | None) -> object:
     return None
 
 
+def expression_text(expression: Scalar) -> str:
+    """The text of an expression; a reference is written by its name, `.` as it is."""
+    return _text(expression, {})
+
+
 def _text(expression: Scalar, names: Names) -> str:
     known = names.get(placeless(expression))
     if known is not None:

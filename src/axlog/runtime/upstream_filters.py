@@ -41,7 +41,7 @@ def filter_of(wanted: Iterable[str]) -> Filter | None:
     return made
 
 
-def tell(one: Instances, stream: str, source: ChannelSource) -> bool:
+def narrow_subscription(one: Instances, stream: str, source: ChannelSource) -> bool:
     """Narrow a channel's subscription to what is needed; return False if nothing is."""
     if not one.is_single or any(speaks_of_time(query) for query in one.queries.values()):
         return True

@@ -8,10 +8,11 @@ counting and the algebra by the size of each pending update list. `choice` gives
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from axlog.document.tree import Tree
 from axlog.errors import QueryError
+from axlog.evaluate.value_tests import check_formulas
 from axlog.query.aggregate_patterns import counted_once
 from axlog.query.pattern import Pattern
 from axlog.query.query import Query
@@ -27,6 +28,9 @@ from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.maintainer import Maintainer
 from axlog.views.records.maintainer import Records, keep_records
 from axlog.views.reevaluate import Reevaluate
+from axlog.views.saxon.documents import SaxonDocument
+from axlog.views.saxon.maintainer import Saxon
+from axlog.views.step_chain import StepChain
 from axlog.views.step_rows import Stepping
 from axlog.views.stepped import Stepped
 
@@ -119,9 +123,29 @@ def choice_for(
     tree: Tree | None = None,
     thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> Chosen:
-    """The maintainer for a query: of its pattern, or of its plan."""
+    """The maintainer for a query: of its pattern, or of its plan; Saxon for a foreign query.
+
+    Raises QueryError, with the place in the text, also for expressions that cannot be computed for
+    any row: a function with a wrong number of arguments, for example.
+    """
+    if query.foreign is not None:
+        if wanted == INCREMENTAL:
+            raise QueryError(
+                "AX212",
+                f"the query cannot be kept incrementally: {query.foreign.reason}",
+                advice="leave the choice to axlog",
+            )
+        if wanted not in (None, Saxon.name):
+            raise QueryError(
+                "AX212",
+                f"{wanted} declines the query: {query.foreign.reason}",
+                advice="leave the choice to axlog",
+            )
+        return Chosen(Saxon.name, f"evaluated again; {query.foreign.reason}")
     if query.plan is None:
         key = query.row_key
+        check_formulas(key.pattern)
+        StepChain(key.steps, key.pattern.columns, query.text)  # compiles the expressions
         return choice(key.pattern, wanted, tree, thresholds, key.steps)
     if wanted not in (None, Dataflow.name, INCREMENTAL):
         raise QueryError(
@@ -148,6 +172,7 @@ class Engines:
     counting: CountingEngine
     algebraic: AlgebraicEngine
     prices: Prices = MEASURED
+    saxon: SaxonDocument = field(default_factory=SaxonDocument)
 
 
 def make_for(
@@ -159,8 +184,11 @@ def make_for(
     work: int | None = None,
 ) -> Maintainer:
     """Create the maintainer of this name for a query; `work` is the budget of the view."""
+    if query.foreign is not None:
+        return Saxon(tree, query, engines.saxon, stepping.on_value_error == "reject")
     if query.plan is not None:
-        return Dataflow(tree, query, engines.counting, work)
+        rejects = stepping.on_value_error == "reject"
+        return Dataflow(tree, query, engines.counting, work, rejects=rejects)
     return make(tree, stepping, name, engines, work)
 
 
@@ -199,6 +227,8 @@ def recomputed(tree: Tree, query: Query, name: str | None = None) -> list[Row]:
     re-evaluation.
     """
     key = query.row_key
+    if query.foreign is not None:
+        name = Saxon.name
     if name is None:
         name = Reevaluate.name if Counting.refusal(key.pattern) else Counting.name
     engines = Engines(CountingEngine(tree), AlgebraicEngine(tree))

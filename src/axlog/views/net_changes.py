@@ -1,8 +1,10 @@
 """Net changes: the net effect of a sequence of changes of one view (docs/meaning.md).
 
 An insertion and a later deletion of a row cancel each other, and so do a deletion and a later
-insertion of the same row. Consecutive updates of a row become one. Rows are distinguished by their
-key and their values: several rows may show the same values (the values of two nodes).
+insertion of the same row. Consecutive updates of a row become one. A deletion and a later insertion
+with the same key and other values are one update: a group that was empty in between. Rows are
+distinguished by their key and their values: several rows may show the same values (the values of
+two nodes).
 
 Changes that the clock causes are never cancelled, and nothing is cancelled across them: a row that
 the clock deletes and inserts again is emitted twice. `never` cancels nothing either.
@@ -76,7 +78,28 @@ class _Balance:
         if change.before is None or identity(change.row) != identity(change.before):
             _put(self.moved, change)
 
+    def _pair(self) -> None:
+        """Turn a deletion and an insertion with the same key into an update."""
+        gone = {
+            change.row.key_: change
+            for each in self.lost.values()
+            for change in each
+            if change.row.key_ is not None
+        }
+        if not gone:
+            return
+        for each in [*self.gained.values()]:
+            for change in tuple(each):
+                key = change.row.key_
+                lost = None if key is None else gone.pop(key, None)
+                if lost is not None and lost.position < change.position:
+                    _pop(self.gained, change.row)
+                    _pop(self.lost, lost.row)
+                    _put(self.moved, replace(change, op="update", before=lost.row))
+
     def changes(self) -> list[Change]:
+        if self.lost and self.gained:
+            self._pair()
         rows = (self.lost, self.moved, self.gained)
         kept = [change for by_row in rows for each in by_row.values() for change in each]
         return sorted([*kept, *self.others], key=lambda change: change.position)

@@ -172,7 +172,7 @@ class MaintainedView:
             broken = self.maintainer.broken
             if broken is not None:
                 raise broken
-            if isinstance(self.maintainer, Dataflow):
+            if self.maintainer.has_items:
                 return self.maintainer.items()
             return self._reader.items(self._nodes())
 
@@ -250,7 +250,7 @@ class MaintainedView:
 
     def _refuse_undecided(self, question: str) -> None:
         """The analyses of the future decide rows of patterns."""
-        if self.query.plan is not None:
+        if self.query.has_items:
             what = "an expression that is more than a pattern"
         elif self._key.steps:
             what = "aggregates" if has_groups(self._key.steps) else "computed values or an order"
@@ -267,6 +267,12 @@ class MaintainedView:
         with self._lock:
             if isinstance(self.maintainer, Dataflow):
                 return self.maintainer.why(row, self.times)
+            if self.query.foreign is not None:
+                raise UndecidedError(
+                    "AX502",
+                    "the nodes behind a row that Saxon gives are not known",
+                    advice="a query that axlog keeps itself: explain() says why it does not",
+                )
             tree = self._nodes().copied()
         if self._key.steps:
             return step_derivations(tree, self.stepping, row, self.times)
@@ -329,8 +335,8 @@ class MaintainedView:
     def __repr__(self) -> str:
         with self._lock:
             broken = self.broken
-            said = f"{len(self)} rows" if broken is None else f"set aside, {broken.code}"
-        return f"View({self.name!r}, {said}, {self.chosen.name})"
+            size = f"{len(self)} rows" if broken is None else f"set aside, {broken.code}"
+        return f"View({self.name!r}, {size}, {self.chosen.name})"
 
     # Changing -------------------------------------------------------------------------------------
 
