@@ -25,7 +25,7 @@ from axlog.future.verdict_cache import TruthCache
 from axlog.query.columns import Columns
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.query import Query
-from axlog.query.steps import has_groups, order_of
+from axlog.query.steps import clock_of, has_groups, order_of
 from axlog.query.truth import Truth
 from axlog.views.arrow_table import arrow_table
 from axlog.views.change import (
@@ -107,6 +107,8 @@ class MaintainedView:
         self.is_batched: Callable[[], bool] = lambda: False
         """Whether changes are held back until the end of a batch."""
         self._key = query.row_key
+        self.reads_clock = clock_of(self._key.steps) is not None
+        """Whether rows appear and disappear as the clock advances."""
         order = order_of(self._key.steps)
         is_ordered, has_steps = maintainer.is_ordered, bool(self._key.steps)
         self._change_order: Callable[[Change], Any] = (
@@ -457,6 +459,14 @@ class MaintainedView:
             return self.taken(self.maintainer.later(delta), delta.time)
         return self.number(self.maintainer.after(delta), delta.time)
 
+    def passed(self, clock: int) -> list[Change]:
+        """The changes that time alone causes up to a clock, numbered but not emitted yet."""
+        changes = self.maintainer.pass_time(clock)
+        if changes and self._is_deferred:
+            for change in changes:
+                change.origin = None  # netted like the others
+        return self.taken(changes, clock) if changes else []
+
     def taken(self, changes: list[Change], time: int) -> list[Change]:
         """Number the changes of the maintainer; a deferred view holds them until it is read."""
         if not self._is_deferred:
@@ -506,6 +516,10 @@ class MaintainedView:
         """
         if not isinstance(change.origin, tuple | str):
             return False
+        if self.reads_clock and (
+            change.origin == CLOCK or self.maintainer.next_moment() is not None
+        ):
+            return False  # time may bring it back
         return self.is_over() or (
             self._is_lasting and not may_return(self.maintainer.tree, self.query.pattern)
         )
