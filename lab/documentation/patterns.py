@@ -162,7 +162,10 @@ SECTIONS = (
         "`where`: times, variables and values",
         ("where", "alternative", "conjunct", "constraint"),
         "A node has the time of the update that inserted it. Constraints are linear over times of "
-        "named nodes; numbers are seconds, `us ms s m h d` are durations. Variables are compared "
+        "named nodes; numbers are seconds, `us ms s m h d` are durations. `now` is the document's "
+        "clock: a row about it appears and disappears as the clock advances, also by a constraint "
+        "inside a `not`. A sum with `now` may be compared with a value (`now > $due`); elsewhere "
+        "`now` is refused. Variables are compared "
         "with constants or with each other. Any other condition on values is computed for the "
         "rows of the pattern, after it. These examples use the document `" + MONITOR + "`, "
         "after orders 17 and 18 at 0 s and 10 s, and their shipments at 60 s and 61 s.",
@@ -173,6 +176,10 @@ SECTIONS = (
                        "where t2 <= t1 + 0.85m, 2*t1 > 1s return $x, t2.time"),
             _monitored('match //order/oid/$x#t where t >= date "1970-01-01T00:01:00Z" and '
                        '$x != "18" return $x'),
+            _monitored("match //order/oid/$x#t where now - t <= 1 return $x"),
+            _monitored("match /shop[orders/order/oid/$x#t][not(shipped/order/oid/$x#s)]\n"
+                       "where now - t >= 50, now - s < 1 return $x"),
+            _monitored("match //order/oid/$x#t return $x, now - t as age"),
             Example('match /shop[order/oid/$x][order/oid/$y] where $x < $y and $y = "18" '
                     "return $x, $y"),
             Example("match //order[oid/$x]/price/$p where $p * 1.2 > 10 or $x = '18' return $x"),

@@ -15,6 +15,8 @@ from lark import Token
 
 from axlog.errors import QueryError, UnsupportedError
 from axlog.query.aggregate_patterns import binds, variables_bound
+from axlog.query.clock_terms import names_now
+from axlog.query.native_clock import WhereParts
 from axlog.query.native_conditions import (
     ConditionBuilder,
     Extra,
@@ -26,6 +28,7 @@ from axlog.query.native_conditions import (
 from axlog.query.native_constraints import constant_of, sum_of, time_constraint
 from axlog.query.native_scalars import offset_of, unquoted
 from axlog.query.native_steps import Asked, QueryParts, built_query
+from axlog.query.normalize import check
 from axlog.query.pattern import (
     OPERATORS,
     AnyComment,
@@ -88,20 +91,16 @@ class PatternBuilder(ConditionBuilder):
 
     def start(self, children: list[Any]) -> tuple[Pattern, tuple[QueryStep, ...]]:
         branches, where, outputs, having, order, limit = children
-        constraints: list[Constraint] = []
-        conditions: list[Scalar] = []
-        for conjunct in where or ():
-            found = self._constraint(conjunct)
-            if found is None:
-                conditions.append(conjunct)
-            else:
-                self._where.append(conjunct.at)
-                constraints.append(found)
-        parts = QueryParts(self._text, conditions, outputs or (), having, order or (), limit)
+        parted = WhereParts.of(where or (), not names_now(branches), self._constraint)
+        parts = QueryParts(self._text, parted, outputs or (), having, order or (), limit)
         if parts.has_groups:
             branches = self._with_ends(branches)
-        constraints += self._predicate_constraints(branches, conditions, parts.has_groups)
-        built = built_query(Pattern(branches, tuple(constraints)), parts)
+        self._where = parted.offsets
+        more = self._predicate_constraints(branches, parted.conditions, parts.has_groups)
+        pattern = Pattern(branches, (*parted.constraints, *more))
+        if parted.clock_at is not None:
+            check(pattern, self.places())  # now: its constraints on the clock leave the pattern
+        built = built_query(pattern, parts)
         self._outputs = built.offsets
         return built.pattern, built.steps
 
