@@ -17,7 +17,6 @@ from axlog.query.syntax_tree import (
     Group,
     GroupBy,
     OrderBy,
-    Step,
     Typed,
     walk,
 )
@@ -103,8 +102,6 @@ def _named(node: object) -> tuple[str, str | None]:
             return known.get(operator, "arithmetic"), "compare with a precomputed number"
         case Typed(operator=operator):
             return f"`{operator}`", None
-        case Step():
-            return "a name with a wildcard", None
         case Group():
             return "the map operator `!`", "a step: `a/b`"
         case ForAt():
