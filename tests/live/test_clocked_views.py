@@ -218,9 +218,7 @@ def test_the_status_of_rows_about_the_clock() -> None:
 
 def test_a_window_that_has_passed_is_never_if_nothing_else_can_bring_it() -> None:
     doc = axlog.Document(SHOP, facts=["key orders/order by oid trusted"])
-    query = (
-        "match /shop[orders/order#t/oid/$x][shipped/order/oid/$x] where now - t <= 1h return $x"
-    )
+    query = "match /shop[orders/order#t/oid/$x][shipped/order/oid/$x] where now - t <= 1h return $x"
     view = doc.watch(query, "fast")
     doc.feed("orders", "<order><oid>1</oid></order>", at=0)
     assert _asked(doc, "fast", "1") == ["possible"]

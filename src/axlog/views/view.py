@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from html import escape
 from itertools import islice
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from axlog.document.delta import Delta
-from axlog.document.times import Times, shown
+from axlog.document.times import Times
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, SetupError, UndecidedError
 from axlog.evaluate.joins import picker
@@ -41,15 +40,22 @@ from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.change_order import by_operation, by_typed_values, by_values, paired
 from axlog.views.choose import Chosen, changes_of_time
 from axlog.views.clock_questions import ClockQuestions, asked_pattern
-from axlog.views.counting.prospects import Prospects
+from axlog.views.counting.join_prospects import AnyProspects
 from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.explanation import Explanation, explain
+from axlog.views.html_table import html_table
 from axlog.views.items import ItemReader
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
 from axlog.views.step_chain import sort_order
 from axlog.views.step_rows import Stepping
-from axlog.views.why import Derivation, derivations, inward, step_derivations
+from axlog.views.why import (
+    Derivation,
+    derivations,
+    inward,
+    shown_possible,
+    step_derivations,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -96,7 +102,7 @@ class MaintainedView:
         self.truth_cache = TruthCache(query.pattern, lambda: self.nodes_left())
         self.how_never: Callable[[], str] = lambda: "not reported: no stream feeds the document"
         """How `never` changes are found, or why they are not."""
-        self.prospects: Callable[[], Prospects | None] = _no_prospects
+        self.prospects: Callable[[], AnyProspects | None] = _no_prospects
         """The possible rows as the joins know them, if they do; avoids reading the document."""
         self.nodes_left = nodes
         """The document without the nodes that were garbage-collected."""
@@ -262,6 +268,10 @@ class MaintainedView:
         self._refuse_undecided("status")
         row = inward(self.pattern, row)
         with self._lock:
+            prospects = self.prospects()
+            known = None if prospects is None else prospects.status(row)
+            if known is not None:
+                return known
             tree = self.nodes_left().copied()
             is_collected = not self.is_whole() and any(_is_of(row, each) for each in self.rows())
         status = Outlook(tree, self.query.pattern).status(row)
@@ -345,14 +355,7 @@ class MaintainedView:
 
     def html(self) -> str:
         """Return the rows as a table for a notebook."""
-        head = "".join(f"<th>{escape(c)}</th>" for c in (*self.columns, "count"))
-        body = "".join(
-            "<tr>"
-            + "".join(f"<td>{escape(_cell(v))}</td>" for v in (*row.values(), row.count))
-            + "</tr>"
-            for row in self.rows()
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return html_table(self.columns, self.rows())
 
     def __repr__(self) -> str:
         with self._lock:
@@ -590,25 +593,5 @@ def _is_of(wanted: Mapping[str, Any], row: Row) -> bool:
     return all(value is None or values[column] == value for column, value in wanted.items())
 
 
-def shown_possible(one: Possible, pattern: Pattern, times: Times) -> Possible:
-    """A possible row with its times converted to seconds or dates."""
-    timed = {output.column for output in pattern.outputs if output.kind is Kind.TIME}
-    row = {
-        column: shown(value, times) if column in timed and value is not None else value
-        for column, value in one.row.items()
-    }
-    until, since = (
-        None if each is None else shown(int(each), times) for each in (one.deadline, one.since)
-    )
-    return Possible(row, one.needs, until, since)
-
-
-def _no_prospects() -> Prospects | None:
+def _no_prospects() -> AnyProspects | None:
     return None
-
-
-def _cell(value: Any) -> str:
-    """A value as a table shows it."""
-    if value is None:
-        return ""
-    return ", ".join(map(_cell, value)) if isinstance(value, tuple) else str(value)

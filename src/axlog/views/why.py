@@ -16,6 +16,7 @@ from axlog.document.times import Shown, Times, microseconds, shown
 from axlog.document.tree import Tree
 from axlog.evaluate.definition import Valuation, row_of, valuations
 from axlog.evaluate.joins import Bag
+from axlog.future.truth import Possible
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.steps import Clock, Group, Order, clock_of
 from axlog.views.step_chain import StepChain
@@ -92,8 +93,9 @@ def step_derivations(
         names = {node.name for node in clock.written.nodes()}
         outputs = (o for o in pattern.outputs if o.kind is Kind.VARIABLE or o.of in names)
         pattern = replace(clock.written, outputs=tuple(outputs))
-        values = Clock(clock.written, tuple(test for test in clock.tests if test.value is not None))
-        steps = tuple(values if step is clock else step for step in steps)
+        tests = tuple(test for test in clock.tests if test.value is not None)
+        compared = Clock(clock.written, tests)
+        steps = tuple(compared if step is clock else step for step in steps)
     group = next((at for at, step in enumerate(steps) if isinstance(step, Group)), None)
     before = [step for step in steps[:group] if not isinstance(step, Order)]
     chain = StepChain(before, pattern.columns, clock=tree.clock)
@@ -125,6 +127,19 @@ def inward(pattern: Pattern, row: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a caller, with its times converted to microseconds."""
     timed = {output.column for output in pattern.outputs if output.kind is Kind.TIME}
     return {column: _inward(v) if column in timed else v for column, v in row.items()}
+
+
+def shown_possible(one: Possible, pattern: Pattern, times: Times) -> Possible:
+    """A possible row with its times converted to seconds or dates."""
+    timed = {output.column for output in pattern.outputs if output.kind is Kind.TIME}
+    row = {
+        column: shown(value, times) if column in timed and value is not None else value
+        for column, value in one.row.items()
+    }
+    until, since = (
+        None if each is None else shown(int(each), times) for each in (one.deadline, one.since)
+    )
+    return Possible(row, one.needs, until, since)
 
 
 def _inward(value: Any) -> Any:
