@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from axlog.errors import AxlogError
 from axlog.live.document import parse
 from axlog.query.function_names import CONTEXT_FUNCTIONS, FUNCTIONS, TYPES
-from lab.documentation.examples import Example, Statement, block
+from lab.documentation.examples import SHOP, Example, Statement, block
 
 VIEWS = (
     "for $o in /shop/order return $o/oid",
@@ -31,6 +31,13 @@ VIEWS = (
     "for $o in //order return copy $c := $o modify (delete node $c/price, rename node $c as 'o')\n"
     "return $c",
     "sum(//order/price)",
+)
+FOREIGN = (
+    "for $o in //order\nreturn map { 'id': string($o/oid), 'price': number($o/price) }",
+    "for tumbling window $w in //order start when true() end at $e when $e mod 2 = 0\n"
+    "return <pair>{$w/oid}</pair>",
+    "declare function local:depth($n) { 1 + max((0, $n/* ! local:depth(.))) };\nlocal:depth(/shop)",
+    "fold-left(//price ! number(), 0, function($sum, $price) { $sum + $price })",
 )
 UPDATES = (
     "insert node <d/> into /a",
@@ -191,6 +198,20 @@ CALCULATIONS = (
 def views() -> Iterator[str]:
     """XQuery views, line by line."""
     yield from ("", *block([Example(query, language="xquery") for query in VIEWS]))
+
+
+def foreign() -> Iterator[str]:
+    """Queries by Saxon, line by line."""
+    yield from ("", "```text")
+    for number, text in enumerate(FOREIGN):
+        view = parse(SHOP).watch(text, language="xquery")
+        first, *more = text.splitlines()
+        yield from ("",) if number else ()
+        yield f"query      {first}"
+        yield from (f"           {line}" for line in more)
+        yield f"items      {', '.join(str(item) for item in view.items())}"
+        yield f"maintainer {view.explain().maintainer}"
+    yield "```"
 
 
 def statements() -> Iterator[str]:

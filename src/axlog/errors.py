@@ -62,6 +62,7 @@ CODES: dict[str, str] = {
     "AX214": "two queries have different outputs",
     "AX215": "a query has more rows than its limit",
     "AX216": "a query exceeds its work budget",
+    "AX217": "Saxon cannot evaluate the query on the document",
     "AX218": "a variable has a value that statements cannot use",
     "XQTY0024": "an attribute comes after the content of its element",
     # values

@@ -28,8 +28,9 @@ from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.log_records import settings_of
 from axlog.live.options import Keep, OnError, Options
 from axlog.pipeline.documents import calls_of
-from axlog.query.query import Query, parse_query
+from axlog.query.query import Query
 from axlog.views.step_chain import OnValueError
+from axlog.views.view_query import parse_view
 
 
 @dataclass(frozen=True)
@@ -169,4 +170,4 @@ class Definition:
 @lru_cache(maxsize=256)
 def _parsed(text: str, language: str | None, namespaces: tuple[tuple[str, str], ...]) -> Query:
     """Parse queries once for all documents of a kind."""
-    return parse_query(text, dict(namespaces), language)
+    return parse_view(text, dict(namespaces), language)

@@ -25,7 +25,7 @@ from axlog.future.verdict_cache import TruthCache
 from axlog.query.columns import Columns
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.query import Query
-from axlog.query.steps import has_groups, order_of
+from axlog.query.steps import clock_of, has_groups, order_of
 from axlog.query.truth import Truth
 from axlog.views.arrow_table import arrow_table
 from axlog.views.change import (
@@ -40,7 +40,7 @@ from axlog.views.change import (
 from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.change_order import by_operation, by_typed_values, by_values, paired
 from axlog.views.choose import Chosen
-from axlog.views.counting.prospects import Prospects
+from axlog.views.counting.join_prospects import AnyProspects
 from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.explanation import Explanation, explain
 from axlog.views.items import ItemReader
@@ -95,7 +95,7 @@ class MaintainedView:
         self.truth_cache = TruthCache(query.pattern, lambda: self.nodes_left())
         self.how_never: Callable[[], str] = lambda: "not reported: no stream feeds the document"
         """How `never` changes are found, or why they are not."""
-        self.prospects: Callable[[], Prospects | None] = _no_prospects
+        self.prospects: Callable[[], AnyProspects | None] = _no_prospects
         """The possible rows as the joins know them, if they do; avoids reading the document."""
         self.nodes_left = nodes
         """The document without the nodes that were garbage-collected."""
@@ -107,6 +107,8 @@ class MaintainedView:
         self.is_batched: Callable[[], bool] = lambda: False
         """Whether changes are held back until the end of a batch."""
         self._key = query.row_key
+        self.reads_clock = clock_of(self._key.steps) is not None
+        """Whether rows appear and disappear as the clock advances."""
         order = order_of(self._key.steps)
         is_ordered, has_steps = maintainer.is_ordered, bool(self._key.steps)
         self._change_order: Callable[[Change], Any] = (
@@ -172,7 +174,7 @@ class MaintainedView:
             broken = self.maintainer.broken
             if broken is not None:
                 raise broken
-            if isinstance(self.maintainer, Dataflow):
+            if self.maintainer.has_items:
                 return self.maintainer.items()
             return self._reader.items(self._nodes())
 
@@ -239,6 +241,10 @@ class MaintainedView:
         self._refuse_undecided("status")
         row = inward(self.pattern, row)
         with self._lock:
+            prospects = self.prospects()
+            known = None if prospects is None else prospects.status(row)
+            if known is not None:
+                return known
             tree = self.nodes_left().copied()
             is_collected = not self.is_whole() and any(_is_of(row, each) for each in self.rows())
         status = Outlook(tree, self.query.pattern).status(row)
@@ -246,7 +252,7 @@ class MaintainedView:
 
     def _refuse_undecided(self, question: str) -> None:
         """The analyses of the future decide rows of patterns."""
-        if self.query.plan is not None:
+        if self.query.has_items:
             what = "an expression that is more than a pattern"
         elif self._key.steps:
             what = "aggregates" if has_groups(self._key.steps) else "computed values or an order"
@@ -263,6 +269,12 @@ class MaintainedView:
         with self._lock:
             if isinstance(self.maintainer, Dataflow):
                 return self.maintainer.why(row, self.times)
+            if self.query.foreign is not None:
+                raise UndecidedError(
+                    "AX502",
+                    "the nodes behind a row that Saxon gives are not known",
+                    advice="a query that axlog keeps itself: explain() says why it does not",
+                )
             tree = self._nodes().copied()
         if self._key.steps:
             return step_derivations(tree, self.stepping, row, self.times)
@@ -447,6 +459,14 @@ class MaintainedView:
             return self.taken(self.maintainer.later(delta), delta.time)
         return self.number(self.maintainer.after(delta), delta.time)
 
+    def passed(self, clock: int) -> list[Change]:
+        """The changes that time alone causes up to a clock, numbered but not emitted yet."""
+        changes = self.maintainer.pass_time(clock)
+        if changes and self._is_deferred:
+            for change in changes:
+                change.origin = None  # netted like the others
+        return self.taken(changes, clock) if changes else []
+
     def taken(self, changes: list[Change], time: int) -> list[Change]:
         """Number the changes of the maintainer; a deferred view holds them until it is read."""
         if not self._is_deferred:
@@ -496,6 +516,10 @@ class MaintainedView:
         """
         if not isinstance(change.origin, tuple | str):
             return False
+        if self.reads_clock and (
+            change.origin == CLOCK or self.maintainer.next_moment() is not None
+        ):
+            return False  # time may bring it back
         return self.is_over() or (
             self._is_lasting and not may_return(self.maintainer.tree, self.query.pattern)
         )
@@ -557,7 +581,7 @@ def shown_possible(one: Possible, pattern: Pattern, times: Times) -> Possible:
     return Possible(row, one.needs, None if until is None else shown(int(until), times))
 
 
-def _no_prospects() -> Prospects | None:
+def _no_prospects() -> AnyProspects | None:
     return None
 
 

@@ -40,6 +40,7 @@ class Dataflow(Maintainer):
 
     name = "dataflow"
     is_ordered = True
+    has_items = True
 
     def __init__(
         self,
