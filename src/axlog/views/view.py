@@ -25,7 +25,7 @@ from axlog.future.verdict_cache import TruthCache
 from axlog.query.columns import Columns
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.query import Query
-from axlog.query.steps import has_groups, order_of
+from axlog.query.steps import order_of
 from axlog.query.truth import Truth
 from axlog.views.arrow_table import arrow_table
 from axlog.views.change import (
@@ -47,6 +47,7 @@ from axlog.views.items import ItemReader
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
 from axlog.views.step_chain import sort_order
+from axlog.views.step_outlook import StepOutlook
 from axlog.views.step_rows import Stepping
 from axlog.views.why import Derivation, derivations, inward, step_derivations
 
@@ -215,11 +216,20 @@ class MaintainedView:
             if self.holds():
                 return Truth.TRUE
             self._refuse_undecided("truth")
-            return self.truth_cache.truth
+            if not self._key.steps:
+                return self.truth_cache.truth
+        return self._step_outlook().truth
+
+    def _step_outlook(self) -> StepOutlook:
+        with self._lock:
+            tree = self.nodes_left().copied()
+        return StepOutlook(tree, self._key, self.times)
 
     def possible(self) -> list[Possible]:
         """The rows that may still come, each with its known values, its needs and its deadline."""
         self._refuse_undecided("possible rows")
+        if self._key.steps:
+            return self._step_outlook().possible()
         return [shown_possible(one, self.pattern, self.times) for one in self._possible()]
 
     def _possible(self) -> list[Possible]:
@@ -237,6 +247,8 @@ class MaintainedView:
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row, given by its values; omitted values may be anything."""
         self._refuse_undecided("status")
+        if self._key.steps:
+            return self._step_outlook().status(row)
         row = inward(self.pattern, row)
         with self._lock:
             tree = self.nodes_left().copied()
@@ -245,18 +257,13 @@ class MaintainedView:
         return Truth.TRUE if is_collected else status
 
     def _refuse_undecided(self, question: str) -> None:
-        """The analyses of the future decide rows of patterns."""
+        """The analyses of the future decide rows of patterns and their steps, not of plans."""
         if self.query.plan is not None:
-            what = "an expression that is more than a pattern"
-        elif self._key.steps:
-            what = "aggregates" if has_groups(self._key.steps) else "computed values or an order"
-        else:
-            return
-        raise UndecidedError(
-            "AX502",
-            f"the {question} of a view with {what} is not decided",
-            advice="ask the view of the pattern alone",
-        )
+            raise UndecidedError(
+                "AX502",
+                f"the {question} of a view that is more than a pattern is not decided",
+                advice="ask the view of the pattern alone",
+            )
 
     def why(self, row: Mapping[str, Any]) -> list[Derivation]:
         """The derivations of a row: the document node that each pattern node matched."""
@@ -271,6 +278,8 @@ class MaintainedView:
     def why_not(self, row: Mapping[str, Any]) -> WhyNot:
         """The truth of a row, and why: what can bring it, what can end it, what rules it out."""
         self._refuse_undecided("status")
+        if self._key.steps:
+            raise UndecidedError("AX502", "the reasons for rows of a view with steps are not given")
         row = inward(self.pattern, row)
         with self._lock:
             tree = self.nodes_left().copied()
