@@ -38,6 +38,7 @@ from lab.laws.pipeline_cases import (
     Answer,
     PipelineCase,
     Sequence_,
+    check_batch,
     first_rows,
     make_pipeline_case,
     reference,
@@ -133,6 +134,7 @@ class _Collected:
         self.changes: list[Change] = []
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
+        check_batch(changes)
         self.changes += changes
 
     def close(self) -> None:
@@ -156,7 +158,8 @@ def run_embedded(case: PipelineCase) -> Answer:
             model = PipelineModel.model_validate(
                 {
                     "engine": "embedded", "document": case.document, "sources": written,
-                    "views": {name: {"query": query, "sinks": [{"kind": "memory"}]}
+                    "views": {name: {"query": query, "sinks": [{"kind": "memory"}],
+                                     "on_value_error": case.policies()[name]}
                               for name, query in case.named().items()},
                     "settings": {"batch": case.batch, "checkpoint": "state"},
                 }
@@ -249,8 +252,7 @@ def batches_of(random: Random, part: list[list[list[Message]]]) -> Iterator[list
 def run_buckets(made: BucketsCase) -> Answer:
     """The result of both halves of the Spark pipeline for a case."""
     case, random = made.case, Random(made.seed)
-    views = {name: (query, None) for name, query in case.named().items()}
-    definition = Definition(case.document, views)
+    definition = case.definition()
     plan = make_plan(definition, buckets=made.buckets)
     extractor = Extractor(definition, plan)
     extractor.past = NOTHING
@@ -270,6 +272,7 @@ def run_buckets(made: BucketsCase) -> Answer:
                 told = gather_batch(number, side.say(number, rows))
                 aside = [unpack(body) for key, body in rows if key.startswith(f"{ASIDE}/")]
                 extractor.past = extractor.past.after(aside)
+                check_batch(told.changes)
                 changes += told.changes
                 refused += told.refused
                 number += 1

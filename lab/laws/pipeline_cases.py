@@ -32,12 +32,15 @@ from typing import Any
 from axlog.connect.protocol import Refusal
 from axlog.document.stream_update import StreamUpdate
 from axlog.document.times import microseconds
-from axlog.errors import AxlogError
+from axlog.errors import AxlogError, ValueProblem
 from axlog.live.document import Document
 from axlog.live.options import Options
-from axlog.views.change import Change, Row
+from axlog.runtime.definition import Definition
+from axlog.views.change import CLOCK, Change, Row
 from axlog.views.net_changes import net
+from axlog.views.step_chain import OnValueError
 from lab.laws import tuning_law
+from lab.laws.pipeline_steps import make_steps
 from lab.laws.tuning_law import make_joined_case
 
 Sequence_ = tuple[StreamUpdate, ...]
@@ -58,6 +61,8 @@ _SHOP_VIEWS = (
     "match /shop[static/item/k/$x][b/item/k/$x] return $x",
 )
 _DELETING = re.compile(r'stream="(\w+)"[^>]* deletes="yes"')
+_COMPUTES = "<static><order>"
+"""In documents whose views compute (`pipeline_steps.py`)."""
 _ODD = ("<item>", "no element", "<item><k>k1</k></item>\x01")
 
 
@@ -70,6 +75,7 @@ class PipelineCase:
     sources: tuple[tuple[Sequence_, ...], ...]  # by source and partition
     first: tuple[tuple[int, ...], ...]  # messages of each partition before the restart
     batch: int = 7
+    rejecting: tuple[int, ...] = ()  # the places of views that refuse values
 
     def parts(self) -> Iterator[tuple[tuple[Sequence_, ...], ...]]:
         """The messages before the restart, and after it."""
@@ -84,23 +90,38 @@ class PipelineCase:
         """The views by name."""
         return {f"view{number}": query for number, query in enumerate(self.views, 1)}
 
+    def policies(self) -> dict[str, OnValueError]:
+        """What happens with values that cannot be computed, by view."""
+        names = enumerate(self.named())
+        return {name: "reject" if at in self.rejecting else "null" for at, name in names}
+
+    def definition(self) -> Definition:
+        """The document and its views, for the runtime."""
+        rejecting = tuple(name for name, policy in self.policies().items() if policy == "reject")
+        views = {name: (query, None) for name, query in self.named().items()}
+        return Definition(self.document, views, rejecting=rejecting)
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The result of a run of a pipeline.
 
-    It omits the details that may differ: batches, counts and the times of changes.
+    It omits the details that may differ: batches, counts and the times of changes that updates
+    cause. `moments` are the changes of the clock, which no batch may net.
     """
 
     rows: Counter[tuple[Any, ...]]
     changes: Counter[tuple[Any, ...]]
     refused: Counter[tuple[str, str]]
+    moments: Counter[tuple[Any, ...]]
 
     @classmethod
     def of(cls, changes: Sequence[Change], refused: Iterable[Refusal]) -> Answer:
         """The answer from the changes of all views, in their order."""
+        follow(changes)
         views = {change.view for change in changes}
-        netted = [c for view in views for c in net(_alike(x) for x in changes if x.view == view)]
+        single = [one for change in changes for one in _alike(change)]
+        netted = [c for view in views for c in net(one for one in single if one.view == view)]
         rows: Counter[tuple[Any, ...]] = Counter()
         for change in changes:
             if change.op == "never":
@@ -114,11 +135,16 @@ class Answer:
             +rows,
             Counter((c.view, c.op, *_values(c.row)) for c in netted),
             Counter((one.stream, _text(one.content)) for one in refused),
+            Counter(
+                (c.view, c.microseconds, c.op, *_values(c.row))
+                for c in changes
+                if c.origin == CLOCK and c.op != "never"
+            ),
         )
 
     def difference(self, other: Answer) -> str | None:
         """A description of the difference to another answer; None if they are equal."""
-        for what in ("rows", "changes", "refused"):
+        for what in ("rows", "changes", "refused", "moments"):
             mine, others = getattr(self, what), getattr(other, what)
             if mine != others:
                 return (
@@ -127,10 +153,49 @@ class Answer:
         return None
 
 
-def _alike(change: Change) -> Change:
-    """A change whose row is identified by its values alone: several nodes may show them."""
-    before = None if change.before is None else _shown(change.before)
-    return replace(change, row=_shown(change.row), before=before)
+def check_batch(changes: Iterable[Change]) -> None:
+    """Check that a batch has one change for each row of a view with keys.
+
+    Nothing is netted across a change of the clock.
+    """
+    seen: set[tuple[Any, ...]] = set()
+    for change in changes:
+        if change.op != "never" and change.row.key_ is not None:
+            key = change.view, *change.row.key_
+            if change.origin == CLOCK:
+                seen.discard(key)
+                continue
+            if key in seen:
+                raise AssertionError(f"two changes of {change.view!r} in a batch: {change!r}")
+            seen.add(key)
+
+
+def follow(changes: Iterable[Change]) -> None:
+    """Check that every change fits the rows that the changes before it leave, by their keys."""
+    rows: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for change in changes:
+        if change.op == "never":
+            continue
+        key = change.view, *change.row.key
+        old = change.row if change.op == "delete" else change.before
+        wanted = None if old is None else _values(old)
+        if rows.get(key) != wanted:
+            raise AssertionError(f"{change!r} of {change.view!r} follows {rows.get(key)!r}")
+        if change.op == "delete":
+            del rows[key]
+        else:
+            rows[key] = _values(change.row)
+
+
+def _alike(change: Change) -> Iterator[Change]:
+    """A change whose row is identified by its values alone: several nodes may show them.
+
+    An update is a deletion and an insertion: whether a row was gone in between depends on batches.
+    """
+    if change.before is not None:
+        yield replace(change, op="delete", row=_shown(change.before), before=None)
+        change = replace(change, op="insert", before=None)
+    yield replace(change, row=_shown(change.row))
 
 
 def _shown(row: Row) -> Row:
@@ -181,7 +246,12 @@ def first_rows(doc: Document) -> list[Change]:
 
 def reference(case: PipelineCase) -> Answer | None:
     """The expected result of the pipeline; None where the engines may differ (`_is_ambiguous`)."""
-    doc = Document(case.document, views=case.named(), options=Options(never="joins"))
+    doc = Document(case.document, options=Options(never="joins"))
+    try:
+        for name, query in case.named().items():
+            doc.watch(query, name, on_value_error=case.policies()[name])
+    except ValueProblem:
+        return None  # the document itself has a value that a view rejects
     changes = first_rows(doc)
     refused: list[Refusal] = []
     others: set[str] = set()  # rejected for another reason than their time
@@ -204,8 +274,11 @@ def _is_ambiguous(case: PipelineCase, refused: set[str]) -> bool:
     """Whether a message follows a later one of its sequence that was rejected.
 
     The earlier rejection has another reason than its time. Spark considers the message late; the
-    embedded engine may not.
+    embedded engine may not. On Spark the time of a rejected message passes all the same, which rows
+    about the clock show.
     """
+    if refused and any("now" in view for view in case.views):
+        return True
     for sequence in (one for source in case.sources for one in source):
         latest = _FIRST
         for update in sequence:
@@ -222,7 +295,8 @@ def _is_ambiguous(case: PipelineCase, refused: set[str]) -> bool:
 
 def make_pipeline_case(random: Random) -> PipelineCase:
     """A random pipeline."""
-    document, views, made = random.choice((_shop, _shop, _joined, _any))(random)
+    make = random.choice((_shop, _shop, make_steps, make_steps, _joined, _any))
+    document, views, made = make(random)
     sent = [
         update
         for update in _spoiled(random, document, made)
@@ -254,8 +328,13 @@ def make_pipeline_case(random: Random) -> PipelineCase:
         counts[source][partition] += number < cut
     sources = [tuple(map(tuple, source)) for source in deal]
     first = [tuple(each) for each in counts]
+    rejecting = tuple(
+        at
+        for at in range(len(views))
+        if _COMPUTES in document and "now" not in views[at] and random.random() < 0.15
+    )
     return PipelineCase(
-        document, tuple(views), tuple(sources), tuple(first), random.choice((3, 7, 50))
+        document, tuple(views), tuple(sources), tuple(first), random.choice((3, 7, 50)), rejecting
     )
 
 
@@ -337,7 +416,11 @@ def smaller_pipelines(case: PipelineCase) -> Iterator[PipelineCase]:
     """Reduced cases."""
     for number in range(len(case.views)):
         if len(case.views) > 1:
-            yield replace(case, views=(*case.views[:number], *case.views[number + 1 :]))
+            yield replace(
+                case,
+                views=(*case.views[:number], *case.views[number + 1 :]),
+                rejecting=tuple(at - (at > number) for at in case.rejecting if at != number),
+            )
     for source, partitions in enumerate(case.sources):
         for partition, sequence in enumerate(partitions):
             for number in range(len(sequence)):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cache
 from random import Random
 
 from axlog.document.loader import read_forest
@@ -35,6 +36,7 @@ from axlog.document.tree import (
     Tree,
 )
 from axlog.errors import QueryError
+from axlog.query.native import parse_pattern
 from axlog.query.normalize import check
 from axlog.query.pattern import (
     AnyComment,
@@ -87,6 +89,7 @@ class Features:
     absolute: bool = True  # `or`, `not` and `collect` at the document node too
     times: bool = True
     values: bool = True
+    formulas: bool = True
     collects: bool = True
     outputs: tuple[Kind, ...] = field(default=tuple(Kind))
     size: int = 7
@@ -145,6 +148,27 @@ def calling(text: str) -> str:
 def value(random: Random) -> str:
     """A value: mostly one of a few, so that values match; else one of any kind."""
     return random.choice(VALUES if random.random() < 0.7 else KINDS)
+
+
+FORMULAS = (
+    'contains(., "1")', 'starts-with(., "a")', ". * 2 > 3", "string-length(.) < 2", ". + 1 = 2",
+    'boolean(number(.) >= 1 or . = "a")', "(1 div (. - 1)) > 0", 'substring(., 1, 1) = "2"',
+    '(. + 1d) > date "2024-05-01"', 'matches(., "^[0-9]+$")', 'normalize-space(.) = "2"',
+    'if (. = "a") then true() else (. < 2)', "boolean(string-length(.) > 1 and contains(., '0'))",
+)  # fmt: skip
+"""Conditions on one value, with functions and calculations."""
+
+
+def formula(random: Random) -> Comparison:
+    """A comparison of a value by a formula."""
+    return _formula(random.choice(FORMULAS))
+
+
+@cache
+def _formula(text: str) -> Comparison:
+    (branch,) = parse_pattern(f"match //a[{text}]").branches
+    assert isinstance(branch, PatternNode)
+    return branch.comparisons[0]
 
 
 def constant(random: Random) -> Constant:
@@ -258,6 +282,8 @@ class _Maker:
         if self.features.values and random.random() < 0.15:
             operand = constant(random) if random.random() < 0.7 else Variable(random.choice("xy"))
             comparisons = (Comparison(operator_for(random, operand), operand),)
+        if self.features.formulas and random.random() < 0.06:
+            comparisons += (formula(random),)
         branches: list[Branch] = []
         below = not isinstance(test, Literal | AnyText | AnyComment | AnyInstruction)
         while below and self.left > 0 and random.random() < 0.6:

@@ -34,7 +34,6 @@ from axlog.document.parser import parse
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import AxlogError
 from axlog.pipeline import kinds
-from axlog.runtime.definition import Definition
 from axlog.spark.session import session
 from axlog.spark.streaming_query import maintain
 from axlog.views.change import Change
@@ -124,7 +123,7 @@ class _Collected:
 def run_on_spark(spark: Any, made: SparkCase) -> Answer:
     """The result of streaming queries for a case, with a restart in between."""
     case = made.case
-    definition = Definition(case.document, {n: (q, None) for n, q in case.named().items()})
+    definition = case.definition()
     told = _Collected()
     told.changes += first_rows(definition.make())
     count = sum(len(one) for source in case.sources for one in source)

@@ -138,6 +138,16 @@ def test_a_statement_with_a_rejected_value_changes_nothing() -> None:
     assert (view.rows(), doc.xml()) == (before, text)
 
 
+def test_a_view_that_rejects_values_of_the_document_is_not_watched() -> None:
+    doc = Document(FED.replace("<ax:call", "<order><total>x</total></order><ax:call"))
+    clients = doc.watch("match //order/client/$c return $c, count() as n", "clients")
+    with pytest.raises(QueryError, match="FORG0001"):
+        doc.watch("match //order/total/$t return sum($t)", "totals", on_value_error="reject")
+    assert list(doc.views) == ["clients"]
+    doc.feed("s", _order("A", "x"), at=1)
+    assert [row["n"] for row in clients] == [1]
+
+
 def test_a_value_that_cannot_be_computed_is_null_by_default() -> None:
     doc = axlog.parse("<a><b>0</b><b>x</b></a>")
     view = doc.watch("match //b/$x return $x, 1 div $x as inverse")

@@ -36,6 +36,7 @@ from axlog.document.value_index import ValueIndex
 from axlog.evaluate import node_tests
 from axlog.evaluate.anchors import anchors_of
 from axlog.evaluate.columns import FEW, NOTHING, Columns, Handles, Mask, handles
+from axlog.evaluate.value_tests import comparison
 from axlog.query.pattern import (
     AnyComment,
     AnyInstruction,
@@ -53,7 +54,6 @@ from axlog.query.pattern import (
     Variable,
     Wildcard,
 )
-from axlog.query.values import comparison
 
 MOST_BYTES = 16
 """The first bytes of a value are compared for all texts at once, the rest text by text."""

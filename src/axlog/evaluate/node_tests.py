@@ -26,6 +26,7 @@ from axlog.document.tree import (
     NodeKind,
     Tree,
 )
+from axlog.evaluate.value_tests import comparison
 from axlog.query.pattern import (
     AnyComment,
     AnyInstruction,
@@ -44,7 +45,6 @@ from axlog.query.pattern import (
     Wildcard,
 )
 from axlog.query.syntax_tree import PartialName
-from axlog.query.values import comparison
 
 _NODES = frozenset({ELEMENT, TEXT, COMMENT, INSTRUCTION})
 

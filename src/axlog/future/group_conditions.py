@@ -80,6 +80,7 @@ class Growth:
     is_sure: bool  # whether its tuples surely belong to the group
     capacity: Capacity
     brought: Brought
+    present: tuple[Any, ...]  # the nodes of its tuples that are there
     values: Mapping[str, Any]  # of the arguments of aggregates; UNKNOWN
     ranges: Mapping[str, Interval]  # of unknown arguments
     names: frozenset[str] = frozenset()  # unknown arguments that are names, not numbers
@@ -257,7 +258,8 @@ class GroupFuture:
             if alone._together(atoms):
                 return True
         if any(
-            other.streams <= growth.streams and other.brought != growth.brought
+            other.streams <= growth.streams
+            and (other.brought, other.present) != (growth.brought, growth.present)
             for other in self._growths
         ):
             return False  # its data may bring other tuples too

@@ -210,8 +210,10 @@ class GroupOutlook:
             for each in self._steps.arguments
             if self._column_of(each) in member.need.values.names
         )
+        bound = zip(member.columns, member.bound, strict=True)
+        present = tuple(value for column, value in bound if column.endswith(".node"))
         return Growth(
-            is_sure, capacity, member.need.brought,
+            is_sure, capacity, member.need.brought, present,
             self._arguments(member, pins), self._ranges(member), names,
         )  # fmt: skip
 

@@ -17,6 +17,7 @@ from axlog.query.row_key import RowKey
 from axlog.query.steps import (
     Aggregate,
     Cell,
+    Clock,
     Compute,
     Distinct,
     Filter,
@@ -43,6 +44,12 @@ class GroupSteps:
                     "the future of the first rows of an order is not decided: a row goes when a"
                     " better one comes",
                     advice="ask a view without `limit`",
+                )
+            if isinstance(each, Clock):
+                raise UndecidedError(
+                    "AX502",
+                    "the future of a view with `now` is not decided",
+                    advice="ask a view of the times of the nodes: where u - t <= 2h",
                 )
         steps = [each for each in steps if not isinstance(each, Order)]
         self._group = next((each for each in steps if isinstance(each, Group)), None)

@@ -281,7 +281,7 @@ class Choice:
             return Evidence(view, reason=f'the document has the option never="{self.how}"')
         if not self.keeps:
             return Evidence(view, reason="messages are not kept")
-        if view.query.plan is not None:
+        if view.query.has_items:
             return Evidence(view, reason="the query is more than a pattern")
         for stream in replacing_streams(self.document):
             reason = f"the stream {stream!r} replaces its messages: rows may go and come again"

@@ -170,6 +170,11 @@ class ViewModel(Options):
         description="Rows that the view may read for one message before it is set aside"
         f" (default {DEFAULT_LIMITS.work:,}).",
     )
+    on_value_error: Literal["null", "reject"] = Field(
+        default="null",
+        description="A value that the query cannot compute, such as a sum with a text: `null`"
+        " leaves it out, `reject` makes the message a dead letter.",
+    )
     sinks: list[Name | SinkModel] = Field(
         default=[], description="Names of sinks of this file, or inline sinks."
     )
@@ -384,7 +389,7 @@ class PipelineModel(Options):
             for view in model.views:
                 yield ViewName(document, view, self.full_name(document, view))
 
-    def told_views(self) -> set[str]:
+    def delivered_views(self) -> set[str]:
         """Return the full names of the views with sinks or channels."""
         return {
             name.full

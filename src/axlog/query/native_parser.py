@@ -37,7 +37,6 @@ GRAMMAR = Grammar(
         Wording("a variable `$x`", ("VARIABLE",)),
         Wording("the name of a node", ("IDENTIFIER",)),
         Wording("one of `.id`, `.val`, `.cont`, `.time`, `.label`", ("KIND",)),
-        Wording("`*`", ("STAR",)),
         Wording("a number", ("NUMBER",)),
         Wording("a duration", ("DURATION",)),
         Wording("a string", ("STRING",)),

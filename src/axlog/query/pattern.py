@@ -21,6 +21,7 @@ from decimal import Decimal
 from enum import Enum
 
 from axlog.query.columns import Columns, ColumnType
+from axlog.query.formula import Formula
 from axlog.query.lexemes import is_word, quoted, terms_text
 from axlog.query.time_literals import date_text, seconds_text
 
@@ -129,10 +130,10 @@ class Number:
         return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-Constant = str | Number | float | Moment
-"""The constants in comparisons; `values.py` defines how values compare with each.
+Constant = str | Number | float | Moment | Formula
+"""The operands of comparisons that need no variable; `values.py` defines how values compare.
 
-A `float` is an xs:double of XPath or XQuery.
+A `float` is an xs:double of XPath or XQuery. A `Formula` is a condition on the value itself.
 """
 
 
@@ -144,7 +145,7 @@ class Comparison:
     which another part of the pattern binds.
     """
 
-    operator: str  # one of = != < <= > >=, followed by the type of both sides if there is one
+    operator: str  # one of = != < <= > >=, followed by the type of both sides; HOLDS of a formula
     operand: Constant | Variable
 
     def __str__(self) -> str:
@@ -387,7 +388,7 @@ def _conjunction_text(branches: tuple[Branch, ...], at_root: bool) -> str:
     for branch in branches:
         match branch:
             case PatternNode(Axis.SELF, AnyNode(), None, (comparison,), ()) if not at_root:
-                texts.append(f". {comparison}")
+                texts.append(_own_text(comparison))
             case Or():
                 texts.append(f"({_branch_text(branch, at_root)})")
             case _:
@@ -411,7 +412,7 @@ def _path_text(node: PatternNode, at_root: bool) -> str:
         if _is_comparison(node):
             return f"{text} {node.comparisons[0]}"
         for comparison in node.comparisons:
-            text += f"[. {comparison}]"
+            text += f"[{_own_text(comparison)}]"
         tail = node.branches[-1] if node.branches else None
         following = tail if isinstance(tail, PatternNode) and _continues(tail) else None
         # A loop, because calls and comprehensions would overflow the stack for deep patterns.
@@ -431,7 +432,9 @@ def _continues(node: PatternNode) -> bool:
 def _is_comparison(node: PatternNode) -> bool:
     """Whether a node is printed as `test = v`; `$x = v` would compare the variable's value."""
     is_operand = isinstance(node.test, Variable | Literal)
-    return len(node.comparisons) == 1 and not node.branches and not is_operand
+    if len(node.comparisons) != 1 or node.branches or is_operand:
+        return False
+    return not isinstance(node.comparisons[0].operand, Formula)
 
 
 def _attribute_anywhere(node: PatternNode) -> PatternNode | None:
@@ -482,7 +485,14 @@ def _test_text(test: Test) -> str:
             return f"${name}"
 
 
+def _own_text(comparison: Comparison) -> str:
+    """A comparison of the node itself."""
+    return str(comparison) if isinstance(comparison.operand, Formula) else f". {comparison}"
+
+
 def _comparison_text(operator: str, operand: Constant | Variable) -> str:
+    if isinstance(operand, Formula):
+        return operand.text
     symbol, _, type_ = operator.partition(" ")
     return f"{symbol} {_operand_text(operand)}" + (f" as {type_}" if type_ else "")
 
@@ -495,7 +505,7 @@ def _operand_text(operand: Constant | Variable) -> str:
             return f'date "{date_text(microseconds)}"'
         case str():
             return quoted(operand)
-        case Number():
+        case Number() | Formula():
             return str(operand)
         case _:
             return repr(float(operand)).removesuffix(".0") + " as xs:double"

@@ -34,9 +34,14 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The document node: a leading `/`, and `doc(...)`."""
+    """The document node: a leading `/`, and `doc(...)`.
+
+    `/` is the root of the tree of the context node, which may be a tree that the query makes; not
+    if `is_document`.
+    """
 
     at: int
+    is_document: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,8 +292,28 @@ class Constructor:
     at: int
 
 
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """`copy $x := node, ... modify updates return value`: updates of copies."""
+
+    copies: tuple[Let, ...]
+    modified: Expression
+    returned: Expression
+    at: int
+
+
 Expression: TypeAlias = (
-    Constant | Path | Call | Binary | Sequence | Quantified | Typed | Flwor | Constructor | Kept
+    Constant
+    | Path
+    | Call
+    | Binary
+    | Sequence
+    | Quantified
+    | Typed
+    | Flwor
+    | Constructor
+    | Transform
+    | Kept
 )
 
 

@@ -178,7 +178,7 @@ class XPathParser(PathParser):
             at = self.skip()
             if self._operator() != operator:
                 self.offset = at
-                return _balanced(operator, operands)
+                return balanced(operator, operands)
             operands.append(self._operators(level + 1))
 
     def _refuse_chain(self, operator: str) -> None:
@@ -249,7 +249,7 @@ def _whole(test: Test | PartialName) -> Test:
     return test
 
 
-def _balanced(operator: str, operands: list[Expression]) -> Expression:
+def balanced(operator: str, operands: list[Expression]) -> Expression:
     """The operands of an associative operator as a balanced tree: walks of the tree recurse."""
     while len(operands) > 1:
         pairs = zip(operands[::2], operands[1::2], strict=False)

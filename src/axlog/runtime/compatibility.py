@@ -16,7 +16,7 @@ from axlog.document.loader import load
 from axlog.document.serializer import serialise
 from axlog.errors import PipelineError
 from axlog.pipeline.documents import document_of, types_of
-from axlog.pipeline.model import PipelineModel
+from axlog.pipeline.model import PipelineModel, ViewModel
 from axlog.runtime.connections import source_plans
 
 _KEYS = {"documents": "document_key"}
@@ -39,14 +39,17 @@ def fingerprint(model: PipelineModel) -> dict[str, Any]:
                     _hash(each if isinstance(each, str) else each.read_text("utf-8"))
                     for each in types_of(document, model.directory)
                 ],
-                "views": {
-                    view: {"query": written.query, "language": written.language}
-                    for view, written in document.views.items()
-                },
+                "views": {view: _view(written) for view, written in document.views.items()},
             }
             for name, document in model.documents.items()
         },
     }
+
+
+def _view(written: ViewModel) -> dict[str, Any]:
+    said = {"query": written.query, "language": written.language}
+    rejects = written.on_value_error == "reject"
+    return {**said, "on_value_error": "reject"} if rejects else said
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +77,11 @@ def fit(then: Mapping[str, Any], now: Mapping[str, Any]) -> Fit:
     return Fit([key for key in has if key not in had], [key for key in had if key not in has])
 
 
-def _views(said: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _views(pipeline: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
-        (document, view) for document, about in said["widgets"].items() for view in about["views"]
+        (document, view)
+        for document, about in pipeline["widgets"].items()
+        for view in about["views"]
     ]
 
 
@@ -97,8 +102,11 @@ def _changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
             if old[part] != new[part]:
                 yield f"{_KEYS.get(part, part)} of the document {name} changed"
         for view, written in old["views"].items():
-            if new["views"].get(view, written) != written:
-                yield f"the query of the view {name}.{view} changed"
+            now_written = new["views"].get(view, written)
+            if now_written != written:
+                is_policy = now_written["query"] == written["query"]
+                what = "on_value_error or language" if is_policy else "the query"
+                yield f"{what} of the view {name}.{view} changed"
     yield from (
         f"the document {name} is new" for name in now["widgets"] if name not in then["widgets"]
     )

@@ -24,11 +24,13 @@ from axlog.document.times import Times
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import PipelineError
 from axlog.live.document import Document
-from axlog.live.internals import maintained, streams_of
+from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.log_records import settings_of
 from axlog.live.options import Keep, OnError, Options
 from axlog.pipeline.documents import calls_of
-from axlog.query.query import Query, parse_query
+from axlog.query.query import Query
+from axlog.views.step_chain import OnValueError
+from axlog.views.view_query import parse_view
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Definition:
     """The views by the start that added them, as in checkpoints; empty: all by the first."""
     work: Mapping[str, int] = field(default_factory=dict)
     """The views with their own work budget (`Document.watch`)."""
+    rejecting: tuple[str, ...] = ()
+    """The views that refuse a message with a value that they cannot compute."""
 
     @classmethod
     def of(cls, document: Document) -> Definition:
@@ -76,6 +80,7 @@ class Definition:
             inside.times,
             start,
             work={n: view.work for n, view in document.views.items() if view.work is not None},
+            rejecting=tuple(n for n, v in document.views.items() if maintained_view(v).rejects),
         )
 
     def queries(self) -> dict[str, Query]:
@@ -111,13 +116,19 @@ class Definition:
         )
         streams_of(made).now = None  # dates ahead were checked on reading
         for name, query in chosen.items():
-            made.watch(query, name, work=self.work.get(name))
+            policy: OnValueError = "reject" if name in self.rejecting else "null"
+            made.watch(query, name, work=self.work.get(name), on_value_error=policy)
         return made
 
     def horizon(self, is_dated: bool = False) -> Horizon:
         """Return how far ahead the streams may be; `is_dated`: numbers are dates, too."""
-        said = {n: call.get("ahead") for n, call in calls_of(read(self.document).root).items()}
-        declared = {name: None if text is None else read_ahead(text) for name, text in said.items()}
+        declared_ahead = {
+            n: call.get("ahead") for n, call in calls_of(read(self.document).root).items()
+        }
+        declared = {
+            name: None if text is None else read_ahead(text)
+            for name, text in declared_ahead.items()
+        }
         return Horizon(declared, is_dated or self.times == "dates")
 
     def settings(self) -> dict[str, Any]:
@@ -145,6 +156,7 @@ class Definition:
         given["facts"] = tuple(given["facts"])
         given["types"] = tuple(given["types"])
         given["groups"] = tuple(tuple(group) for group in given["groups"])
+        given["rejecting"] = tuple(given.get("rejecting", ()))
         given["limits"] = Limits(**given["limits"])
         return cls(**given)
 
@@ -158,4 +170,4 @@ class Definition:
 @lru_cache(maxsize=256)
 def _parsed(text: str, language: str | None, namespaces: tuple[tuple[str, str], ...]) -> Query:
     """Parse queries once for all documents of a kind."""
-    return parse_query(text, dict(namespaces), language)
+    return parse_view(text, dict(namespaces), language)

@@ -65,8 +65,8 @@ class Unit:
         }[self.kind]
         key = f"key {self.key}" if self.key else "key document" if self.kind == "documents" else ""
         spread = f"{self.buckets} buckets" if self.buckets > 1 else "one partition"
-        said = ", ".join(part for part in (spread, key, what) if part)
-        return f"{', '.join(self.views)}: {said} ({self.reason})"
+        summary = ", ".join(part for part in (spread, key, what) if part)
+        return f"{', '.join(self.views)}: {summary} ({self.reason})"
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,10 @@ def _of_group(
     """Return the units of views that were added together."""
     if documents:
         return [Unit("documents", views, "documents", count, "each document is an instance")]
+    rejecting = [view for view in views if view in definition.rejecting]
+    if rejecting:
+        reason = f"{rejecting[0]} rejects messages, for all views or none"
+        return [Unit("messages", views, "messages", 1, reason)]
     units: list[Unit] = []
     whole: dict[str, str] = {}
     for view in views:

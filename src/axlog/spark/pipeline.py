@@ -68,10 +68,10 @@ def run(
     shown = Shown(pipeline, on_progress)
     possible = outlook or (1 if on_progress is not None else 0)
 
-    def report(document: str, told: BatchReport) -> None:
-        shown.take(document, told)
+    def report(document: str, result: BatchReport) -> None:
+        shown.take(document, result)
         if on_report is not None:
-            on_report(document, told)
+            on_report(document, result)
 
     try:
         with _stopped_by_signals(stopping) as stopped:
@@ -202,16 +202,16 @@ class Shown:
         self._documents: dict[str, BatchReport] = {}
         self._looked = 0.0
 
-    def take(self, document: str, told: BatchReport) -> None:
+    def take(self, document: str, result: BatchReport) -> None:
         """Add a batch of a document to the progress."""
         progress = self.progress
-        self._documents[document] = told
+        self._documents[document] = result
         every = self._documents.values()
         progress.batch = max(one.batch for one in every)
-        progress.messages += told.messages
-        progress.kept += told.kept
-        progress.refused += len(told.refused)
-        progress.count(told.changes)
+        progress.messages += result.messages
+        progress.kept += result.kept
+        progress.refused += len(result.refused)
+        progress.count(result.changes)
         progress.state = sum(one.state for one in every)
         progress.held = sum(one.waiting for one in every)
         progress.set_aside = {
@@ -259,6 +259,7 @@ def definition_of(model: PipelineModel, document: str, wiring: Wiring | None = N
     xml = etree.tostring(root, encoding="unicode")
     times = model.settings.times
     budgets = {name: view.work for name, view in written.views.items() if view.work is not None}
+    rejecting = [name for name, view in written.views.items() if view.on_value_error == "reject"]
     return Definition(
         xml,
         views,
@@ -268,6 +269,7 @@ def definition_of(model: PipelineModel, document: str, wiring: Wiring | None = N
         times=times,
         start=start_of(None, times),
         work=budgets,
+        rejecting=tuple(rejecting),
     )
 
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from html import escape
 from itertools import islice
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from axlog.document.delta import Delta
-from axlog.document.times import Times, shown
+from axlog.document.times import Times
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, SetupError, UndecidedError
 from axlog.evaluate.joins import picker
@@ -23,9 +22,9 @@ from axlog.future.reasons import WhyNot, why_not
 from axlog.future.truth import Outlook, Possible
 from axlog.future.verdict_cache import TruthCache
 from axlog.query.columns import Columns
-from axlog.query.pattern import Kind, Pattern
+from axlog.query.pattern import Kind
 from axlog.query.query import Query
-from axlog.query.steps import order_of
+from axlog.query.steps import clock_of, order_of
 from axlog.query.truth import Truth
 from axlog.views.arrow_table import arrow_table
 from axlog.views.change import (
@@ -43,13 +42,20 @@ from axlog.views.choose import Chosen
 from axlog.views.counting.prospects import Prospects
 from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.explanation import Explanation, explain
+from axlog.views.html_table import html_table
 from axlog.views.items import ItemReader
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
 from axlog.views.step_chain import sort_order
 from axlog.views.step_outlook import StepOutlook
 from axlog.views.step_rows import Stepping
-from axlog.views.why import Derivation, derivations, inward, step_derivations
+from axlog.views.why import (
+    Derivation,
+    derivations,
+    inward,
+    shown_possible,
+    step_derivations,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -108,6 +114,8 @@ class MaintainedView:
         self.is_batched: Callable[[], bool] = lambda: False
         """Whether changes are held back until the end of a batch."""
         self._key = query.row_key
+        self.reads_clock = clock_of(self._key.steps) is not None
+        """Whether rows appear and disappear as the clock advances."""
         order = order_of(self._key.steps)
         is_ordered, has_steps = maintainer.is_ordered, bool(self._key.steps)
         self._change_order: Callable[[Change], Any] = (
@@ -173,7 +181,7 @@ class MaintainedView:
             broken = self.maintainer.broken
             if broken is not None:
                 raise broken
-            if isinstance(self.maintainer, Dataflow):
+            if self.maintainer.has_items:
                 return self.maintainer.items()
             return self._reader.items(self._nodes())
 
@@ -258,7 +266,7 @@ class MaintainedView:
 
     def _refuse_undecided(self, question: str) -> None:
         """The analyses of the future decide rows of patterns and their steps, not of plans."""
-        if self.query.plan is not None:
+        if self.query.has_items:
             raise UndecidedError(
                 "AX502",
                 f"the {question} of a view that is more than a pattern is not decided",
@@ -270,6 +278,12 @@ class MaintainedView:
         with self._lock:
             if isinstance(self.maintainer, Dataflow):
                 return self.maintainer.why(row, self.times)
+            if self.query.foreign is not None:
+                raise UndecidedError(
+                    "AX502",
+                    "the nodes behind a row that Saxon gives are not known",
+                    advice="a query that axlog keeps itself: explain() says why it does not",
+                )
             tree = self._nodes().copied()
         if self._key.steps:
             return step_derivations(tree, self.stepping, row, self.times)
@@ -322,20 +336,13 @@ class MaintainedView:
 
     def html(self) -> str:
         """Return the rows as a table for a notebook."""
-        head = "".join(f"<th>{escape(c)}</th>" for c in (*self.columns, "count"))
-        body = "".join(
-            "<tr>"
-            + "".join(f"<td>{escape(_cell(v))}</td>" for v in (*row.values(), row.count))
-            + "</tr>"
-            for row in self.rows()
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return html_table(self.columns, self.rows())
 
     def __repr__(self) -> str:
         with self._lock:
             broken = self.broken
-            said = f"{len(self)} rows" if broken is None else f"set aside, {broken.code}"
-        return f"View({self.name!r}, {said}, {self.chosen.name})"
+            size = f"{len(self)} rows" if broken is None else f"set aside, {broken.code}"
+        return f"View({self.name!r}, {size}, {self.chosen.name})"
 
     # Changing -------------------------------------------------------------------------------------
 
@@ -456,6 +463,14 @@ class MaintainedView:
             return self.taken(self.maintainer.later(delta), delta.time)
         return self.number(self.maintainer.after(delta), delta.time)
 
+    def passed(self, clock: int) -> list[Change]:
+        """The changes that time alone causes up to a clock, numbered but not emitted yet."""
+        changes = self.maintainer.pass_time(clock)
+        if changes and self._is_deferred:
+            for change in changes:
+                change.origin = None  # netted like the others
+        return self.taken(changes, clock) if changes else []
+
     def taken(self, changes: list[Change], time: int) -> list[Change]:
         """Number the changes of the maintainer; a deferred view holds them until it is read."""
         if not self._is_deferred:
@@ -505,6 +520,10 @@ class MaintainedView:
         """
         if not isinstance(change.origin, tuple | str):
             return False
+        if self.reads_clock and (
+            change.origin == CLOCK or self.maintainer.next_moment() is not None
+        ):
+            return False  # time may bring it back
         return self.is_over() or (
             self._is_lasting and not may_return(self.maintainer.tree, self.query.pattern)
         )
@@ -555,23 +574,5 @@ def _is_of(wanted: Mapping[str, Any], row: Row) -> bool:
     return all(value is None or values[column] == value for column, value in wanted.items())
 
 
-def shown_possible(one: Possible, pattern: Pattern, times: Times) -> Possible:
-    """A possible row with its times converted to seconds or dates."""
-    timed = {output.column for output in pattern.outputs if output.kind is Kind.TIME}
-    row = {
-        column: shown(value, times) if column in timed and value is not None else value
-        for column, value in one.row.items()
-    }
-    until = one.deadline
-    return Possible(row, one.needs, None if until is None else shown(int(until), times))
-
-
 def _no_prospects() -> Prospects | None:
     return None
-
-
-def _cell(value: Any) -> str:
-    """A value as a table shows it."""
-    if value is None:
-        return ""
-    return ", ".join(map(_cell, value)) if isinstance(value, tuple) else str(value)

@@ -17,6 +17,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from axlog.document.ids import component_ends
+from axlog.evaluate.value_tests import comparison
 from axlog.query.compile import Absence, Choice, Edge, Relation, Test
 from axlog.query.pattern import (
     AnyComment,
@@ -31,7 +32,7 @@ from axlog.query.pattern import (
     Variable,
     Wildcard,
 )
-from axlog.query.values import comparer, comparison
+from axlog.query.values import comparer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

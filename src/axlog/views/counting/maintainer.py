@@ -8,7 +8,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from axlog.document.delta import Delta, renames
@@ -17,7 +17,7 @@ from axlog.errors import QueryError
 from axlog.evaluate.collected_paths import gather
 from axlog.evaluate.joins import Bag, add_all
 from axlog.evaluate.joins import Row as Binding
-from axlog.query.compile import Gather, Program, compile_pattern
+from axlog.query.compile import Gather, Program, Relation, compile_pattern
 from axlog.query.pattern import Kind, Output, Pattern, nodes_of
 from axlog.views.change import Change, Row, Values
 from axlog.views.counting.engine import CountingEngine
@@ -74,6 +74,15 @@ class Counting(Maintainer):
             raise AssertionError("filters have changed the rows of a view")  # law 5
         for binding, count in whole.items():
             self._counts[binding] = count
+
+    @property
+    def roots(self) -> tuple[Relation, ...]:
+        """The root relations that feed the view; most have one."""
+        return (self.root,)
+
+    def reloads(self) -> list[tuple[Relation, Callable[[Bag], None]]]:
+        """The functions that get the rows of the root relations after filters dropped rows."""
+        return [(self.root, self.recount)]
 
     @property
     def gathers(self) -> bool:
@@ -141,6 +150,11 @@ class Counting(Maintainer):
                 values = self._leave(binding)
                 changes.append(Change("delete", Row(columns, values, old)))
         return changes
+
+    def take_all(self, moved: Sequence[Bag]) -> list[Change]:
+        """Do the same for the deltas of all root relations, in their order."""
+        (only,) = moved
+        return self.take(only)
 
     def let_go(self) -> None:
         """Drop all rows but one; they can neither leave nor return (`Prospects.settles`).
