@@ -54,7 +54,7 @@ from axlog.live.tuner import Tuner
 from axlog.match.filters import Filter
 from axlog.reporting import report
 from axlog.views.change import CLOCK, Change
-from axlog.views.counting.prospects import Prospects
+from axlog.views.counting.join_prospects import AnyProspects
 from axlog.views.view import MaintainedView
 
 Message = str | bytes | Element
@@ -121,7 +121,7 @@ class Streams(StreamHooks):
             self.collector.refresh()
             return self.collector.tracker.explain(view)
 
-    def prospects(self, view: MaintainedView) -> Prospects | None:
+    def prospects(self, view: MaintainedView) -> AnyProspects | None:
         with self.maintained.lock:
             self.collector.refresh()
             return self.collector.tracker.prospects(view)

@@ -39,7 +39,7 @@ from axlog.views.change import (
 from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.change_order import by_operation, by_typed_values, by_values, paired
 from axlog.views.choose import Chosen
-from axlog.views.counting.prospects import Prospects
+from axlog.views.counting.join_prospects import AnyProspects
 from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.explanation import Explanation, explain
 from axlog.views.html_table import html_table
@@ -102,7 +102,7 @@ class MaintainedView:
         self.truth_cache = TruthCache(query.pattern, lambda: self.nodes_left())
         self.how_never: Callable[[], str] = lambda: "not reported: no stream feeds the document"
         """How `never` changes are found, or why they are not."""
-        self.prospects: Callable[[], Prospects | None] = _no_prospects
+        self.prospects: Callable[[], AnyProspects | None] = _no_prospects
         """The possible rows as the joins know them, if they do; avoids reading the document."""
         self.nodes_left = nodes
         """The document without the nodes that were garbage-collected."""
@@ -259,6 +259,10 @@ class MaintainedView:
             return self._step_outlook().status(row)
         row = inward(self.pattern, row)
         with self._lock:
+            prospects = self.prospects()
+            known = None if prospects is None else prospects.status(row)
+            if known is not None:
+                return known
             tree = self.nodes_left().copied()
             is_collected = not self.is_whole() and any(_is_of(row, each) for each in self.rows())
         status = Outlook(tree, self.query.pattern).status(row)
@@ -574,5 +578,5 @@ def _is_of(wanted: Mapping[str, Any], row: Row) -> bool:
     return all(value is None or values[column] == value for column, value in wanted.items())
 
 
-def _no_prospects() -> Prospects | None:
+def _no_prospects() -> AnyProspects | None:
     return None

@@ -45,6 +45,7 @@ class Counting(Maintainer):
         """`work`: the rows that an update may make the view read; None: the engine's budget."""
         super().__init__(tree, pattern)
         self.work = work
+        self.version = 0  # increases when rows come or go
         self._refused: QueryError | None = None
         self._names = pattern.columns
         program = compile_pattern(pattern)
@@ -61,6 +62,7 @@ class Counting(Maintainer):
         self.root = self.engine.add(program, self._load, self)
 
     def _load(self, first: Bag) -> None:
+        self.version += 1
         for binding, count in first.items():
             self._counts[binding] = count
             self._enter(binding)
@@ -149,6 +151,8 @@ class Counting(Maintainer):
                 del counts[binding]
                 values = self._leave(binding)
                 changes.append(Change("delete", Row(columns, values, old)))
+        if changes:
+            self.version += 1
         return changes
 
     def take_all(self, moved: Sequence[Bag]) -> list[Change]:
@@ -161,6 +165,7 @@ class Counting(Maintainer):
 
         The remaining row keeps the fact that the view has rows.
         """
+        self.version += 1
         for binding in list(self._counts)[1:]:
             del self._counts[binding]
             self._leave(binding)
