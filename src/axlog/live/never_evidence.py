@@ -263,7 +263,7 @@ class ClockEvidence(Evidence):
 
     def _walk(self) -> ClockQuestions:
         questions = self.view.clock_questions()
-        self._rows = [dict(one.row) for one in questions.possible()]
+        self._rows = [dict(one.row) for one in questions.to_come()]
         self.is_kept = True
         return questions
 
@@ -272,7 +272,7 @@ class ClockEvidence(Evidence):
         return self.changes(
             tuple(row.values())
             for row in before
-            if row not in self._rows and questions.status(row) is Truth.NEVER
+            if row not in self._rows and questions.verdict(row) is Truth.NEVER
         )
 
 

@@ -1,11 +1,12 @@
 """Questions about the future of a view about the clock: truth, status, possible rows, reasons.
 
-A row that is there is TRUE; `future/clock_outlook.py` decides the others. Times are microseconds.
+A row that is there is TRUE; `future/clock_outlook.py` decides the others. Times are as the document
+returns them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,30 +18,21 @@ from axlog.future.truth import Possible
 from axlog.query.pattern import Pattern
 from axlog.query.query import Query
 from axlog.query.truth import Truth
-from axlog.views.change import Change, Row
-
-
-def asked_pattern(query: Query) -> Pattern | None:
-    """A pattern with the outputs of a query about the clock; None if the query has other steps."""
-    outputs = shown_outputs(query)
-    return None if outputs is None else Pattern((), (), outputs)
+from axlog.views.change import Row
+from axlog.views.choose import changes_of_time
+from axlog.views.why import inward, shown_possible
 
 
 class ClockQuestions:
     """A document as it is now, a query about the clock, and its rows."""
 
-    def __init__(
-        self, tree: Tree, query: Query, rows: Iterable[Row], later: Callable[[], Iterable[Change]]
-    ) -> None:
-        """`later`: the changes that time alone makes from now on.
-
-        Raises AX502 if the query has other steps than the one about the clock.
-        """
+    def __init__(self, tree: Tree, query: Query, rows: Iterable[Row], times: Times) -> None:
+        """Raises AX502 if the query has other steps than the one about the clock."""
         self._outlook = ClockOutlook(tree, query)
-        self._later = later
-        self._tree = tree
+        self._tree, self._query, self._times = tree, query, times
         self._rows = {row.values_ for row in rows}
         self._columns = query.columns
+        self._asked = Pattern((), (), shown_outputs(query) or ())
 
     @property
     def truth(self) -> Truth:
@@ -49,12 +41,20 @@ class ClockQuestions:
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row. Columns left out may have any value."""
+        return self.verdict(inward(self._asked, row))
+
+    def verdict(self, row: Mapping[str, Any]) -> Truth:
+        """The same with times in microseconds."""
         return Truth.TRUE if self._is_there(row) else self._outlook.status(row)
 
     def possible(self) -> list[Possible]:
         """The rows that may still come, by data or by time alone."""
+        return [shown_possible(one, self._asked, self._times) for one in self.to_come()]
+
+    def to_come(self) -> list[Possible]:
+        """The same with times in microseconds."""
         moments: dict[tuple[Any, ...], int] = {}
-        for change in self._later():
+        for change in changes_of_time(self._tree, self._query):
             if change.op == "insert":
                 moments.setdefault(change.row.values_, change.microseconds)
         return [
@@ -62,14 +62,15 @@ class ClockQuestions:
             for one in self._outlook.possible(self._rows)
         ]
 
-    def why_not(self, row: Mapping[str, Any], times: Times) -> WhyNot:
+    def why_not(self, row: Mapping[str, Any]) -> WhyNot:
         """The truth of a row, and the reasons for it."""
+        row, times = inward(self._asked, row), self._times
         if self._is_there(row):
             return WhyNot(Truth.TRUE, (Reason("holds", "the row is there"),))
         truth = self._outlook.status(row)
         reasons: list[Reason] = []
         if truth is Truth.POSSIBLE:
-            for one in self.possible():
+            for one in self.to_come():
                 if one.since is not None and _agrees(one.row, row):
                     since = shown(int(str(one.since)), times)
                     reasons.append(Reason("deadline", f"it holds from {plain(since)} on"))

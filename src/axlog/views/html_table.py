@@ -1,4 +1,4 @@
-"""Rows as an HTML table, for notebooks."""
+"""The rows of a view as a table for a notebook."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from axlog.views.change import Row
 
 
 def html_table(columns: Iterable[str], rows: Iterable[Row]) -> str:
-    """The rows with their counts."""
+    """Return rows and their counts as an HTML table."""
     head = "".join(f"<th>{escape(c)}</th>" for c in (*columns, "count"))
     body = "".join(
         "<tr>"
@@ -22,7 +22,6 @@ def html_table(columns: Iterable[str], rows: Iterable[Row]) -> str:
 
 
 def _cell(value: Any) -> str:
-    """A value as a table shows it."""
     if value is None:
         return ""
     return ", ".join(map(_cell, value)) if isinstance(value, tuple) else str(value)

@@ -22,9 +22,9 @@ from axlog.future.reasons import WhyNot, why_not
 from axlog.future.truth import Outlook, Possible
 from axlog.future.verdict_cache import TruthCache
 from axlog.query.columns import Columns
-from axlog.query.pattern import Kind, Pattern
+from axlog.query.pattern import Kind
 from axlog.query.query import Query
-from axlog.query.steps import clock_of, has_groups, order_of
+from axlog.query.steps import clock_of, order_of
 from axlog.query.truth import Truth
 from axlog.views.arrow_table import arrow_table
 from axlog.views.change import (
@@ -38,8 +38,8 @@ from axlog.views.change import (
 )
 from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.change_order import by_operation, by_typed_values, by_values, paired
-from axlog.views.choose import Chosen, changes_of_time
-from axlog.views.clock_questions import ClockQuestions, asked_pattern
+from axlog.views.choose import Chosen
+from axlog.views.clock_questions import ClockQuestions
 from axlog.views.counting.join_prospects import AnyProspects
 from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.explanation import Explanation, explain
@@ -48,6 +48,7 @@ from axlog.views.items import ItemReader
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
 from axlog.views.step_chain import sort_order
+from axlog.views.step_outlook import StepOutlook
 from axlog.views.step_rows import Stepping
 from axlog.views.why import (
     Derivation,
@@ -102,7 +103,7 @@ class MaintainedView:
         self.truth_cache = TruthCache(query.pattern, lambda: self.nodes_left())
         self.how_never: Callable[[], str] = lambda: "not reported: no stream feeds the document"
         """How `never` changes are found, or why they are not."""
-        self.prospects: Callable[[], AnyProspects | None] = _no_prospects
+        self.prospects: Callable[[], AnyProspects | None] = lambda: None
         """The possible rows as the joins know them, if they do; avoids reading the document."""
         self.nodes_left = nodes
         """The document without the nodes that were garbage-collected."""
@@ -223,31 +224,30 @@ class MaintainedView:
                     return prospects.truth
             if self.holds():
                 return Truth.TRUE
-            if self.reads_clock:
-                return self.clock_questions().truth
             self._refuse_undecided("truth")
-            return self.truth_cache.truth
+            if not self._key.steps:
+                return self.truth_cache.truth
+        return self._step_outlook().truth
+
+    def _step_outlook(self) -> StepOutlook | ClockQuestions:
+        if self.reads_clock:
+            return self.clock_questions()
+        with self._lock:
+            tree = self.nodes_left().copied()
+        return StepOutlook(tree, self._key, self.times)
 
     def possible(self) -> list[Possible]:
         """The rows that may still come, each with its known values, its needs and its deadline."""
-        if self.reads_clock:
-            found = self.clock_questions().possible()
-            return [shown_possible(one, self._asked_pattern, self.times) for one in found]
         self._refuse_undecided("possible rows")
+        if self._key.steps:
+            return self._step_outlook().possible()
         return [shown_possible(one, self.pattern, self.times) for one in self._possible()]
-
-    @cached_property
-    def _asked_pattern(self) -> Pattern:
-        """A pattern with the outputs that questions about the future name."""
-        asked = asked_pattern(self.query) if self.reads_clock else None
-        return self.query.pattern if asked is None else asked
 
     def clock_questions(self) -> ClockQuestions:
         """The questions about the future of a view about the clock; AX502 if none is decided."""
         with self._lock:
-            rows = list(self.maintainer.rows())
-            tree = self.nodes_left().copied()
-        return ClockQuestions(tree, self.query, rows, lambda: changes_of_time(tree, self.query))
+            tree, rows = self.nodes_left().copied(), list(self.maintainer.rows())
+        return ClockQuestions(tree, self.query, rows, self.times)
 
     def _possible(self) -> list[Possible]:
         """`possible` with times in microseconds."""
@@ -263,9 +263,9 @@ class MaintainedView:
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row, given by its values; omitted values may be anything."""
-        if self.reads_clock:
-            return self.clock_questions().status(inward(self._asked_pattern, row))
         self._refuse_undecided("status")
+        if self._key.steps:
+            return self._step_outlook().status(row)
         row = inward(self.pattern, row)
         with self._lock:
             prospects = self.prospects()
@@ -278,18 +278,13 @@ class MaintainedView:
         return Truth.TRUE if is_collected else status
 
     def _refuse_undecided(self, question: str) -> None:
-        """The analyses of the future decide rows of patterns."""
+        """The analyses of the future decide rows of patterns and their steps, not of plans."""
         if self.query.has_items:
-            what = "an expression that is more than a pattern"
-        elif self._key.steps:
-            what = "aggregates" if has_groups(self._key.steps) else "computed values or an order"
-        else:
-            return
-        raise UndecidedError(
-            "AX502",
-            f"the {question} of a view with {what} is not decided",
-            advice="ask the view of the pattern alone",
-        )
+            raise UndecidedError(
+                "AX502",
+                f"the {question} of a view that is more than a pattern is not decided",
+                advice="ask the view of the pattern alone",
+            )
 
     def why(self, row: Mapping[str, Any]) -> list[Derivation]:
         """The derivations of a row: the document node that each pattern node matched."""
@@ -310,9 +305,10 @@ class MaintainedView:
     def why_not(self, row: Mapping[str, Any]) -> WhyNot:
         """The truth of a row, and why: what can bring it, what can end it, what rules it out."""
         if self.reads_clock:
-            asked = inward(self._asked_pattern, row)
-            return self.clock_questions().why_not(asked, self.times)
+            return self.clock_questions().why_not(row)
         self._refuse_undecided("status")
+        if self._key.steps:
+            raise UndecidedError("AX502", "the reasons for rows of a view with steps are not given")
         row = inward(self.pattern, row)
         with self._lock:
             tree = self.nodes_left().copied()
@@ -485,9 +481,8 @@ class MaintainedView:
     def passed(self, clock: int) -> list[Change]:
         """The changes that time alone causes up to a clock, numbered but not emitted yet."""
         changes = self.maintainer.pass_time(clock)
-        if changes and self._is_deferred:
-            for change in changes:
-                change.origin = None  # netted like the others
+        for change in changes if self._is_deferred else ():
+            change.origin = None  # netted like the others
         return self.taken(changes, clock) if changes else []
 
     def taken(self, changes: list[Change], time: int) -> list[Change]:
@@ -539,10 +534,9 @@ class MaintainedView:
         """
         if not isinstance(change.origin, tuple | str):
             return False
-        if self.reads_clock and (
-            change.origin == CLOCK or self.maintainer.next_moment() is not None
-        ):
-            return False  # time may bring it back
+        is_moved = change.origin == CLOCK or self.maintainer.next_moment() is not None
+        if self.reads_clock and is_moved:  # time may bring it back
+            return False
         return self.is_over() or (
             self._is_lasting and not may_return(self.maintainer.tree, self.query.pattern)
         )
@@ -591,7 +585,3 @@ def _is_of(wanted: Mapping[str, Any], row: Row) -> bool:
     """Whether a row has the requested values."""
     values = dict(zip(row.columns, row.values_, strict=True))
     return all(value is None or values[column] == value for column, value in wanted.items())
-
-
-def _no_prospects() -> AnyProspects | None:
-    return None

@@ -17,6 +17,7 @@ from axlog.document.tree import Tree
 from axlog.evaluate.definition import Valuation, row_of, valuations
 from axlog.evaluate.joins import Bag
 from axlog.future.truth import Possible
+from axlog.query.columns import Columns
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.steps import Clock, Group, Order, clock_of
 from axlog.views.step_chain import StepChain
@@ -140,6 +141,12 @@ def shown_possible(one: Possible, pattern: Pattern, times: Times) -> Possible:
         None if each is None else shown(int(each), times) for each in (one.deadline, one.since)
     )
     return Possible(row, one.needs, until, since)
+
+
+def inward_by_type(columns: Columns, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of a caller, with the times of its columns converted to microseconds."""
+    timed = {columns[at] for at in columns.times}
+    return {column: _inward(v) if column in timed else v for column, v in row.items()}
 
 
 def _inward(value: Any) -> Any:
