@@ -69,7 +69,8 @@ SECTIONS = (
         "Tests",
         ("test",),
         "A name tests an element; with a declared prefix, or in full as `Q{uri}name`, one of a "
-        'namespace. `*` is any element, `"text"` a text node with exactly this string, `text()` '
+        "namespace. `*` is any element, `*:name` one of that name in any namespace or none, `p:*` "
+        'any of one namespace, `"text"` a text node with exactly this string, `text()` '
         "any text node, `comment()` any comment, `processing-instruction()` any processing "
         "instruction, or with a string one of this target, and `node()` any of all these. `$x` is "
         "any element or text, and binds its label: two steps with one variable join. `@name` is "
@@ -88,7 +89,11 @@ SECTIONS = (
                     namespaces={"p": "urn:one"}),
             Example("match /Q{urn:one}a/Q{urn:one}b#t return t.val",
                     '<a xmlns="urn:one"><b>1</b></a>'),
-            Example("match /p:*"),
+            Example("match //*:b#t return t.val", '<a xmlns:x="urn:one"><x:b>1</x:b><b>2</b></a>'),
+            Example("match //p:*#t return t.label", '<a xmlns:x="urn:one"><x:b>1</x:b></a>',
+                    namespaces={"p": "urn:one"}),
+            Example("match //Q{urn:one}*#t return t.val", '<a xmlns:x="urn:one"><x:b>1</x:b></a>'),
+            Example("match /q:*"),
             Example("match /shop/order/.."),
         ),
     ),

@@ -35,7 +35,7 @@ from axlog.live.view import View
 from axlog.query.truth import Truth
 from axlog.views.change import Change
 from axlog.views.counting.prospects import Prospects
-from axlog.views.view import shown_possible
+from axlog.views.why import shown_possible
 from lab.laws.never_law import Step, take
 
 _STREAMS = "fghi"

@@ -42,6 +42,7 @@ from axlog.query.pattern import (
     Constraint,
     Literal,
     Name,
+    PartialName,
     Pattern,
     PatternNode,
     Test,
@@ -57,7 +58,9 @@ from axlog.query.syntax_tree import Constant as Written
 from axlog.query.values import mirrored
 
 _UNSUPPORTED_AXES = ("following", "preceding", "namespace")
-_ATTRIBUTE_TESTS = ("NAME", "EXPANDED_NAME", "STAR", "PREFIX_STAR")
+_ATTRIBUTE_TESTS = (
+    "NAME", "EXPANDED_NAME", "STAR", "PREFIX_STAR", "STAR_NAME", "EXPANDED_STAR",
+)  # fmt: skip
 
 
 class PatternBuilder(ConditionBuilder):
@@ -198,6 +201,8 @@ class PatternBuilder(ConditionBuilder):
                 expected="a name or `*`",
                 advice='write @name/"v" or @name = "v": the value is a text below the attribute',
             )
+        if token.type == "DOTS":
+            self._refuse(token, "`..` is not part of this language", advice="parent::node()")
         match token.type:
             case "STAR":
                 return Wildcard()
@@ -219,21 +224,25 @@ class PatternBuilder(ConditionBuilder):
             case "EXPANDED_NAME":
                 uri, _, local = token[2:].rpartition("}")
                 return Name(f"{{{uri}}}{local}" if uri else local)
-            case "DOTS":
-                self._refuse(token, "`..` is not part of this language", advice="parent::node()")
-        raise UnsupportedError(
-            "AX211",
-            f"{token} is not supported",
-            place=self._place(token),
-            expected="a whole name or `*`",
-        )
+            case "STAR_NAME":
+                return PartialName(None, token[2:])
+            case "PREFIX_STAR":
+                return PartialName(self._uri(token[:-2], token), None)
+        return PartialName(token[2:-2], None)  # EXPANDED_STAR
 
     def _expanded(self, token: Token, axis: Axis) -> str:
         prefix, colon, local = str(token).rpartition(":")
-        if not colon and axis is Axis.ATTRIBUTE:  # the default namespace is for elements
-            return local
+        if not colon:
+            # the default namespace is for elements
+            uri = "" if axis is Axis.ATTRIBUTE else self._namespaces.get("", "")
+        else:
+            uri = self._uri(prefix, token)
+        return f"{{{uri}}}{local}" if uri else local
+
+    def _uri(self, prefix: str, token: Token) -> str:
+        """The namespace of a prefix."""
         uri = self._namespaces.get(prefix)
-        if uri is None and colon:
+        if uri is None:
             raise QueryError(
                 "AX206",
                 f"the prefix {prefix} is not declared",
@@ -241,7 +250,7 @@ class PatternBuilder(ConditionBuilder):
                 expected="one of " + ", ".join(sorted(p for p in self._namespaces if p)),
                 advice="declare it in the namespaces given with the query, or write Q{uri}name",
             )
-        return f"{{{uri}}}{local}" if uri else local
+        return uri
 
     def _variable(self, token: Token) -> Variable:
         self._variables.append(token)

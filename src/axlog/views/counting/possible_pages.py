@@ -35,12 +35,15 @@ def place_of(one: Possible) -> Place:
 
 
 def page_of(
-    listed: Iterable[Possible], limit: int | None, after: Possible | None
+    listed: Iterable[Possible],
+    limit: int | None,
+    after: Possible | None,
+    place: Callable[[Possible], Place] = place_of,
 ) -> list[Possible]:
     """A page of possible rows that are listed in any order."""
-    start = None if after is None else place_of(after)
-    left = (one for one in listed if start is None or place_of(one) > start)
-    return sorted(left, key=place_of) if limit is None else nsmallest(limit, left, key=place_of)
+    start = None if after is None else place(after)
+    left = (one for one in listed if start is None or place(one) > start)
+    return sorted(left, key=place) if limit is None else nsmallest(limit, left, key=place)
 
 
 def _sortable(values: Iterable[Any]) -> tuple[tuple[bool, Any], ...]:
