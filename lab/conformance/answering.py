@@ -15,6 +15,7 @@ from lxml import etree
 
 import axlog
 from axlog.evaluate.atoms import text_of
+from axlog.query.query import checked_language
 from axlog.query.template import Piece, PieceKind
 
 SAXON = "saxon"
@@ -46,7 +47,7 @@ class Answer:
 
 def answer(text: str, document: axlog.Document, language: str | None = None) -> Answer:
     """Return the answer of a query on a document; raises the refusal or the error of the data."""
-    view = document.watch(text, language=language, on_value_error="reject")
+    view = document.watch(text, language=checked_language(language), on_value_error="reject")
     try:
         explained = view.explain()
         refusal = explained.reason if explained.maintainer == SAXON else None

@@ -69,7 +69,8 @@ SECTIONS = (
         "Tests",
         ("test",),
         "A name tests an element; with a declared prefix, or in full as `Q{uri}name`, one of a "
-        'namespace. `*` is any element, `"text"` a text node with exactly this string, `text()` '
+        "namespace. `*` is any element, `*:name` one of that name in any namespace or none, `p:*` "
+        'any of one namespace, `"text"` a text node with exactly this string, `text()` '
         "any text node, `comment()` any comment, `processing-instruction()` any processing "
         "instruction, or with a string one of this target, and `node()` any of all these. `$x` is "
         "any element or text, and binds its label: two steps with one variable join. `@name` is "
@@ -88,7 +89,11 @@ SECTIONS = (
                     namespaces={"p": "urn:one"}),
             Example("match /Q{urn:one}a/Q{urn:one}b#t return t.val",
                     '<a xmlns="urn:one"><b>1</b></a>'),
-            Example("match /p:*"),
+            Example("match //*:b#t return t.val", '<a xmlns:x="urn:one"><x:b>1</x:b><b>2</b></a>'),
+            Example("match //p:*#t return t.label", '<a xmlns:x="urn:one"><x:b>1</x:b></a>',
+                    namespaces={"p": "urn:one"}),
+            Example("match //Q{urn:one}*#t return t.val", '<a xmlns:x="urn:one"><x:b>1</x:b></a>'),
+            Example("match /q:*"),
             Example("match /shop/order/.."),
         ),
     ),
@@ -157,7 +162,10 @@ SECTIONS = (
         "`where`: times, variables and values",
         ("where", "alternative", "conjunct", "constraint"),
         "A node has the time of the update that inserted it. Constraints are linear over times of "
-        "named nodes; numbers are seconds, `us ms s m h d` are durations. Variables are compared "
+        "named nodes; numbers are seconds, `us ms s m h d` are durations. `now` is the document's "
+        "clock: a row about it appears and disappears as the clock advances, also by a constraint "
+        "inside a `not`. A sum with `now` may be compared with a value (`now > $due`); elsewhere "
+        "`now` is refused. Variables are compared "
         "with constants or with each other. Any other condition on values is computed for the "
         "rows of the pattern, after it. These examples use the document `" + MONITOR + "`, "
         "after orders 17 and 18 at 0 s and 10 s, and their shipments at 60 s and 61 s.",
@@ -168,6 +176,10 @@ SECTIONS = (
                        "where t2 <= t1 + 0.85m, 2*t1 > 1s return $x, t2.time"),
             _monitored('match //order/oid/$x#t where t >= date "1970-01-01T00:01:00Z" and '
                        '$x != "18" return $x'),
+            _monitored("match //order/oid/$x#t where now - t <= 1 return $x"),
+            _monitored("match /shop[orders/order/oid/$x#t][not(shipped/order/oid/$x#s)]\n"
+                       "where now - t >= 50, now - s < 1 return $x"),
+            _monitored("match //order/oid/$x#t return $x, now - t as age"),
             Example('match /shop[order/oid/$x][order/oid/$y] where $x < $y and $y = "18" '
                     "return $x, $y"),
             Example("match //order[oid/$x]/price/$p where $p * 1.2 > 10 or $x = '18' return $x"),

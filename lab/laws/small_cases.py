@@ -7,7 +7,7 @@ from one seed; `fuzzing.py` and the tests run the same cases, by thousands or by
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cache
@@ -57,6 +57,7 @@ from axlog.query.pattern import (
     Number,
     Or,
     Output,
+    PartialName,
     Pattern,
     PatternNode,
     Test,
@@ -76,6 +77,7 @@ KINDS = ("1.0", "01", "+2", "-1.50", ".5", "10", "9", " 2 ", "1e1", "0.1", "2024
          "11:30:00+02:00", "5 kg")  # fmt: skip
 """Values of all kinds, in several ways of writing them."""
 KEYS = ("k", "m")
+NAMESPACE = "urn:x"
 TARGETS = ("p", "q")
 
 
@@ -105,6 +107,11 @@ def fragment(random: Random, size: int) -> str:
     """One random element with about this many nodes."""
     label = random.choice(LABELS)
     attributes = "".join(f' {key}="{value(random)}"' for key in KEYS if random.random() < 0.15)
+    if random.random() < 0.05:
+        label = f"x:{label}"
+        attributes += f' xmlns:x="{NAMESPACE}"'
+        if random.random() < 0.3:
+            attributes += f' x:{random.choice(KEYS)}="{value(random)}"'
     inside = []
     left = size - 1
     while left > 0:
@@ -169,6 +176,13 @@ def _formula(text: str) -> Comparison:
     (branch,) = parse_pattern(f"match //a[{text}]").branches
     assert isinstance(branch, PatternNode)
     return branch.comparisons[0]
+
+
+def partial_name(random: Random, labels: Sequence[str]) -> PartialName:
+    """A part of a name: `*:a`, `x:*`, or any name without a namespace."""
+    if random.random() < 0.6:
+        return PartialName(None, random.choice(labels))
+    return PartialName(random.choice((NAMESPACE, "")), None)
 
 
 def constant(random: Random) -> Constant:
@@ -307,6 +321,8 @@ class _Maker:
 
     def test(self, axis: Axis) -> Test:
         random = self.random
+        if random.random() < 0.04:
+            return partial_name(random, KEYS if axis is Axis.ATTRIBUTE else LABELS)
         if axis is Axis.ATTRIBUTE:
             return Name(random.choice(KEYS)) if random.random() < 0.8 else Wildcard()
         pick = random.random()

@@ -197,6 +197,7 @@ def _around(constant: Constant) -> list[str]:
         elif kind is ValueKind.MOMENT and isinstance(value, int):
             texts += [date_text(value + step) for step in (-1, 0, 1)]
         return texts
+    assert isinstance(constant, float), "parts of names are not compared with values"
     return [format(Decimal(repr(constant + step)), "f") for step in (-1, 0, 1)]
 
 

@@ -13,14 +13,24 @@ from typing import Any
 
 from axlog.errors import ValueProblem
 from axlog.query.formula import OWN_VALUE, Formula
-from axlog.query.pattern import Constant, Moment, Number, Pattern, PatternNode, branches_of
+from axlog.query.pattern import (
+    Constant,
+    Moment,
+    Number,
+    PartialName,
+    Pattern,
+    PatternNode,
+    branches_of,
+)
 from axlog.query.values import APPLY, ORDERS, READ, Key, ValueKind, double_of, key_of, parted
 
 
 def comparison(written: str, operand: Constant) -> Callable[[str], bool]:
-    """A test of string values against a constant, or by a formula."""
+    """A test of string values against a constant or by a formula, or of labels."""
     if isinstance(operand, Formula):
         return formula_test(operand)
+    if isinstance(operand, PartialName):
+        return operand.matches
     symbol, type_ = parted(written)
     holds = APPLY[symbol]
     if isinstance(operand, str):

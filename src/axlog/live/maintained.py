@@ -85,6 +85,7 @@ class MaintainedTree:
         self.keep_whitespace = keep_whitespace
         self.namespaces = dict(namespaces or {})
         self.views: dict[str, MaintainedView] = {}
+        self.clocked: list[MaintainedView] = []  # those whose rows depend on the clock
         self.thresholds = DEFAULT_THRESHOLDS  # for the choice of maintainers
         self.make_engines(shelf)
         self.lock = RLock()
@@ -146,6 +147,7 @@ class MaintainedTree:
         with self.lock:
             chosen = choice_for(asked, maintainer, self.tree, self.thresholds)
             stepping = Stepping(asked.row_key, asked.text, checked_policy(on_value_error))
+            stepping.check()
             self.untune()
             if stepping.rejects:
                 self.engine.build()  # the views before it, which must not fail with it
@@ -162,6 +164,7 @@ class MaintainedTree:
                 name, asked, kept, chosen, self.lock, self.nodes, self.times
             )
             view.work, view.stepping = work, stepping
+            self.clocked += [view] if view.reads_clock else []
             view.rejects = stepping.rejects or (asked.has_items and on_value_error == "reject")
             view.prospects = lambda: self.hooks.prospects(view)
             view.truth_cache.may_come = lambda: self.hooks.may_come(view)
@@ -188,7 +191,9 @@ class MaintainedTree:
             raise QueryError("AX203", f"there is no view {name!r}")
         with self.lock:
             self.settle()  # the other views are set up anew from the document
-            self.views.pop(name).maintainer.close()
+            view = self.views.pop(name)
+            view.maintainer.close()
+            self.clocked = [each for each in self.clocked if each is not view]
 
     def _note_aside(self) -> None:
         """Set aside the views that exceeded a limit, and log it. The other views continue."""
@@ -315,6 +320,7 @@ class MaintainedTree:
         except BaseException:
             plan.abandon()
             raise
+        passed = self.pass_time(plan.delta.time)
         pending.commit(plan, self._values)
         if origin is None:
             self.statements += 1
@@ -336,7 +342,27 @@ class MaintainedTree:
                 assert savepoint is not None, "only views that reject values raise them"
                 savepoint.restore()
                 raise
+        return together(passed, emitted)
+
+    def pass_time(self, clock: int) -> ViewChanges:
+        """The changes that time alone causes until the clock has this time, before it has it.
+
+        Every update calls it before it is applied. Subscribers are not called yet.
+        """
+        if not self.clocked or clock <= self.tree.clock:
+            return []
+        emitted: ViewChanges = []
+        for view in self.clocked:
+            with self._setting_aside(view):
+                changes = view.passed(clock)
+                if changes:
+                    emitted.append((view, changes))
         return emitted
+
+    def next_moment(self) -> int | None:
+        """The first moment after the clock at which time alone may change rows; None: never."""
+        moments = (view.maintainer.next_moment() for view in self.clocked if view.broken is None)
+        return min((each for each in moments if each is not None), default=None)
 
     def announce(self, each: ViewChanges) -> list[Change]:
         """Call the subscribers of every view, or hold the changes until the batch ends.
@@ -468,6 +494,15 @@ class MaintainedTree:
 
     def __str__(self) -> str:
         return self.xml()
+
+
+def together(first: ViewChanges, then: ViewChanges) -> ViewChanges:
+    """The changes of one update: those of the clock before the others, once for each view."""
+    if not first:
+        return then
+    later = dict(then)
+    found = [(view, [*changes, *later.pop(view, ())]) for view, changes in first]
+    return [*found, *later.items()]
 
 
 def emit(each: ViewChanges) -> None:

@@ -25,12 +25,13 @@ that only a row of the same instant could have completed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from axlog.document.tree import Tree
 from axlog.evaluate.gathered import Bags
+from axlog.future.clock_outlook import shown_outputs
 from axlog.future.generalized_rows import Values
 from axlog.future.grounding import has_not
 from axlog.future.scenario_tracker import Scenario, ScenarioTracker, may_fall_by_message
@@ -42,10 +43,13 @@ from axlog.query.compile import Relation, compile_pattern
 from axlog.query.pattern import Kind
 from axlog.query.truth import Truth
 from axlog.views.change import Change, Row
+from axlog.views.clock_questions import ClockQuestions
+from axlog.views.counting.join_prospects import AnyProspects, JoinProspects, Watch
+from axlog.views.counting.join_watch import EndedWay, JoinWatch
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.prospects import Prospects, shows_only_strings_and_times
 from axlog.views.counting.stream_inputs import StreamInputs, roots_above
-from axlog.views.counting.waiting_rows import Ended, WaitingRows
+from axlog.views.counting.waiting_rows import Ended
 from axlog.views.view import MaintainedView
 
 Shown = tuple[Any, ...]
@@ -65,8 +69,8 @@ class Update:
     shown: dict[MaintainedView, dict[Values, Shown]] = field(default_factory=dict)
     """Possible rows with nodes, as the views showed them before the update."""
     emitted: ViewChanges = field(default_factory=list)
-    ended: Mapping[WaitingRows, list[Ended]] = field(default_factory=dict)
-    """The rows that each join dropped."""
+    ended: Mapping[Watch, Sequence[Ended | EndedWay]] = field(default_factory=dict)
+    """What ended at each join: rows that it dropped, or ways."""
 
 
 class Evidence:
@@ -107,16 +111,19 @@ class Evidence:
 class JoinEvidence(Evidence):
     """The rows that wait in the one two-way join of a view."""
 
-    def __init__(self, view: MaintainedView, prospects: Prospects) -> None:
-        late = "" if prospects.is_certain else "; what a key rules out, at its deadline"
-        super().__init__(view, f"reported by the join's tables as messages arrive{late}")
+    def __init__(self, view: MaintainedView, prospects: AnyProspects) -> None:
+        is_late = isinstance(prospects, Prospects) and prospects.waiting.is_late
+        late = "; what a key rules out later, at its deadline" if is_late else ""
+        what = "tables" if isinstance(prospects, Prospects) else "state"
+        super().__init__(view, f"reported by the join's {what} as messages arrive{late}")
         self.prospects, self.is_kept = prospects, True
 
     def never(self, update: Update) -> list[Change]:
         changes = changes_of(self.view, update.emitted)
         if changes is not None:
             self.prospects.take(changes)
-        return self.prospects.never(update.ended[self.prospects.waiting])
+        ended: Sequence[Any] = update.ended[self.prospects.waiting]  # of the kind of the join
+        return self.prospects.never(ended)
 
 
 class ScenarioEvidence(Evidence):
@@ -243,6 +250,32 @@ class WalkEvidence(Evidence):
         )
 
 
+class ClockEvidence(Evidence):
+    """The possible rows of a view about the clock, found by a walk after every update."""
+
+    def __init__(self, view: MaintainedView) -> None:
+        way = "reported by possible rows, worked out anew after every update"
+        super().__init__(view, way, is_eager=True)
+        self._rows: list[dict[str, Any]] = []
+
+    def build(self) -> None:
+        self._walk()
+
+    def _walk(self) -> ClockQuestions:
+        questions = self.view.clock_questions()
+        self._rows = [dict(one.row) for one in questions.to_come()]
+        self.is_kept = True
+        return questions
+
+    def never(self, update: Update) -> list[Change]:
+        before, questions = self._rows, self._walk()
+        return self.changes(
+            tuple(row.values())
+            for row in before
+            if row not in self._rows and questions.verdict(row) is Truth.NEVER
+        )
+
+
 # The choice ---------------------------------------------------------------------------------------
 
 
@@ -257,7 +290,7 @@ class Choice:
     def of(
         self,
         view: MaintainedView,
-        joins: Mapping[WaitingRows, int],
+        joins: Mapping[Watch, int],
         inputs: StreamInputs,
         known: Evidence | None,
     ) -> Evidence:
@@ -275,8 +308,13 @@ class Choice:
     def without_join(self, view: MaintainedView) -> Evidence:
         """Return the evidence of a view that no join gives."""
         tree, pattern = self.document.tree, view.query.pattern
-        if view.query.steps:
-            return Evidence(view, reason="the rows are computed by steps after the pattern")
+        if view.query.steps and not (view.reads_clock and self.how == "all" and self.keeps):
+            reason = "the rows are computed by steps after the pattern"
+            if view.reads_clock and shown_outputs(view.query) is not None:
+                reason = 'possible rows about the clock are worked out anew; never="all" does'
+            return Evidence(view, reason=reason)
+        if view.query.steps and not replacing_streams(self.document):
+            return ClockEvidence(view)
         if self.how in ("off", "joins"):
             return Evidence(view, reason=f'the document has the option never="{self.how}"')
         if not self.keeps:
@@ -295,9 +333,9 @@ class Choice:
         return ScenarioEvidence(view, tree)
 
     def _prospects_of(
-        self, view: MaintainedView, joins: Mapping[WaitingRows, int], inputs: StreamInputs
-    ) -> Prospects | None:
-        """Return the prospects of a view whose rows one two-way join makes, exactly."""
+        self, view: MaintainedView, joins: Mapping[Watch, int], inputs: StreamInputs
+    ) -> AnyProspects | None:
+        """Return the prospects of a view whose rows one join makes, exactly."""
         maintainer = view.maintainer
         if view.query.steps:
             return None
@@ -317,9 +355,15 @@ class Choice:
         ]
         # A join that is no longer watched (a value above it may change now) is released after this.
         waiting = joining[0].join.waiting if len(joining) == 1 else None
-        if waiting is None or waiting not in joins or not waiting.pair.is_exact:
+        if waiting is None or waiting not in joins or compile_pattern(view.pattern).gathers:
             return None
-        if compile_pattern(view.pattern).gathers:
+        if isinstance(waiting, JoinWatch):
+            roots = roots_above(engine, joins[waiting], waiting.state)
+            brought = waiting.state.relation in inputs.brought
+            if roots is None or maintainer.root not in roots or brought:
+                return None
+            return JoinProspects(maintainer, waiting)
+        if not waiting.pair.is_exact:
             return None
         if not waiting.pair.bounds_times(map(column_of, maintainer.pattern.outputs)):
             return None

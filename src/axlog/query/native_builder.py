@@ -15,6 +15,8 @@ from lark import Token
 
 from axlog.errors import QueryError, UnsupportedError
 from axlog.query.aggregate_patterns import binds, variables_bound
+from axlog.query.clock_terms import names_now
+from axlog.query.native_clock import WhereParts
 from axlog.query.native_conditions import (
     ConditionBuilder,
     Extra,
@@ -26,6 +28,7 @@ from axlog.query.native_conditions import (
 from axlog.query.native_constraints import constant_of, sum_of, time_constraint
 from axlog.query.native_scalars import offset_of, unquoted
 from axlog.query.native_steps import Asked, QueryParts, built_query
+from axlog.query.normalize import check
 from axlog.query.pattern import (
     OPERATORS,
     AnyComment,
@@ -39,6 +42,7 @@ from axlog.query.pattern import (
     Constraint,
     Literal,
     Name,
+    PartialName,
     Pattern,
     PatternNode,
     Test,
@@ -54,7 +58,9 @@ from axlog.query.syntax_tree import Constant as Written
 from axlog.query.values import mirrored
 
 _UNSUPPORTED_AXES = ("following", "preceding", "namespace")
-_ATTRIBUTE_TESTS = ("NAME", "EXPANDED_NAME", "STAR", "PREFIX_STAR")
+_ATTRIBUTE_TESTS = (
+    "NAME", "EXPANDED_NAME", "STAR", "PREFIX_STAR", "STAR_NAME", "EXPANDED_STAR",
+)  # fmt: skip
 
 
 class PatternBuilder(ConditionBuilder):
@@ -85,20 +91,16 @@ class PatternBuilder(ConditionBuilder):
 
     def start(self, children: list[Any]) -> tuple[Pattern, tuple[QueryStep, ...]]:
         branches, where, outputs, having, order, limit = children
-        constraints: list[Constraint] = []
-        conditions: list[Scalar] = []
-        for conjunct in where or ():
-            found = self._constraint(conjunct)
-            if found is None:
-                conditions.append(conjunct)
-            else:
-                self._where.append(conjunct.at)
-                constraints.append(found)
-        parts = QueryParts(self._text, conditions, outputs or (), having, order or (), limit)
+        parted = WhereParts.of(where or (), not names_now(branches), self._constraint)
+        parts = QueryParts(self._text, parted, outputs or (), having, order or (), limit)
         if parts.has_groups:
             branches = self._with_ends(branches)
-        constraints += self._predicate_constraints(branches, conditions, parts.has_groups)
-        built = built_query(Pattern(branches, tuple(constraints)), parts)
+        self._where = parted.offsets
+        more = self._predicate_constraints(branches, parted.conditions, parts.has_groups)
+        pattern = Pattern(branches, (*parted.constraints, *more))
+        if parted.clock_at is not None:
+            check(pattern, self.places())  # now: its constraints on the clock leave the pattern
+        built = built_query(pattern, parts)
         self._outputs = built.offsets
         return built.pattern, built.steps
 
@@ -199,6 +201,8 @@ class PatternBuilder(ConditionBuilder):
                 expected="a name or `*`",
                 advice='write @name/"v" or @name = "v": the value is a text below the attribute',
             )
+        if token.type == "DOTS":
+            self._refuse(token, "`..` is not part of this language", advice="parent::node()")
         match token.type:
             case "STAR":
                 return Wildcard()
@@ -220,21 +224,25 @@ class PatternBuilder(ConditionBuilder):
             case "EXPANDED_NAME":
                 uri, _, local = token[2:].rpartition("}")
                 return Name(f"{{{uri}}}{local}" if uri else local)
-            case "DOTS":
-                self._refuse(token, "`..` is not part of this language", advice="parent::node()")
-        raise UnsupportedError(
-            "AX211",
-            f"{token} is not supported",
-            place=self._place(token),
-            expected="a whole name or `*`",
-        )
+            case "STAR_NAME":
+                return PartialName(None, token[2:])
+            case "PREFIX_STAR":
+                return PartialName(self._uri(token[:-2], token), None)
+        return PartialName(token[2:-2], None)  # EXPANDED_STAR
 
     def _expanded(self, token: Token, axis: Axis) -> str:
         prefix, colon, local = str(token).rpartition(":")
-        if not colon and axis is Axis.ATTRIBUTE:  # the default namespace is for elements
-            return local
+        if not colon:
+            # the default namespace is for elements
+            uri = "" if axis is Axis.ATTRIBUTE else self._namespaces.get("", "")
+        else:
+            uri = self._uri(prefix, token)
+        return f"{{{uri}}}{local}" if uri else local
+
+    def _uri(self, prefix: str, token: Token) -> str:
+        """The namespace of a prefix."""
         uri = self._namespaces.get(prefix)
-        if uri is None and colon:
+        if uri is None:
             raise QueryError(
                 "AX206",
                 f"the prefix {prefix} is not declared",
@@ -242,7 +250,7 @@ class PatternBuilder(ConditionBuilder):
                 expected="one of " + ", ".join(sorted(p for p in self._namespaces if p)),
                 advice="declare it in the namespaces given with the query, or write Q{uri}name",
             )
-        return f"{{{uri}}}{local}" if uri else local
+        return uri
 
     def _variable(self, token: Token) -> Variable:
         self._variables.append(token)

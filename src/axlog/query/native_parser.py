@@ -18,7 +18,19 @@ from axlog.query.positions import Places
 from axlog.query.steps import Step
 from axlog.query.tokenizer import XML_NAMESPACE
 
-_STEP = ("NAME", "EXPANDED_NAME", "STAR", "AT", "AXIS", "STRING", "VARIABLE", "TEXT_TEST")
+_STEP = (
+    "NAME",
+    "EXPANDED_NAME",
+    "STAR_NAME",
+    "EXPANDED_STAR",
+    "PREFIX_STAR",
+    "STAR",
+    "AT",
+    "AXIS",
+    "STRING",
+    "VARIABLE",
+    "TEXT_TEST",
+)
 GRAMMAR = Grammar(
     files("axlog.query") / "native.lark",
     (

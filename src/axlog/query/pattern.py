@@ -68,6 +68,28 @@ class Wildcard:
 
 
 @dataclass(frozen=True, slots=True)
+class PartialName(Wildcard):
+    """Elements or attributes by a part of their name: `*:local` or `prefix:*`.
+
+    It is a `Wildcard` that fewer nodes pass: code that only needs to know the kind of a node treats
+    both alike. As the operand of a comparison with the operator `IS_NAMED` it tests labels.
+    """
+
+    namespace: str | None  # None: any; empty: none
+    local: str | None  # None: any
+
+    def matches(self, label: str) -> bool:
+        """Whether a label (of an attribute, with its `@`) has these parts."""
+        uri, _, local = label.removeprefix("@").rpartition("}")
+        is_here = self.namespace is None or uri.removeprefix("{") == self.namespace
+        return is_here and self.local in (None, local)
+
+
+IS_NAMED = "is name"
+"""The operator of a comparison of labels with a partial name."""
+
+
+@dataclass(frozen=True, slots=True)
 class Literal:
     """A text node with exactly this string."""
 
@@ -130,10 +152,11 @@ class Number:
         return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-Constant = str | Number | float | Moment | Formula
+Constant = str | Number | float | Moment | Formula | PartialName
 """The operands of comparisons that need no variable; `values.py` defines how values compare.
 
 A `float` is an xs:double of XPath or XQuery. A `Formula` is a condition on the value itself.
+A `PartialName` tests a label.
 """
 
 
@@ -469,6 +492,10 @@ def _test_text(test: Test) -> str:
     match test:
         case Name(label=label):
             return f"Q{label}" if label.startswith("{") else label
+        case PartialName(namespace=None, local=str(local)):
+            return f"*:{local}"
+        case PartialName(namespace=namespace):
+            return f"Q{{{namespace}}}*"
         case Wildcard():
             return "*"
         case Literal(text=text):
@@ -507,6 +534,8 @@ def _operand_text(operand: Constant | Variable) -> str:
             return quoted(operand)
         case Number() | Formula():
             return str(operand)
+        case PartialName():
+            return _test_text(operand)
         case _:
             return repr(float(operand)).removesuffix(".0") + " as xs:double"
 

@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 
 from axlog.errors import AxlogError
 from axlog.query.function_expansion import Function
-from axlog.query.pattern import AnyNode, Name, Test, Wildcard
+from axlog.query.pattern import AnyNode, Name, PartialName, Test, Wildcard
 from axlog.query.syntax_tree import (
     Binary,
     Call,
@@ -37,7 +37,6 @@ from axlog.query.syntax_tree import (
     GroupBy,
     Let,
     OrderBy,
-    PartialName,
     Path,
     Quantified,
     Reference,
@@ -50,7 +49,7 @@ from axlog.query.syntax_tree import (
 from axlog.query.whole_xquery_parser import WholeXQueryParser
 
 DownAxis: TypeAlias = Literal["child", "descendant", "attribute"]
-LabelStep: TypeAlias = tuple[DownAxis, Test | PartialName]
+LabelStep: TypeAlias = tuple[DownAxis, Test]
 LabelPath: TypeAlias = tuple[LabelStep, ...]
 Nodes: TypeAlias = frozenset[LabelPath]
 
@@ -372,7 +371,7 @@ class _Analysis:
         raise _Unknown
 
     @staticmethod
-    def _extended(found: Nodes, axis: DownAxis, test: Test | PartialName) -> Nodes:
+    def _extended(found: Nodes, axis: DownAxis, test: Test) -> Nodes:
         made: set[LabelPath] = set()
         for path in found:
             if path and path[-1][0] == "attribute":
@@ -383,7 +382,7 @@ class _Analysis:
         return frozenset(made)
 
 
-def _may_be(path: LabelPath, test: Test | PartialName) -> bool:
+def _may_be(path: LabelPath, test: Test) -> bool:
     """Whether a node with a path may pass a test of the self axis."""
     if isinstance(test, AnyNode):
         return True
@@ -399,10 +398,10 @@ def _text(path: LabelPath) -> str:
         match test:
             case Name(label=label):
                 shown = label
-            case Wildcard():
-                shown = "*"
             case PartialName(namespace=namespace, local=local):
                 shown = f"*:{local}" if namespace is None else f"{{{namespace}}}{local or '*'}"
+            case Wildcard():
+                shown = "*"
             case AnyNode():
                 shown = "node()"
             case _:

@@ -60,14 +60,6 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class PartialName:
-    """A name test with a wildcard: `*:local` (no namespace given) or `prefix:*` (no local name)."""
-
-    namespace: str | None
-    local: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Predicate:
     """A condition on a step's node; inside it, `variable` (if any) refers to that node."""
 
@@ -84,7 +76,7 @@ class Step:
     """
 
     axis: str
-    test: Test | PartialName
+    test: Test
     predicates: tuple[Predicate, ...]
     at: int
     is_filter: bool = False

@@ -30,7 +30,6 @@ from axlog.query.syntax_tree import (
     Expression,
     Flwor,
     For,
-    PartialName,
     Path,
     Reference,
     Statement,
@@ -139,7 +138,7 @@ class UpdateParser(XQueryParser):
 
     # tests
 
-    def node_test(self, axis: str, at: int) -> Test | PartialName:
+    def node_test(self, axis: str, at: int) -> Test:
         if self.match_at(_PRINTED, max(at - 2, 0)):
             self.offset = at + 1
         return super().node_test(axis, self.offset)

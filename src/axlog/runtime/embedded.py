@@ -67,8 +67,11 @@ class Runner:
         *,
         once: bool = False,
         on_progress: Callable[[Progress], None] | None = None,
+        wall: Callable[[], float] = time.time,
     ) -> None:
+        """`wall`: the wall clock, for `settings: {clock: wall}`; tests give a fake one."""
         self.model = model
+        self._wall = wall
         self.system = System(model)
         self.once = once
         self.progress = Progress()
@@ -304,7 +307,7 @@ class Runner:
             inputs += [item[BODY] for item in released]
         if self.model.settings.clock == "wall" and now - self._looked >= _DEADLINES:
             self._looked = now
-            inputs += self._passed(time.time() - self.model.settings.hold)
+            inputs += self._passed(self._wall() - self.model.settings.hold)
         if not inputs and not self._refused:
             return came > 0
         self._take(inputs)
@@ -320,7 +323,8 @@ class Runner:
         return lambda item: item[BODY].read <= until
 
     def _passed(self, wall: float) -> Iterator[Input]:
-        """Return inputs that advance the time, for documents in which a deadline has passed.
+        """Return inputs that advance the time, for documents in which time alone changes something:
+        a deadline has passed, or a row appears or disappears (`now`).
 
         Updates held back for a slower stream come first: time advances after them.
         """

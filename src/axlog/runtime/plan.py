@@ -271,10 +271,8 @@ def _noted(document: Document, stream: str) -> list[Column]:
     Their relations are the last of those at the message's root.
     """
     found: list[Column] = []
-    for waiting, part, key in streams_of(document).collector.keys_of(stream):
-        side = waiting.pair.sides[part]
-        assert side.key is not None
-        found += [side.columns[side.key[0]]] * len(key.patterns)
+    for _, _, column, key in streams_of(document).collector.keys_of(stream):
+        found += [column] * len(key.patterns)
     return found
 
 

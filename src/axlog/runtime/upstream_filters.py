@@ -19,12 +19,15 @@ from axlog.errors import AxlogError, QueryError
 from axlog.match.filters import Filter
 from axlog.query.pattern import Kind, TimeConstraint
 from axlog.query.query import Query
+from axlog.query.steps import clock_of
 from axlog.runtime.instances import Instances
 
 
 def speaks_of_time(query: Query) -> bool:
     """Whether a view depends on the clock."""
     pattern = query.pattern
+    if clock_of(query.steps) is not None:
+        return True
     return any(isinstance(each, TimeConstraint) for each in pattern.where) or any(
         output.kind is Kind.TIME for output in pattern.outputs
     )

@@ -16,11 +16,11 @@ from axlog.evaluate.value_tests import check_formulas
 from axlog.query.aggregate_patterns import counted_once
 from axlog.query.pattern import Pattern
 from axlog.query.query import Query
-from axlog.query.steps import Step, has_groups
+from axlog.query.steps import Step, blockers, clock_of, has_groups
 from axlog.views.adaptive import MEASURED, Adaptive, Prices
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.maintainer import Algebraic
-from axlog.views.change import Row, split_row
+from axlog.views.change import Change, Row, split_row
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.stepped import SteppedCounting
@@ -47,6 +47,7 @@ class Thresholds:
 
 
 DEFAULT_THRESHOLDS = Thresholds()
+_FAR = 1 << 62  # microseconds, after all times
 INCREMENTAL = "incremental"
 """In place of a maintainer's name: any that does not evaluate the whole query again."""
 
@@ -86,7 +87,7 @@ def choice(
             )
         return chosen
     if has_groups(steps):
-        if wanted in (None, Counting.name) and Counting.refusal(pattern) is None:
+        if wanted in (None, Counting.name) and _refusal(Counting, pattern, steps) is None:
             return Chosen(Counting.name, "it gives groups the counts of their rows")
         pattern = counted_once(pattern)
     if wanted is not None:
@@ -95,7 +96,7 @@ def choice(
             raise QueryError(
                 "AX212", f"there is no maintainer {wanted!r}", expected=" or ".join(MAINTAINERS)
             )
-        refusal = kind.refusal(pattern)
+        refusal = _refusal(kind, pattern, steps)
         if refusal is not None:
             raise QueryError(
                 "AX212",
@@ -103,18 +104,24 @@ def choice(
                 advice="leave the choice to axlog",
             )
         return Chosen(wanted, "requested")
-    refusal = Counting.refusal(pattern)
+    refusal = _refusal(Counting, pattern, steps)
     is_edited = tree is not None and len(tree) >= thresholds.large and not tree.calls()
-    if is_edited and Adaptive.refusal(pattern) is None:
+    if is_edited and _refusal(Adaptive, pattern, steps) is None:
         return Chosen(Adaptive.name, "by the size of each update, as the document is large")
     if refusal is None:
         return Chosen(Counting.name, "its cost does not grow with the document")
-    declined = Records.refusal(pattern)
+    declined = _refusal(Records, pattern, steps)
     if declined is None:
         return Chosen(Records.name, Records.reason(pattern))
     return Chosen(
         Reevaluate.name, f"counting declines it: {refusal}; records decline it: {declined}"
     )
+
+
+def _refusal(kind: type[Maintainer], pattern: Pattern, steps: tuple[Step, ...] = ()) -> str | None:
+    """Why a maintainer declines a pattern, or one whose rows block its rows; None: it does not."""
+    refusals = (kind.refusal(each) for each in (pattern, *blockers(clock_of(steps))))
+    return next((each for each in refusals if each is not None), None)
 
 
 def choice_for(
@@ -227,10 +234,21 @@ def recomputed(tree: Tree, query: Query, name: str | None = None) -> list[Row]:
     re-evaluation.
     """
     key = query.row_key
+    rows = _made_anew(tree, query, name).rows()
+    return list(rows) if key.is_all else [split_row(row, key) for row in rows]
+
+
+def changes_of_time(tree: Tree, query: Query) -> list[Change]:
+    """The changes that time alone makes to the rows of a query from the clock of a tree on."""
+    return _made_anew(tree, query).pass_time(_FAR)
+
+
+def _made_anew(tree: Tree, query: Query, name: str | None = None) -> Maintainer:
+    key = query.row_key
     if query.foreign is not None:
         name = Saxon.name
     if name is None:
-        name = Reevaluate.name if Counting.refusal(key.pattern) else Counting.name
+        declined = _refusal(Counting, key.pattern, key.steps)
+        name = Reevaluate.name if declined else Counting.name
     engines = Engines(CountingEngine(tree), AlgebraicEngine(tree))
-    rows = make_for(tree, query, Stepping(key, query.text), name, engines).rows()
-    return list(rows) if key.is_all else [split_row(row, key) for row in rows]
+    return make_for(tree, query, Stepping(key, query.text), name, engines)

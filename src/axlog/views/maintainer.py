@@ -72,6 +72,17 @@ class Maintainer(ABC):
         """Do the work that `later` deferred; return the changes."""
         return []
 
+    def pass_time(self, clock: int) -> list[Change]:
+        """Follow the clock; return the changes that time alone causes, with their times.
+
+        Called before the clock moves, and before the update that moves it.
+        """
+        return []
+
+    def next_moment(self) -> int | None:
+        """The first moment after the clock at which time alone may change rows; None: never."""
+        return None
+
     @property
     def is_behind(self) -> bool:
         """Whether deferred work waits for `catch_up`."""

@@ -16,8 +16,10 @@ from axlog.document.times import Shown, Times, microseconds, shown
 from axlog.document.tree import Tree
 from axlog.evaluate.definition import Valuation, row_of, valuations
 from axlog.evaluate.joins import Bag
+from axlog.future.truth import Possible
+from axlog.query.columns import Columns
 from axlog.query.pattern import Kind, Pattern
-from axlog.query.steps import Group, Order
+from axlog.query.steps import Clock, Group, Order, clock_of
 from axlog.views.step_chain import StepChain
 from axlog.views.step_rows import Stepping
 from axlog.views.value_codec import python_value
@@ -87,9 +89,17 @@ def step_derivations(
     """
     key = stepping.key
     pattern, steps = key.pattern, key.steps
+    clock = clock_of(steps)
+    if clock is not None:  # matched as it was written, at the clock
+        names = {node.name for node in clock.written.nodes()}
+        outputs = (o for o in pattern.outputs if o.kind is Kind.VARIABLE or o.of in names)
+        pattern = replace(clock.written, outputs=tuple(outputs))
+        tests = tuple(test for test in clock.tests if test.value is not None)
+        compared = Clock(clock.written, tests)
+        steps = tuple(compared if step is clock else step for step in steps)
     group = next((at for at, step in enumerate(steps) if isinstance(step, Group)), None)
     before = [step for step in steps[:group] if not isinstance(step, Order)]
-    chain = StepChain(before, pattern.columns)
+    chain = StepChain(before, pattern.columns, clock=tree.clock)
     wanted = [
         (
             chain.schema.index(column),
@@ -117,6 +127,25 @@ def matched(tree: Tree, name: str, node: int, times: Times) -> Matched:
 def inward(pattern: Pattern, row: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a caller, with its times converted to microseconds."""
     timed = {output.column for output in pattern.outputs if output.kind is Kind.TIME}
+    return {column: _inward(v) if column in timed else v for column, v in row.items()}
+
+
+def shown_possible(one: Possible, pattern: Pattern, times: Times) -> Possible:
+    """A possible row with its times converted to seconds or dates."""
+    timed = {output.column for output in pattern.outputs if output.kind is Kind.TIME}
+    row = {
+        column: shown(value, times) if column in timed and value is not None else value
+        for column, value in one.row.items()
+    }
+    until, since = (
+        None if each is None else shown(int(each), times) for each in (one.deadline, one.since)
+    )
+    return Possible(row, one.needs, until, since)
+
+
+def inward_by_type(columns: Columns, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of a caller, with the times of its columns converted to microseconds."""
+    timed = {columns[at] for at in columns.times}
     return {column: _inward(v) if column in timed else v for column, v in row.items()}
 
 

@@ -27,6 +27,7 @@ from axlog.query.pattern import (
     Axis,
     Literal,
     Name,
+    PartialName,
     PatternNode,
     TimeConstraint,
     Variable,
@@ -109,6 +110,12 @@ class Joins:
         match node.test:
             case Name(label=name):
                 return element & (label == (f"@{name}" if is_attribute else name))
+            case PartialName(namespace=namespace, local=local):
+                bare = f.regexp_replace(label, "^@", "")
+                uri = f.regexp_extract(bare, r"^\{([^}]*)\}", 1)
+                is_here = f.lit(True) if namespace is None else uri == namespace
+                name = f.regexp_replace(bare, r"^\{[^}]*\}", "")
+                return element & is_here & (f.lit(True) if local is None else name == local)
             case Wildcard():
                 return element
             case Literal(text=text):

@@ -22,8 +22,13 @@ from math import inf
 from typing import NamedTuple
 
 from axlog.document.tree import Tree
-from axlog.evaluate.joins import Bag, Row
+from axlog.errors import UpdateError
+from axlog.evaluate.joins import Bag, Row, Value
 from axlog.future.garbage import Feeder, KeyUsed, Pair, Proof, StreamEnded, TimePassed
+from axlog.future.join_inputs import JoinInputs
+from axlog.future.keys import Key
+from axlog.query.compile import Column, Relation
+from axlog.views.counting.join_outlook import JoinOutlook
 from axlog.views.counting.sites import SiteRelation
 from axlog.views.operators.operator import Pending
 from axlog.views.operators.table import Table
@@ -49,14 +54,17 @@ class WaitingRows:
         pair: Pair,
         tree: Tree,
         seen: tuple[set[str], set[str]],
+        inputs: JoinInputs | str = "",
         *,
         drops: bool = True,
         exact: bool = False,
+        is_whole: bool = False,
     ) -> None:
         """`seen`: the key values that have arrived already, for each part.
 
         `exact`: remember arriving values until both parts had them, so that rows that they rule out
-        later are recognized at once and not at their deadline.
+        later are recognized at once and not at their deadline. `is_whole`: the document keeps all
+        messages, so questions may use all key values; `never` changes do not depend on it.
         """
         self.state = state
         self.pair = pair
@@ -72,10 +80,30 @@ class WaitingRows:
         self._keys = [self._key_positions(part) for part in range(2)]
         keyed = [side.key is not None for side in pair.sides]
         remembered = keyed if exact else [pair.remembers(part) for part in range(2)]
+        columns = {column for _, column, _ in self.keys}
+        self._is_one_key = all(keyed) and len(columns) == 1
+        """Whether the keys of both parts have one column: a value that both had is forgotten."""
         self.seen: list[set[str] | None] = [
-            seen[n] - (seen[1 - n] if remembered[1 - n] else set()) if remembered[n] else None
+            seen[n] - (seen[1 - n] if self._is_one_key and remembered[1 - n] else set())
+            if remembered[n]
+            else None
             for n in range(2)
         ]
+        self._forgets = any(seen)  # whether key values have arrived that are not remembered
+        self.rows_with: list[Callable[[Column, Value], bool]] = []
+        """Whether a view has a row with a value: then the value of a key has arrived."""
+        self.followers: list[Callable[[int, Row, int], None]] = []
+        """Called with the rows of parts with deadlines that are kept, or dropped (below zero)."""
+        self.known: list[set[str]] | None = [set(each) for each in seen] if is_whole else None
+        """All key values that have arrived, for each part, where the document keeps them too."""
+        is_keyed_so = not isinstance(inputs, str) and all(
+            facts.keys in ((), None if side.key is None else (side.key,))
+            for facts, side in zip(inputs.parts, pair.sides, strict=True)
+        )
+        self.outlook: JoinOutlook | None = None
+        """Answers questions about rows; None: the tables do not decide them."""
+        if not isinstance(inputs, str) and is_keyed_so:
+            self.outlook = JoinOutlook(self, inputs)
         self.live = state.join.kept if drops else [Table({}, t.keys()) for t in state.join.kept]
         for part, key in enumerate(self._keys):
             if key is not None:  # before joins are generated: they fill the existing indexes
@@ -115,12 +143,66 @@ class WaitingRows:
             None if mine is None else set(values)
             for mine, values in zip(self.seen, seen, strict=True)
         ]
+        self._forgets = True
         self._heap = []
         for part in range(2):
             for row in self.live[part].rows():
                 deadline = self._deadlines[part](row)
                 if deadline is not None:
                     heappush(self._heap, (deadline, part, row))
+
+    # What the collector reads --------------------------------------------------------------------
+
+    @property
+    def relation(self) -> Relation:
+        """The relation of the join."""
+        return self.pair.relation
+
+    @property
+    def clock(self) -> int:
+        """The clock of the document."""
+        return self.tree.clock
+
+    @property
+    def keys(self) -> list[tuple[int, Column, Key]]:
+        """The keys whose values are followed: part, column and key."""
+        return [
+            (part, side.columns[side.key[0]], side.key[1])
+            for part, side in enumerate(self.pair.sides)
+            if side.key is not None
+        ]
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a single message can drop rows."""
+        return any(
+            side.key or (side.is_bounded and not side.is_born_dead) for side in self.pair.sides
+        )
+
+    @property
+    def is_late(self) -> bool:
+        """Whether key values are forgotten: rows that they rule out later wait till a deadline."""
+        sides = self.pair.sides
+        return any(s.key is not None and self.seen[part] is None for part, s in enumerate(sides))
+
+    def has_used(self, part: int, position: int, value: Value) -> bool:
+        """Whether a key value of a part is known to have arrived."""
+        if self.known is not None:
+            return value in self.known[part]
+        if self.has_seen(part, str(value)):
+            return True
+        column = self.pair.sides[part].columns[position]
+        if any(has_row(column, value) for has_row in self.rows_with):
+            return True
+        key = self._keys[part]
+        if not self._forgets or key is None or self.live[1 - part].has((key[1],), (value,)):
+            return False
+        raise UpdateError(
+            "AX307",
+            f"the join has forgotten whether {value!r} has arrived: both parts had it, or it waits"
+            " for nothing",
+            advice='use Options(keep="all")',
+        )
 
     def is_fed_by(self, feeders: Sequence[Iterable[Feeder]]) -> bool:
         """Whether these are the same streams as before; keys and times are then the same too."""
@@ -135,7 +217,37 @@ class WaitingRows:
         is_plain = not side.is_bounded and self._keys[1 - part] is None
         if is_plain and self.drops and self.open[1 - part]:
             return None
-        return lambda row, count: self.keep(part, row, count)
+        return self._keeper(part)
+
+    def _keeper(self, part: int) -> Keep:
+        """`keep` for one part, with what does not change put in; runs for every row."""
+        other, key = 1 - part, self._keys[1 - part]
+        streams, table, tree = self.open[other], self.live[part], self.tree
+        deadline = self._deadlines[part]
+        arrived = None if key is None else self.live[other].index((key[0],))
+        at = 0 if key is None else key[1]
+
+        def keep(row: Row, count: int) -> None:
+            if not streams:
+                self.dropped += 1
+                return
+            if arrived is not None:
+                value = row[at]
+                remembered = self.seen[other]
+                if (remembered is not None and value in remembered) or (value,) in arrived:
+                    self.dropped += 1
+                    return
+            limit = deadline(row)
+            if limit is not None:
+                if limit < tree.clock:
+                    self.dropped += 1
+                    return
+                heappush(self._heap, (limit, part, row))
+            table.add(row, count)
+            for follow in self.followers:
+                follow(part, row, count)
+
+        return keep
 
     def keeps_none(self, part: int) -> bool:
         """Whether no future row of a part needs to be kept."""
@@ -150,6 +262,8 @@ class WaitingRows:
         if latest != inf:
             heappush(self._heap, (latest, part, row))
         self.live[part].update({row: count})
+        for follow in self.followers:
+            follow(part, row, count)
 
     def keep_all(self, part: int, delta: Bag) -> None:
         if not self.drops:
@@ -165,6 +279,17 @@ class WaitingRows:
         if latest < self.tree.clock:
             return None
         return Pending(1 - part, self.open[1 - part], None if latest == inf else int(latest))
+
+    def truly_pending(self, part: int, row: Row) -> Pending | None:
+        """Do the same as `pending` with all key values that have arrived, if they are known."""
+        key = self._keys[1 - part]
+        if self.known is not None and key is not None and row[key[1]] in self.known[1 - part]:
+            return None
+        return self.pending(part, row)
+
+    def deadline(self, part: int, row: Row) -> int | None:
+        """The latest clock at which a partner of a row may arrive; None: no limit."""
+        return self._deadlines[part](row)
 
     def _latest(self, part: int, row: Row) -> float:
         """The latest clock at which a partner of a row may arrive; -inf: none, inf: no limit."""
@@ -200,15 +325,25 @@ class WaitingRows:
 
     def _use_up(self, proof: KeyUsed) -> None:
         """Drop the rows of the other part with a key value that has arrived."""
-        part, value = proof
+        self.use(*proof)
+
+    def use(self, part: int, value: str) -> None:
+        """Do the same as `prune` with `KeyUsed`; runs for every message."""
         key = self._keys[part]
         assert key is not None
+        if self.known is not None:
+            self.known[part].add(value)
         other = 1 - part
-        for row, count in list(self.live[other].matching((key[1],), (value,))):
-            self._end(other, row, count, proof)
+        found = self.live[other].matching((key[1],), (value,))
+        if found:
+            proof = KeyUsed(part, value)
+            for row, count in tuple(found):
+                self._end(other, row, count, proof)
         mine, others = self.seen[part], self.seen[other]
-        if others is not None and value in others:
+        self._forgets = self._forgets or mine is None
+        if self._is_one_key and others is not None and value in others:
             others.remove(value)  # both parts had it
+            self._forgets = True
         elif mine is not None and self.open[other]:
             mine.add(value)
 
@@ -235,11 +370,13 @@ class WaitingRows:
     def _end(
         self, part: int, row: Row, count: int, proof: Proof, passed: int | None = None
     ) -> None:
-        self.live[part].update({row: -count})
+        self.live[part].add(row, -count)
+        for follow in self.followers:
+            follow(part, row, -count)
         self.dropped += 1
-        limit = self._deadlines[part](row)
-        times = [int(row[at]) for at in self.pair.sides[part].time_positions]
-        if limit is None or not times or limit > max(times):
+        limit = self._deadlines[part](row) if passed is None else passed
+        at = self.pair.sides[part].time_positions
+        if limit is None or not at or limit > max([int(row[i]) for i in at]):
             # otherwise only a row of the same instant could have completed it
             self.ended.append(Ended(part, row, proof, passed))
 

@@ -27,11 +27,11 @@ from axlog.query.pattern import (
     AnyNode,
     AnyText,
     Name,
+    PartialName,
     Test,
     Wildcard,
 )
 from axlog.query.projection import LabelPath, Projection
-from axlog.query.syntax_tree import PartialName
 
 _Place = tuple[int, int]  # a path, and the number of its steps that have matched
 _CHILDREN = frozenset({ELEMENT, TEXT, COMMENT, INSTRUCTION})
@@ -149,18 +149,15 @@ class PathAutomaton:
         return _State(here, above, bool(ended), is_deep)
 
 
-def _passes(kind: int, label: str, test: Test | PartialName) -> bool:
+def _passes(kind: int, label: str, test: Test) -> bool:
     """Whether a node of this kind and label may pass a test."""
     match test:
         case Name(label=wanted):
             return label.removeprefix("@") == wanted
+        case PartialName():
+            return test.matches(label)
         case Wildcard():
             return kind == ELEMENT or kind == ATTRIBUTE
-        case PartialName(namespace=namespace, local=local):
-            uri, _, name = label.removeprefix("@").rpartition("}")
-            return (namespace is None or uri.removeprefix("{") == namespace) and (
-                local is None or name == local
-            )
         case AnyText():
             return kind == TEXT
         case AnyComment():
