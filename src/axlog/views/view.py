@@ -46,6 +46,7 @@ from axlog.views.explanation import Explanation, explain
 from axlog.views.items import ItemReader
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
+from axlog.views.outputs import shown_columns
 from axlog.views.step_chain import sort_order
 from axlog.views.step_rows import Stepping
 from axlog.views.why import Derivation, derivations, inward, step_derivations
@@ -258,9 +259,10 @@ class MaintainedView:
             what = "aggregates" if has_groups(self._key.steps) else "computed values or an order"
         else:
             return
+        is_ = "are" if question == "possible rows" else "is"
         raise UndecidedError(
             "AX502",
-            f"the {question} of a view with {what} is not decided",
+            f"the {question} of a view with {what} {is_} not decided",
             advice="ask the view of the pattern alone",
         )
 
@@ -325,12 +327,14 @@ class MaintainedView:
 
     def html(self) -> str:
         """Return the rows as a table for a notebook."""
-        head = "".join(f"<th>{escape(c)}</th>" for c in (*self.columns, "count"))
+        rows = self.rows()
+        shown = shown_columns(self.columns, rows)
+        head = "".join(f"<th>{escape(c)}</th>" for c in (*shown, "count"))
         body = "".join(
             "<tr>"
-            + "".join(f"<td>{escape(_cell(v))}</td>" for v in (*row.values(), row.count))
+            + "".join(f"<td>{escape(_cell(v))}</td>" for v in (*(row[c] for c in shown), row.count))
             + "</tr>"
-            for row in self.rows()
+            for row in rows
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
