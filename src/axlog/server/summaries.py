@@ -135,7 +135,7 @@ class Observer:
             "sizes": [*self.history.sizes(name), (round(self.history.seconds, 1), rows)],
             "streams": [self._stream(name, status) for status in document.streams().values()],
             "views": [
-                {"name": view.name, "count": _count(view), "types": types_of(view.columns),
+                {"name": view.name, "count": _count(view), "types": types_of(view.query.columns),
                  "never": self.history.nevers(name, view.name)[1]}
                 for view in list(document.views.values())
             ],
@@ -177,7 +177,7 @@ class Observer:
             "view": view.name,
             "query": view.query.text.strip(),
             "columns": list(view.columns),
-            "types": list(view.columns.types),
+            "types": list(view.query.columns.types),
             "key": list(view.key),
             "maintainer": maintained_view(view).chosen.name,
             **listing.plain(asked),
