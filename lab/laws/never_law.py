@@ -25,7 +25,7 @@ from axlog.live.internals import maintained, streams_of
 from axlog.live.options import Options
 from axlog.query.truth import Truth
 from axlog.views.change import Change
-from axlog.views.view import shown_possible
+from axlog.views.why import shown_possible
 from lab.laws.small_cases import calling
 
 PATTERNS = (

@@ -38,6 +38,6 @@ def operations_of(
     evaluator = Evaluator(tree, statement, index, given)
     collector = UpdateCollector(evaluator)
     collector.update(statement.expression, evaluator.scope())
-    collector.apply_to_new((), "AX302", "the target is a node made by the statement")
+    collector.refuse_new()
     check_prefixes(tree, collector.operations)
     return collector.operations

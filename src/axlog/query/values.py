@@ -252,6 +252,6 @@ def comparer(written: str) -> Callable[[str, str], bool]:
     return compare_kinds
 
 
-def compare_numbers(left: int, symbol: str, right: int) -> bool:
-    """Whether an operator holds between two integers: a sum of times, and its bound."""
+def compare_numbers(left: int | Decimal, symbol: str, right: int | Decimal) -> bool:
+    """Whether an operator holds between two exact numbers, such as a sum of times and its bound."""
     return APPLY[symbol](left, right)

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from html import escape
 from itertools import islice
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from axlog.document.delta import Delta
-from axlog.document.times import Times, shown
+from axlog.document.times import Times, microseconds
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, SetupError, UndecidedError
 from axlog.evaluate.joins import picker
@@ -23,9 +22,9 @@ from axlog.future.reasons import WhyNot, why_not
 from axlog.future.truth import Outlook, Possible
 from axlog.future.verdict_cache import TruthCache
 from axlog.query.columns import Columns
-from axlog.query.pattern import Kind, Pattern
+from axlog.query.pattern import Kind
 from axlog.query.query import Query
-from axlog.query.steps import clock_of, has_groups, order_of
+from axlog.query.steps import clock_of, order_of
 from axlog.query.truth import Truth
 from axlog.views.arrow_table import arrow_table
 from axlog.views.change import (
@@ -41,15 +40,23 @@ from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.change_order import by_operation, by_typed_values, by_values, paired
 from axlog.views.choose import Chosen
 from axlog.views.counting.join_prospects import AnyProspects
+from axlog.views.counting.possible_pages import page_of, place_of
 from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.explanation import Explanation, explain
+from axlog.views.html_table import html_table
 from axlog.views.items import ItemReader
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
-from axlog.views.outputs import shown_columns
 from axlog.views.step_chain import sort_order
+from axlog.views.step_outlook import StepOutlook
 from axlog.views.step_rows import Stepping
-from axlog.views.why import Derivation, derivations, inward, step_derivations
+from axlog.views.why import (
+    Derivation,
+    derivations,
+    inward,
+    shown_possible,
+    step_derivations,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -218,12 +225,40 @@ class MaintainedView:
             if self.holds():
                 return Truth.TRUE
             self._refuse_undecided("truth")
-            return self.truth_cache.truth
+            if not self._key.steps:
+                return self.truth_cache.truth
+        return self._step_outlook().truth
 
-    def possible(self) -> list[Possible]:
-        """The rows that may still come, each with its known values, its needs and its deadline."""
+    def _step_outlook(self) -> StepOutlook:
+        with self._lock:
+            tree = self.nodes_left().copied()
+        return StepOutlook(tree, self._key, self.times)
+
+    def possible(self, limit: int | None = None, after: Possible | None = None) -> list[Possible]:
+        """The rows that may still appear, sorted; with `limit` or `after`, a page of them."""
         self._refuse_undecided("possible rows")
-        return [shown_possible(one, self.pattern, self.times) for one in self._possible()]
+        if self._key.steps:
+            listed = self._step_outlook().possible()
+            if limit is None and after is None:
+                return listed
+            return page_of(listed, limit, after, lambda one: place_of(self._inner(one)))
+        if limit is None and after is None:
+            found = self._possible()
+        else:
+            found = self._page(limit, None if after is None else self._inner(after))
+        return [shown_possible(one, self.pattern, self.times) for one in found]
+
+    def _page(self, limit: int | None, after: Possible | None) -> list[Possible]:
+        with self._lock:
+            prospects = self.prospects()
+            if prospects is not None:
+                return prospects.page(limit, after)
+        return page_of(self._possible(), limit, after)
+
+    def _inner(self, one: Possible) -> Possible:
+        """A possible row with its times in microseconds."""
+        until = None if one.deadline is None else microseconds(one.deadline)
+        return Possible(inward(self.pattern, one.row), one.needs, until)
 
     def _possible(self) -> list[Possible]:
         """`possible` with times in microseconds."""
@@ -240,6 +275,8 @@ class MaintainedView:
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row, given by its values; omitted values may be anything."""
         self._refuse_undecided("status")
+        if self._key.steps:
+            return self._step_outlook().status(row)
         row = inward(self.pattern, row)
         with self._lock:
             prospects = self.prospects()
@@ -252,19 +289,14 @@ class MaintainedView:
         return Truth.TRUE if is_collected else status
 
     def _refuse_undecided(self, question: str) -> None:
-        """The analyses of the future decide rows of patterns."""
+        """The analyses of the future decide rows of patterns and their steps, not of plans."""
         if self.query.has_items:
-            what = "an expression that is more than a pattern"
-        elif self._key.steps:
-            what = "aggregates" if has_groups(self._key.steps) else "computed values or an order"
-        else:
-            return
-        is_ = "are" if question == "possible rows" else "is"
-        raise UndecidedError(
-            "AX502",
-            f"the {question} of a view with {what} {is_} not decided",
-            advice="ask the view of the pattern alone",
-        )
+            is_ = "are" if question == "possible rows" else "is"
+            raise UndecidedError(
+                "AX502",
+                f"the {question} of a view that is more than a pattern {is_} not decided",
+                advice="ask the view of the pattern alone",
+            )
 
     def why(self, row: Mapping[str, Any]) -> list[Derivation]:
         """The derivations of a row: the document node that each pattern node matched."""
@@ -285,6 +317,8 @@ class MaintainedView:
     def why_not(self, row: Mapping[str, Any]) -> WhyNot:
         """The truth of a row, and why: what can bring it, what can end it, what rules it out."""
         self._refuse_undecided("status")
+        if self._key.steps:
+            raise UndecidedError("AX502", "the reasons for rows of a view with steps are not given")
         row = inward(self.pattern, row)
         with self._lock:
             tree = self.nodes_left().copied()
@@ -327,16 +361,7 @@ class MaintainedView:
 
     def html(self) -> str:
         """Return the rows as a table for a notebook."""
-        rows = self.rows()
-        shown = shown_columns(self.columns, rows)
-        head = "".join(f"<th>{escape(c)}</th>" for c in (*shown, "count"))
-        body = "".join(
-            "<tr>"
-            + "".join(f"<td>{escape(_cell(v))}</td>" for v in (*(row[c] for c in shown), row.count))
-            + "</tr>"
-            for row in rows
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return html_table(self.columns, self.rows())
 
     def __repr__(self) -> str:
         with self._lock:
@@ -574,23 +599,5 @@ def _is_of(wanted: Mapping[str, Any], row: Row) -> bool:
     return all(value is None or values[column] == value for column, value in wanted.items())
 
 
-def shown_possible(one: Possible, pattern: Pattern, times: Times) -> Possible:
-    """A possible row with its times converted to seconds or dates."""
-    timed = {output.column for output in pattern.outputs if output.kind is Kind.TIME}
-    row = {
-        column: shown(value, times) if column in timed and value is not None else value
-        for column, value in one.row.items()
-    }
-    until = one.deadline
-    return Possible(row, one.needs, None if until is None else shown(int(until), times))
-
-
 def _no_prospects() -> AnyProspects | None:
     return None
-
-
-def _cell(value: Any) -> str:
-    """A value as a table shows it."""
-    if value is None:
-        return ""
-    return ", ".join(map(_cell, value)) if isinstance(value, tuple) else str(value)
