@@ -12,7 +12,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from axlog.document.delta import Delta
-from axlog.document.times import Times
+from axlog.document.times import Times, microseconds
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, SetupError, UndecidedError
 from axlog.evaluate.joins import picker
@@ -40,6 +40,7 @@ from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.change_order import by_operation, by_typed_values, by_values, paired
 from axlog.views.choose import Chosen
 from axlog.views.counting.join_prospects import AnyProspects
+from axlog.views.counting.possible_pages import page_of, place_of
 from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.explanation import Explanation, explain
 from axlog.views.html_table import html_table
@@ -233,12 +234,31 @@ class MaintainedView:
             tree = self.nodes_left().copied()
         return StepOutlook(tree, self._key, self.times)
 
-    def possible(self) -> list[Possible]:
-        """The rows that may still come, each with its known values, its needs and its deadline."""
+    def possible(self, limit: int | None = None, after: Possible | None = None) -> list[Possible]:
+        """The rows that may still appear, sorted; with `limit` or `after`, a page of them."""
         self._refuse_undecided("possible rows")
         if self._key.steps:
-            return self._step_outlook().possible()
-        return [shown_possible(one, self.pattern, self.times) for one in self._possible()]
+            listed = self._step_outlook().possible()
+            if limit is None and after is None:
+                return listed
+            return page_of(listed, limit, after, lambda one: place_of(self._inner(one)))
+        if limit is None and after is None:
+            found = self._possible()
+        else:
+            found = self._page(limit, None if after is None else self._inner(after))
+        return [shown_possible(one, self.pattern, self.times) for one in found]
+
+    def _page(self, limit: int | None, after: Possible | None) -> list[Possible]:
+        with self._lock:
+            prospects = self.prospects()
+            if prospects is not None:
+                return prospects.page(limit, after)
+        return page_of(self._possible(), limit, after)
+
+    def _inner(self, one: Possible) -> Possible:
+        """A possible row with its times in microseconds."""
+        until = None if one.deadline is None else microseconds(one.deadline)
+        return Possible(inward(self.pattern, one.row), one.needs, until)
 
     def _possible(self) -> list[Possible]:
         """`possible` with times in microseconds."""
