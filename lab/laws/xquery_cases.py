@@ -13,11 +13,12 @@ _PATHS = ("//o", "//o", "/r/o", "//i", "//s", "/r/s", "/r/*", "//o/i", "//o//i",
 
 @dataclass(frozen=True, slots=True)
 class XQueryCase:
-    """A document, a query over it, and statements that change the document."""
+    """A document, a query over it, statements that change the document, and the maintainer."""
 
     document: str
     query: str
     updates: tuple[str, ...]
+    maintainer: str | None = None
 
 
 def make_xquery_case(random: Random) -> XQueryCase:
