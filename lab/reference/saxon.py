@@ -66,19 +66,23 @@ def _item(item: Any) -> tuple[str, str]:
         type_ = str(item.get_atomic_value().primitive_type_name)
         is_number = any(type_.endswith(name) for name in _NUMBERS)
         return ("number" if is_number else "value"), str(item.string_value)
+    if not item.is_node:
+        return "value", _written(item, "adaptive")
     node = item.get_node_value()
-    if str(node.node_kind_str) in ("element", "document"):
+    kind = str(node.node_kind_str)
+    if kind in ("element", "document"):
         return "xml", _written(node)
+    if kind in ("comment", "processing-instruction"):
+        return "text", _written(node)
     return "text", str(node.string_value)
 
 
-def _written(node: Any) -> str:
-    """A node as XML without the white space that Saxon's serializer adds."""
+def _written(item: Any, method: str = "xml") -> str:
+    """An item as text without the white space that Saxon's serializer adds."""
     query = processor().new_xquery_processor()
-    query.set_context(xdm_item=node)
-    query.set_query_content(
-        "serialize(., map {'method': 'xml', 'indent': false(), 'omit-xml-declaration': true()})"
-    )
+    query.set_context(xdm_item=item)
+    options = f"'method': '{method}', 'indent': false(), 'omit-xml-declaration': true()"
+    query.set_query_content(f"serialize(., map {{ {options} }})")
     return str(query.run_query_to_value().item_at(0).get_atomic_value().string_value)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from axlog.document.operations import Attribute
-from axlog.document.tree import ATTRIBUTE, CALL, CALL_LABEL, DOCUMENT_NODE, ELEMENT, NodeKind, Tree
+from axlog.document.tree import DOCUMENT_NODE, ELEMENT, Tree
 from axlog.errors import ValueProblem
 from axlog.evaluate.atoms import Atom, Named
 from axlog.evaluate.casts import number_of
-from axlog.evaluate.items import Item, New, Node, text
+from axlog.evaluate.items import Item, New, Node, label_of, label_of_new, text
 from axlog.evaluate.signatures import Function, function
 
 
@@ -16,17 +15,9 @@ def _label(tree: Tree, item: Item | None) -> str:
     if item is None:
         return ""
     if isinstance(item, Node):
-        kind = tree.kind_column[item]
-        if kind in (ELEMENT, ATTRIBUTE):
-            return tree.label(item).removeprefix("@")
-        if kind == CALL:
-            return CALL_LABEL
-        return tree.text(item).partition(" ")[0] if kind == NodeKind.INSTRUCTION else ""
-    if isinstance(item, New) and item.pieces:
-        piece = item.pieces[0]
-        if isinstance(piece, Attribute):
-            return piece.name
-        return "" if isinstance(piece, str) or not isinstance(piece.tag, str) else piece.tag
+        return label_of(tree, item)
+    if isinstance(item, New):
+        return label_of_new(item)
     raise ValueProblem("XPTY0004", "the argument of a name function is not a node")
 
 
@@ -41,8 +32,13 @@ def _namespace(tree: Tree, item: Item | None) -> str:
 def _prefix(tree: Tree, item: Item | None) -> str:
     """The prefix of the declarations in scope for the namespace of a node's name."""
     address = _namespace(tree, item)
-    if not address or not isinstance(item, Node):
+    if not address or item is None:
         return ""
+    if isinstance(item, New):
+        if item.place is not None:
+            return _prefix(item.place.tree, item.place.node)
+        return str(getattr(item.pieces[0], "prefix", None) or "")
+    assert isinstance(item, Node), "only nodes have names"
     scope = tree.namespaces(item)
     prefixes = [prefix for prefix, uri in scope.items() if uri == address and prefix]
     is_default = scope.get(None) == address and tree.kind_column[item] == ELEMENT
@@ -64,7 +60,10 @@ def _string(tree: Tree, item: Item | None) -> str:
 
 
 def _root(tree: Tree, item: Item | None) -> Item | None:
-    return Node(DOCUMENT_NODE) if isinstance(item, Node) else item
+    if isinstance(item, Node):
+        return Node(DOCUMENT_NODE)
+    is_placed = isinstance(item, New) and item.place is not None
+    return item.place.at(item.place.top) if is_placed else item  # type: ignore[union-attr]
 
 
 def _number(value: Atom | None) -> float:

@@ -24,14 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from axlog.document.parser import DEFAULT_LIMITS, Limits
-from axlog.query.plan import (
-    Collection,
-    Index,
-    KeysOf,
-    Leaf,
-    OutputItems,
-    Plan,
-)
+from axlog.query.plan import Collection, Index, KeysOf, Leaf, OutputItems, Plan
 from axlog.query.plan_comparisons import GENERAL, ComparisonCompiler
 from axlog.query.plan_groups import Regrouping
 from axlog.query.plan_reads import whole_reads
@@ -74,6 +67,7 @@ from axlog.query.syntax_tree import (
     Reference,
     Root,
     Step,
+    Transform,
     Where,
     walk,
 )
@@ -150,6 +144,11 @@ class PlanCompiler:
                     return self._looked_up(found, "all")
                 if isinstance(value, Path):
                     return self._path(value)
+            case Transform(copies=copies, returned=returned):
+                # the updates are not a query: no collection keeps them
+                return replace(
+                    value, copies=self.rewritten(copies), returned=self.rewritten(returned)
+                )
         return rebuilt(value, self.rewritten)
 
     def _aggregate(self, call: Call, inside: Expression) -> Expression:

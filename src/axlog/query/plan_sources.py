@@ -11,7 +11,6 @@ from axlog.document.parser import Limits
 from axlog.errors import QueryError
 from axlog.query.compile import compile_pattern
 from axlog.query.normalize import check
-from axlog.query.pattern import Wildcard
 from axlog.query.pattern_fragment import refuse_beyond
 from axlog.query.plan import (
     ChosenOf,
@@ -40,7 +39,6 @@ from axlog.query.syntax_tree import (
     Group,
     Kept,
     Let,
-    PartialName,
     Path,
     Reference,
     Root,
@@ -220,23 +218,14 @@ class SourceCompiler:
         step = steps[at]
         if not isinstance(step, Step) or step.is_filter:
             return None
-        plain = replace(step, test=Wildcard()) if isinstance(step.test, PartialName) else step
         for taken in range(len(step.predicates), -1, -1):
-            if taken and plain is not step:
-                continue
-            tried = replace(plain, predicates=step.predicates[:taken])
+            tried = replace(step, predicates=step.predicates[:taken])
             clause = For(name, Path(path.start, (*steps[:at], tried), path.at), path.at)
             leaf = self._builder.leaf([clause])
             if leaf is None:
                 continue
             self._builder.kinds[name] = "untyped"
             block = Block(leaf, [clause], variable=name)
-            if plain is not step:
-                named = replace(step, axis="self", predicates=())
-                if step.axis == "attribute":
-                    return None
-                held = Path(Reference(name, step.at), (named,), step.at)
-                block.clauses.append(Where(held, step.at))
             if self._with_predicates(block, step, step.predicates[taken:]):
                 return block, len(steps) - at - 1
             return None

@@ -65,8 +65,8 @@ class Unit:
         }[self.kind]
         key = f"key {self.key}" if self.key else "key document" if self.kind == "documents" else ""
         spread = f"{self.buckets} buckets" if self.buckets > 1 else "one partition"
-        said = ", ".join(part for part in (spread, key, what) if part)
-        return f"{', '.join(self.views)}: {said} ({self.reason})"
+        summary = ", ".join(part for part in (spread, key, what) if part)
+        return f"{', '.join(self.views)}: {summary} ({self.reason})"
 
 
 @dataclass(frozen=True)
@@ -271,10 +271,8 @@ def _noted(document: Document, stream: str) -> list[Column]:
     Their relations are the last of those at the message's root.
     """
     found: list[Column] = []
-    for waiting, part, key in streams_of(document).collector.keys_of(stream):
-        side = waiting.pair.sides[part]
-        assert side.key is not None
-        found += [side.columns[side.key[0]]] * len(key.patterns)
+    for _, _, column, key in streams_of(document).collector.keys_of(stream):
+        found += [column] * len(key.patterns)
     return found
 
 

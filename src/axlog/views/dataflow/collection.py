@@ -44,6 +44,7 @@ class KeptCollection:
         self.stale: set[Unit] = set()
         self.errors = 0  # tuples that had no value, because of their data
         self.problem: ValueProblem | None = None  # of the last one
+        self.rejects = False  # whether such a tuple raises
         self.tree = evaluator.tree
         self._evaluator = evaluator
         self._is_root = is_root
@@ -113,6 +114,8 @@ class KeptCollection:
                 sort = (order, unit.place, number)
                 found.append(Entry(unit, sort, keys, labels, outputs, variables))
         except ValueProblem as problem:
+            if self.rejects:
+                raise
             self.errors += 1
             self.problem = problem
             found = []

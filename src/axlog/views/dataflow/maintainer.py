@@ -40,6 +40,7 @@ class Dataflow(Maintainer):
 
     name = "dataflow"
     is_ordered = True
+    has_items = True
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class Dataflow(Maintainer):
         engine: CountingEngine,
         work: int | None = None,
         given: Mapping[str, Any] | None = None,
+        rejects: bool = False,
     ) -> None:
         super().__init__(tree, query.pattern)
         assert query.plan is not None
@@ -60,6 +62,7 @@ class Dataflow(Maintainer):
         last = len(query.plan.collections) - 1
         for number, each in enumerate(query.plan.collections):
             into = KeptCollection(each, self._evaluator, number == last)
+            into.rejects = rejects
             self._sources.append(self._source(each.source, into, work))
             self.collections.append(into)
         self._root = self.collections[-1]
