@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from io import BytesIO
 from itertools import pairwise
@@ -73,7 +74,7 @@ def xmark(
     found: dict[float, dict[str, Any]] = {}
     for factor in factors:
         part = f"xmark {factor} x {times} {' '.join(only)}"
-        found[factor] = parts.part(part, lambda f=factor: _measure(data, f, times, only))
+        found[factor] = parts.part(part, partial(_measure, data, factor, times, only))
     result.sizes = {
         "factors": ", ".join(map(str, factors)),
         "rounds": times,
@@ -125,7 +126,7 @@ def _measure(data: Path, factor: float, times: int, only: Sequence[str]) -> dict
             sides: dict[str, Callable[[], object]] = {"Saxon": engine.run_query_to_value}
             if name in XPATHS:
                 compiled = [etree.XPath(each) for each in XPATHS[name]]
-                sides["lxml"] = lambda xpaths=compiled: [each(element) for each in xpaths]
+                sides["lxml"] = partial(_evaluated, compiled, element)
             rows[name] = _measure_query(document, name, text, updates, sides, times)
     return {"megabytes": size, "queries": rows}
 
@@ -160,6 +161,10 @@ def _measure_query(
                     left_out += 1
     document.unwatch(name)
     return {**found, "updates": len(found["maintain"]), "with more rows": left_out}
+
+
+def _evaluated(xpaths: Sequence[etree.XPath], element: Any) -> list[Any]:
+    return [each(element) for each in xpaths]
 
 
 def _seconds(work: Callable[[], object]) -> float:
