@@ -51,6 +51,8 @@ from axlog.query.syntax_tree import (
     walk,
 )
 
+MOST_COPIED = 500
+"""Nodes of a value that takes the place of several uses of a variable: chains of `let` multiply."""
 _DOCUMENTS = ("doc", "document", "collection")
 _BY_IDENTITY = frozenset("is << >> | intersect except".split())
 """Operators that tell two copies of a constructed node apart."""
@@ -229,6 +231,8 @@ class _Simplification:
             for node in walk(part)
             if isinstance(node, Reference) and node.name == clause.variable
         )
+        if uses > 1 and sum(1 for _ in walk(value)) > MOST_COPIED:
+            return False
         if uses > 1 and any(isinstance(n, Constructor) or _constructs(n) for n in walk(value)):
             return not self._has_identity and isinstance(value, Flwor) and is_absolute(value)
         match value:
