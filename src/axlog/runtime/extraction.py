@@ -41,6 +41,7 @@ from axlog.runtime.bucket_tuner import Tuned
 from axlog.runtime.definition import Definition
 from axlog.runtime.order import (
     BINDINGS,
+    ELSEWHERE,
     NOTHING,
     SET_ASIDE,
     SOURCES_APART,
@@ -52,7 +53,8 @@ from axlog.runtime.order import (
 )
 from axlog.runtime.packets import pack
 from axlog.runtime.past import Past
-from axlog.runtime.plan import ALL, SparkPlan, Unit
+from axlog.runtime.plan import SparkPlan, Unit
+from axlog.runtime.step_partitions import ALL
 from axlog.runtime.upstream_filters import speaks_of_time
 
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
@@ -290,13 +292,16 @@ class Extractor:
             for unit, plans in self._plans
             for part in self._send(unit, plans, message, root, document, is_given_time)
         ]
-        if not may_be_refused or self._is_whole or message.action == "end":
+        if self._is_whole and message.action != "end":
+            kinds = (BINDINGS, UNREAD)
+            return [(*part, ELSEWHERE if part[2] in kinds else None) for part in found]
+        if not may_be_refused or message.action == "end":
             return [(*part, None) for part in found]
         content = text_of(message.content)
         if not found:
             unit, _ = self._plans[0]
             return [(unit.name, 0, NOTHING, content, None)]
-        return [(*part, None if at else content) for at, part in enumerate(found)]
+        return [(*part, ELSEWHERE if at else content) for at, part in enumerate(found)]
 
     def _send(
         self,
@@ -331,8 +336,11 @@ class Extractor:
             return [(bucket, SET_ASIDE, said) for bucket in range(unit.buckets)]
         if is_given_time and not self._timed.isdisjoint(unit.views):
             content = text_of(message.content)
-            return [(bucket, UNREAD, content) for bucket in range(unit.buckets)]
-        return by_bucket(unit, message.stream, bags, key)
+            every = range(unit.buckets)
+            if unit.by_message:
+                every = range(at := _bucket_of(unit, key, message.identity), at + 1)
+            return [(bucket, UNREAD, content) for bucket in every]
+        return by_bucket(unit, message.stream, bags, key, message.identity)
 
 
 def _policies(definition: Definition) -> dict[str, str]:
@@ -393,13 +401,19 @@ Keyed = tuple[str, tuple[Bag, ...]]
 
 
 def by_bucket(
-    unit: Unit, stream: str, bags: tuple[Bag, ...], key: str | None = None
+    unit: Unit, stream: str, bags: tuple[Bag, ...], key: str | None = None, message: int = 0
 ) -> Iterable[tuple[int, str, tuple[Bag, ...] | Keyed]]:
     """Split bindings by the bucket of their key; those without a key go to all.
 
     A message that replaces another goes with its `key` to all buckets that may have rows of the
-    other: if the key of messages is that of buckets, to one.
+    other: if the key of messages is that of buckets, to one. `message` identifies the message,
+    for units whose messages are spread whatever their values.
     """
+    if unit.by_message:
+        at = _bucket_of(unit, key, message)
+        if key is not None:
+            return [(at, BINDINGS, (key, bags))]
+        return [(at, BINDINGS, bags)] if any(bags) else []
     split = _split(unit, stream, bags)
     if key is None:
         return [(bucket, BINDINGS, mine) for bucket, mine in split]
@@ -409,6 +423,11 @@ def by_bucket(
 
 
 _NOTHING: Bag = {}
+
+
+def _bucket_of(unit: Unit, key: str | None, message: int) -> int:
+    """Return the bucket of a message: that of the message which it replaces, or any."""
+    return message % unit.buckets if key is None else unit.bucket_of(key)
 
 
 def _split(unit: Unit, stream: str, bags: tuple[Bag, ...]) -> list[tuple[int, tuple[Bag, ...]]]:
