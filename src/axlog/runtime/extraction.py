@@ -19,7 +19,7 @@ document: a plan of bindings rejects it, with advice.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
@@ -103,6 +103,10 @@ class Extracted:
     is_start: bool = False  # the first batch of a start that added or removed views
 
 
+_Sequence = tuple[int, int | None]
+"""A source, and a partition of it."""
+
+
 @dataclass(slots=True)
 class _Seen:
     """How far a partition has advanced in one lane of one document."""
@@ -113,9 +117,11 @@ class _Seen:
     latest: int | None = None
     ended: int | None = None
     messages: int = 0
+    sequence: _Sequence = (0, None)
 
-    def lane(self) -> Lane:
-        return Lane(self.first, self.latest, self.ended, self.messages)
+    def lane(self, places: Mapping[_Sequence, tuple[int, str]]) -> Lane:
+        place = places.get(self.sequence)
+        return Lane(self.first, self.latest, self.ended, self.messages, False, place)
 
 
 @dataclass(frozen=True)
@@ -152,6 +158,7 @@ class Extractor:
         self._tuned = Tuned()
         self.past = Past()  # what is known of earlier batches
         self._floors: dict[tuple[str, int, int | None], int] = {}
+        self._places: dict[_Sequence, tuple[int, str]] = {}
         self._before: dict[int, int] = {}  # by source: the latest time of parts before this one
         self._timed = {
             name for name, query in definition.queries().items() if speaks_of_time(query)
@@ -184,7 +191,7 @@ class Extractor:
         """Return the output for the messages of one partition."""
         out = Extracted()
         seen: dict[tuple[str, str], _Seen] = {}
-        self._floors, self._before = {}, {}
+        self._floors, self._before, self._places = {}, {}, {}
         for message, root in self._parsed(messages):
             if message.action == "mark":
                 out.census.setdefault("", {})  # all buckets hear of the batch
@@ -201,15 +208,16 @@ class Extractor:
             out.messages += 1
             out.streams.setdefault(message.stream, [0, 0])[0] += 1
             try:
-                self._take(message, root, out, seen)
+                self._take(message, root, out, seen, self._place(message))
             except AxlogError as error:
                 out.refused.append(_refused(message, error.describe()))
                 if self._key is None:  # its partition has advanced this far
                     lane = lane_of(message.source, message.stream, message.partition)
                     number = message.source * SOURCES_APART + message.number
-                    seen.setdefault(("", lane), _Seen(lane, "", number))
+                    of = (message.source, message.partition)
+                    seen.setdefault(("", lane), _Seen(lane, "", number, sequence=of))
         for each in seen.values():
-            out.census.setdefault(each.document, {})[each.name] = each.lane()
+            out.census.setdefault(each.document, {})[each.name] = each.lane(self._places)
         return out
 
     def _parsed(self, messages: Iterable[Message]) -> Iterator[tuple[Message, Element | None]]:
@@ -233,12 +241,30 @@ class Extractor:
             raise StreamError("AX407", "the message does not name its document")
         return found
 
+    def _place(self, message: Message) -> str:
+        """Return the stream by which a message is ordered among those of its time.
+
+        It keeps its place after its predecessor, also after one that is rejected.
+        """
+        sequence = (message.source, message.partition)
+        before = self._places.get(sequence)
+        if message.time is None:
+            if before is None:
+                return message.stream
+            place = max((before[0], message.stream), before)
+        else:
+            place = (message.time, message.stream)
+            place = place if before is None else max(place, before)
+        self._places[sequence] = place
+        return place[1] if message.time in (None, place[0]) else message.stream
+
     def _take(
         self,
         message: Message,
         root: Element | None,
         out: Extracted,
         seen: dict[tuple[str, str], _Seen],
+        place: str,
     ) -> None:
         """Send what units need of a message, and record it in the census."""
         source, stream, action, _, time, given, origin, _, _, partition, _ = message
@@ -256,10 +282,14 @@ class Extractor:
         lane = lane_of(source, stream, partition)
         known = seen.get((document, lane))
         if known is None:
-            known = seen[document, lane] = _Seen(lane, document, number)
+            of = (source, partition)
+            known = seen[document, lane] = _Seen(lane, document, number, sequence=of)
         late = floor if is_late or time is None else None
         for unit_name, bucket, kind, body, content in parts:
-            item = [time, stream, number, kind, body, late, lane, origin, message.identity, content]
+            item = [
+                time, place, number, kind, body, late, lane, origin, message.identity, content,
+                stream,
+            ]  # fmt: skip
             try:
                 out.items[unit_name, bucket][document].append(item)
             except KeyError:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILE = "axlog.json"
-_FORM = 4
+_FORM = 5
 _SALTS = 64
 ANEW = (
     "use a new checkpoint: the sources are read again from their beginning, so new views"
