@@ -10,6 +10,7 @@ PUBLIC = [
     "AxlogError",
     "Change",
     "Document",
+    "Fragment",
     "Id",
     "Limits",
     "Options",

@@ -44,6 +44,17 @@ _PARTS = (
         xquery.views,
     ),
     (
+        "Any XQuery",
+        "With the extra `xquery` a query that axlog refuses is evaluated by SaxonC-HE, if "
+        "Saxon accepts it: maps, arrays, functions as values, windows, `typeswitch`, `try`, "
+        "recursion, all functions of XQuery 3.1. The rows are the items of the result. "
+        "`maintainer='saxon'` chooses Saxon for any XPath or XQuery. A query reads the "
+        "document only: doc(), collection(), unparsed-text(), environment variables and "
+        "extension functions have no access to anything else. Without the extra the query is "
+        "refused, and the error names the extra. See [Meaning](meaning.md).",
+        xquery.foreign,
+    ),
+    (
         "Statements",
         "XQuery Update, with `doc.update(...)` and in the files of `axlog maintain`. Snapshot "
         "semantics: all targets are selected first, then the whole list is applied, or nothing. "

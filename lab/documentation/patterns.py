@@ -69,7 +69,8 @@ SECTIONS = (
         "Tests",
         ("test",),
         "A name tests an element; with a declared prefix, or in full as `Q{uri}name`, one of a "
-        'namespace. `*` is any element, `"text"` a text node with exactly this string, `text()` '
+        "namespace. `*` is any element, `*:name` one of that name in any namespace or none, `p:*` "
+        'any of one namespace, `"text"` a text node with exactly this string, `text()` '
         "any text node, `comment()` any comment, `processing-instruction()` any processing "
         "instruction, or with a string one of this target, and `node()` any of all these. `$x` is "
         "any element or text, and binds its label: two steps with one variable join. `@name` is "
@@ -88,13 +89,17 @@ SECTIONS = (
                     namespaces={"p": "urn:one"}),
             Example("match /Q{urn:one}a/Q{urn:one}b#t return t.val",
                     '<a xmlns="urn:one"><b>1</b></a>'),
-            Example("match /p:*"),
+            Example("match //*:b#t return t.val", '<a xmlns:x="urn:one"><x:b>1</x:b><b>2</b></a>'),
+            Example("match //p:*#t return t.label", '<a xmlns:x="urn:one"><x:b>1</x:b></a>',
+                    namespaces={"p": "urn:one"}),
+            Example("match //Q{urn:one}*#t return t.val", '<a xmlns:x="urn:one"><x:b>1</x:b></a>'),
+            Example("match /q:*"),
             Example("match /shop/order/.."),
         ),
     ),
     Section(
         "Predicates, `and`, `or`, `not`",
-        ("predicate", "expression", "conjunction", "item"),
+        ("predicate", "expression", "conjunction"),
         "A predicate holds conditions on its node. `not(p)`: no match of p below this node for the "
         "present bindings; variables that occur only inside one `not` are local to it. A variable "
         "that is output or joined must be bound outside an `or` or in all its branches. "
@@ -112,7 +117,7 @@ SECTIONS = (
     ),
     Section(
         "Comparisons of values",
-        ("condition", "operand", "constant"),
+        ("condition",),
         "The string value of the path's last node against a constant or a variable; `.` is the "
         "node itself. `<`, `<=`, `>`, `>=` compare two numbers as numbers, two dates or times "
         "by instant and two texts by code point; they never hold between different kinds. `=` with "
@@ -130,10 +135,37 @@ SECTIONS = (
         ),
     ),
     Section(
+        "Functions and calculations in predicates",
+        ("term", "product", "factor", "operand", "operands"),
+        "A condition may compute: the values of paths and of `.` are operands of functions and "
+        "calculations, as in `where` ([Expressions](#expressions)). It holds if it does for some "
+        "nodes at the ends of its paths; equal paths are one value. A value that cannot be "
+        "computed does not pass. A condition on one value is a test of its node, in streams, "
+        "filters and analyses alike. "
+        "One over several values, or with a variable, may not stand inside `or` or `not`, nor in "
+        "a query with aggregates. `exists(p)` is `p`, and `empty(p)` is `not(p)`.",
+        (
+            Example("match //order[contains(client, 'INR')]/oid/$x return $x"),
+            Example("match //order[price * 1.2 >= 12][starts-with(@nr, '1')]/oid/$x return $x"),
+            Example("match //order[substring(client, 1, 2) = 'EN' or -price < -20]/oid/$x "
+                    "return $x"),
+            Example("match //d#t[. + 30d > date '2026-02-01'] return t.val",
+                    "<a><d>2026-01-01</d><d>2026-01-05</d></a>"),
+            Example("match //i#t[price * number > 100] return t.id",
+                    "<a><i><price>30</price><number>4</number></i><i><price>9</price></i></a>"),
+            Example("match //order[if (price > 20) then price < 50 else price > 5][empty(x)]"
+                    "/oid/$x return $x"),
+            Example("match //order[count(client) > 1]"),
+        ),
+    ),
+    Section(
         "`where`: times, variables and values",
         ("where", "alternative", "conjunct", "constraint"),
         "A node has the time of the update that inserted it. Constraints are linear over times of "
-        "named nodes; numbers are seconds, `us ms s m h d` are durations. Variables are compared "
+        "named nodes; numbers are seconds, `us ms s m h d` are durations. `now` is the document's "
+        "clock: a row about it appears and disappears as the clock advances, also by a constraint "
+        "inside a `not`. A sum with `now` may be compared with a value (`now > $due`); elsewhere "
+        "`now` is refused. Variables are compared "
         "with constants or with each other. Any other condition on values is computed for the "
         "rows of the pattern, after it. These examples use the document `" + MONITOR + "`, "
         "after orders 17 and 18 at 0 s and 10 s, and their shipments at 60 s and 61 s.",
@@ -144,6 +176,10 @@ SECTIONS = (
                        "where t2 <= t1 + 0.85m, 2*t1 > 1s return $x, t2.time"),
             _monitored('match //order/oid/$x#t where t >= date "1970-01-01T00:01:00Z" and '
                        '$x != "18" return $x'),
+            _monitored("match //order/oid/$x#t where now - t <= 1 return $x"),
+            _monitored("match /shop[orders/order/oid/$x#t][not(shipped/order/oid/$x#s)]\n"
+                       "where now - t >= 50, now - s < 1 return $x"),
+            _monitored("match //order/oid/$x#t return $x, now - t as age"),
             Example('match /shop[order/oid/$x][order/oid/$y] where $x < $y and $y = "18" '
                     "return $x, $y"),
             Example("match //order[oid/$x]/price/$p where $p * 1.2 > 10 or $x = '18' return $x"),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from axlog.errors import AxlogError
 from axlog.live.document import parse
 from axlog.query.function_names import CONTEXT_FUNCTIONS, FUNCTIONS, TYPES
-from lab.documentation.examples import Example, Statement, block
+from lab.documentation.examples import SHOP, Example, Statement, block
 
 VIEWS = (
     "for $o in /shop/order return $o/oid",
@@ -28,7 +28,16 @@ VIEWS = (
     "return <order>{$o/oid}{count($s)}</order>",
     "(for $o in //order order by number($o/price) descending return $o/oid)[1]",
     "declare function local:net($p) { $p div 1.19 }; for $o in //order return local:net($o/price)",
+    "for $o in //order return copy $c := $o modify (delete node $c/price, rename node $c as 'o')\n"
+    "return $c",
     "sum(//order/price)",
+)
+FOREIGN = (
+    "for $o in //order\nreturn map { 'id': string($o/oid), 'price': number($o/price) }",
+    "for tumbling window $w in //order start when true() end at $e when $e mod 2 = 0\n"
+    "return <pair>{$w/oid}</pair>",
+    "declare function local:depth($n) { 1 + max((0, $n/* ! local:depth(.))) };\nlocal:depth(/shop)",
+    "fold-left(//price ! number(), 0, function($sum, $price) { $sum + $price })",
 )
 UPDATES = (
     "insert node <d/> into /a",
@@ -47,6 +56,10 @@ UPDATES = (
     "for $x in /a/c insert <d>Jim</d>",
     "insert <d/> into /a/*",
     "delete //b[not(c)]",
+    "insert node (copy $x := /a/b modify rename node $x as 'd' return $x) into /a",
+    "typeswitch (/a/c/*) case empty-sequence() return delete node /a/c default return ()",
+    "for $x in /a/* return switch ($x) case '1' return rename node $x as 'one' default return ()",
+    "declare updating function local:f($e) { delete node $e }; local:f(/a/b)",
     "copy $x := /a modify delete node $x/b return $x",
     "/a/b",
 )
@@ -185,6 +198,20 @@ CALCULATIONS = (
 def views() -> Iterator[str]:
     """XQuery views, line by line."""
     yield from ("", *block([Example(query, language="xquery") for query in VIEWS]))
+
+
+def foreign() -> Iterator[str]:
+    """Queries by Saxon, line by line."""
+    yield from ("", "```text")
+    for number, text in enumerate(FOREIGN):
+        view = parse(SHOP).watch(text, language="xquery")
+        first, *more = text.splitlines()
+        yield from ("",) if number else ()
+        yield f"query      {first}"
+        yield from (f"           {line}" for line in more)
+        yield f"items      {', '.join(str(item) for item in view.items())}"
+        yield f"maintainer {view.explain().maintainer}"
+    yield "```"
 
 
 def statements() -> Iterator[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from random import Random
 
 from axlog.document.loader import load
@@ -29,6 +29,7 @@ from axlog.query.pattern import (
     Name,
     Or,
     Output,
+    PartialName,
     Pattern,
     PatternNode,
     Test,
@@ -51,6 +52,7 @@ class Features:
     ors: bool = False
     values: bool = False
     outputs: bool = False
+    parts: bool = False  # of names
     nodes: int = 4
     document: int = 4
     fresh: str = "c"
@@ -106,8 +108,10 @@ class Maker:
         features = self.features
         if axis is Axis.ATTRIBUTE:
             names: list[Test] = [*map(Name, features.keys), Wildcard()]
+            names += map(partial(PartialName, None), features.keys if features.parts else ())
             return self.random.choice(names)
         tests: list[Test] = [*map(Name, features.labels), Wildcard()]
+        tests += map(partial(PartialName, None), features.labels if features.parts else ())
         tests += map(Variable, features.variables)
         tests += [*map(Literal, features.texts), AnyText(), AnyNode()] if features.texts else []
         return self.random.choice(tests)
@@ -177,6 +181,7 @@ def make_pair(random: Random) -> PairCase:
     kind = random.choice(tuple(KINDS))
     maker = Maker(random, KINDS[kind])
     (first,) = maker.patterns(1)
+    maker.features = replace(KINDS[kind], parts=random.random() < 0.3)
     while True:
         (second,) = maker.patterns(1)
         if [o.kind for o in first.outputs] == [o.kind for o in second.outputs]:

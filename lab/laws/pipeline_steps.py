@@ -35,6 +35,19 @@ _PATTERNS = (
     ("/shop/a/order[s/$s or k/$s]/t/$t", "st"),
     ("/shop[a/order/s/$s or b/order/s/$s]", "s"),
 )
+_CLOCKED = (
+    ("/shop/a/order#n[k/$k][s/$s]/t/$t", "kst"),
+    ("/shop/a/order#n[s/$s]", "s"),
+    ("/shop/a/order#n", ""),
+    ("//order[s/$s]/t/$t#n", "st"),
+    ("/shop[a/order#m[k/$k][s/$s]/t/$t][b/order#n[k/$k]/s/$u]", "kstu"),
+    ("/shop[a/order#n[k/$k]/t/$t][not(b/order/k/$k)]", "kt"),
+    ("/shop[a/order[k/$k]/t/$t][not(b/order#n/k/$k)]", "kt"),
+    ("/shop[a/order#m[k/$k]][not(b/order#n[k/$k])]", "k"),
+    ("/shop[a/order[k/$k]/t/$t][not(b/order#n)]", "kt"),
+    ("/shop[static/order[k/$k]/s/$s][not(b/order#n[k/$k]/t)]", "ks"),
+    ("/shop/a/order[k/$k][not(s#n)]/t/$t", "kt"),
+)
 _WORDS = ("1", "2", "10", "2.50", "-3", "0", "x", "1e3", "2024-02-28")
 
 
@@ -64,14 +77,23 @@ def _order(random: Random) -> str:
 
 
 def _query(random: Random) -> str:
-    pattern, names = random.choice(_PATTERNS)
+    is_clocked = random.random() < 0.35
+    pattern, names = random.choice(_CLOCKED if is_clocked else _PATTERNS)
     columns = [f"${name}" for name in names]
     values = [column for column in columns if column in ("$t", "$u")] or columns
     text = f"match {pattern}"
+    where: list[str] = []
+    if is_clocked:
+        compared = random.choice(("<=", "<=", ">=", ">=", "<", ">", "=", "!="))
+        where.append(f"now - n {compared} {random.choice((0, 1, 2, 5))}us")
+        where += ["now - m > 2us"] if "#m" in pattern and random.random() < 0.3 else []
     if values and random.random() < 0.3:
         value = random.choice(values)
         conditions = (f"{value} * 2 > 3", f"contains({value}, '1')", f"{value} != 'x'")
-        text += f" where {random.choice(conditions)}"
+        where.append(random.choice(conditions))
+    text += f" where {', '.join(where)}" if where else ""
+    if is_clocked and columns and random.random() < 0.4:
+        return f"{text} return {', '.join(random.sample(columns, random.randint(1, len(columns))))}"
     if not columns or random.random() < 0.65:
         return text + _grouped(random, columns, values)
     return text + _computed(random, columns, values)

@@ -7,9 +7,10 @@ from one seed; `fuzzing.py` and the tests run the same cases, by thousands or by
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cache
 from random import Random
 
 from axlog.document.loader import read_forest
@@ -35,6 +36,7 @@ from axlog.document.tree import (
     Tree,
 )
 from axlog.errors import QueryError
+from axlog.query.native import parse_pattern
 from axlog.query.normalize import check
 from axlog.query.pattern import (
     AnyComment,
@@ -55,6 +57,7 @@ from axlog.query.pattern import (
     Number,
     Or,
     Output,
+    PartialName,
     Pattern,
     PatternNode,
     Test,
@@ -74,6 +77,7 @@ KINDS = ("1.0", "01", "+2", "-1.50", ".5", "10", "9", " 2 ", "1e1", "0.1", "2024
          "11:30:00+02:00", "5 kg")  # fmt: skip
 """Values of all kinds, in several ways of writing them."""
 KEYS = ("k", "m")
+NAMESPACE = "urn:x"
 TARGETS = ("p", "q")
 
 
@@ -87,6 +91,7 @@ class Features:
     absolute: bool = True  # `or`, `not` and `collect` at the document node too
     times: bool = True
     values: bool = True
+    formulas: bool = True
     collects: bool = True
     outputs: tuple[Kind, ...] = field(default=tuple(Kind))
     size: int = 7
@@ -102,6 +107,11 @@ def fragment(random: Random, size: int) -> str:
     """One random element with about this many nodes."""
     label = random.choice(LABELS)
     attributes = "".join(f' {key}="{value(random)}"' for key in KEYS if random.random() < 0.15)
+    if random.random() < 0.05:
+        label = f"x:{label}"
+        attributes += f' xmlns:x="{NAMESPACE}"'
+        if random.random() < 0.3:
+            attributes += f' x:{random.choice(KEYS)}="{value(random)}"'
     inside = []
     left = size - 1
     while left > 0:
@@ -145,6 +155,34 @@ def calling(text: str) -> str:
 def value(random: Random) -> str:
     """A value: mostly one of a few, so that values match; else one of any kind."""
     return random.choice(VALUES if random.random() < 0.7 else KINDS)
+
+
+FORMULAS = (
+    'contains(., "1")', 'starts-with(., "a")', ". * 2 > 3", "string-length(.) < 2", ". + 1 = 2",
+    'boolean(number(.) >= 1 or . = "a")', "(1 div (. - 1)) > 0", 'substring(., 1, 1) = "2"',
+    '(. + 1d) > date "2024-05-01"', 'matches(., "^[0-9]+$")', 'normalize-space(.) = "2"',
+    'if (. = "a") then true() else (. < 2)', "boolean(string-length(.) > 1 and contains(., '0'))",
+)  # fmt: skip
+"""Conditions on one value, with functions and calculations."""
+
+
+def formula(random: Random) -> Comparison:
+    """A comparison of a value by a formula."""
+    return _formula(random.choice(FORMULAS))
+
+
+@cache
+def _formula(text: str) -> Comparison:
+    (branch,) = parse_pattern(f"match //a[{text}]").branches
+    assert isinstance(branch, PatternNode)
+    return branch.comparisons[0]
+
+
+def partial_name(random: Random, labels: Sequence[str]) -> PartialName:
+    """A part of a name: `*:a`, `x:*`, or any name without a namespace."""
+    if random.random() < 0.6:
+        return PartialName(None, random.choice(labels))
+    return PartialName(random.choice((NAMESPACE, "")), None)
 
 
 def constant(random: Random) -> Constant:
@@ -258,6 +296,8 @@ class _Maker:
         if self.features.values and random.random() < 0.15:
             operand = constant(random) if random.random() < 0.7 else Variable(random.choice("xy"))
             comparisons = (Comparison(operator_for(random, operand), operand),)
+        if self.features.formulas and random.random() < 0.06:
+            comparisons += (formula(random),)
         branches: list[Branch] = []
         below = not isinstance(test, Literal | AnyText | AnyComment | AnyInstruction)
         while below and self.left > 0 and random.random() < 0.6:
@@ -281,6 +321,8 @@ class _Maker:
 
     def test(self, axis: Axis) -> Test:
         random = self.random
+        if random.random() < 0.04:
+            return partial_name(random, KEYS if axis is Axis.ATTRIBUTE else LABELS)
         if axis is Axis.ATTRIBUTE:
             return Name(random.choice(KEYS)) if random.random() < 0.8 else Wildcard()
         pick = random.random()

@@ -25,6 +25,9 @@ from decimal import Decimal
 from axlog.document.tree import DOCUMENT_NODE, NodeKind, Tree
 from axlog.evaluate.definition import constraints_of, every_branch
 from axlog.evaluate.definition_axes import passes
+from axlog.evaluate.value_tests import comparison
+from axlog.future.formula_values import candidates
+from axlog.query.formula import HOLDS, Formula
 from axlog.query.pattern import (
     AnyText,
     Axis,
@@ -155,7 +158,7 @@ def _variable_uses(pattern: Pattern) -> list[str]:
     """Every occurrence of a variable; a variable that occurs twice is a join."""
     found = []
     for node in pattern.nodes():
-        operands = (node.test, *(comparison.operand for comparison in node.comparisons))
+        operands = (node.test, *(each.operand for each in node.comparisons))
         found += [each.name for each in operands if isinstance(each, Variable)]
     for constraint in constraints_of(pattern):
         if isinstance(constraint, ValueConstraint):
@@ -166,16 +169,22 @@ def _variable_uses(pattern: Pattern) -> list[str]:
 
 def _constants(pattern: Pattern) -> Iterator[Constant]:
     for node in pattern.nodes():
-        for comparison in node.comparisons:
-            if not isinstance(comparison.operand, Variable):
-                yield comparison.operand
+        for each in node.comparisons:
+            if not isinstance(each.operand, Variable):
+                yield each.operand
     for constraint in constraints_of(pattern):
         if isinstance(constraint, ValueConstraint) and not isinstance(constraint.right, Variable):
             yield constraint.right
 
 
 def _around(constant: Constant) -> list[str]:
-    """Values at, below and above a constant."""
+    """Values at, below and above a constant; some that pass a formula, and some that do not."""
+    if isinstance(constant, Formula):
+        holds = comparison(HOLDS, constant)
+        every = [value for value in candidates(constant) if value.strip()]
+        return [value for value in every if holds(value)][:3] + [
+            value for value in every if not holds(value)
+        ][:1]
     if isinstance(constant, Moment):
         return [date_text(constant.microseconds + step) for step in (-1, 0, 1)]
     if isinstance(constant, Number):
@@ -188,6 +197,7 @@ def _around(constant: Constant) -> list[str]:
         elif kind is ValueKind.MOMENT and isinstance(value, int):
             texts += [date_text(value + step) for step in (-1, 0, 1)]
         return texts
+    assert isinstance(constant, float), "parts of names are not compared with values"
     return [format(Decimal(repr(constant + step)), "f") for step in (-1, 0, 1)]
 
 

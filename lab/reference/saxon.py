@@ -36,6 +36,16 @@ def saxon_items(query: str, xml: str) -> list[Any] | None:
 
     An item is a pair: `xml`, `text`, `number` or `value`, and its text.
     """
+    return prepared_items(query, prepared(xml))
+
+
+def prepared(xml: str) -> Any:
+    """A document as Saxon queries it."""
+    return processor().parse_xml(xml_text=xml)
+
+
+def prepared_items(query: str, document: Any) -> list[Any] | None:
+    """The same as `saxon_items`, over a prepared document."""
     import saxonche
 
     saxon = processor()
@@ -43,7 +53,7 @@ def saxon_items(query: str, xml: str) -> list[Any] | None:
     engine.set_property("!indent", "no")
     engine.set_property("!omit-xml-declaration", "yes")
     try:
-        engine.set_context(xdm_item=saxon.parse_xml(xml_text=xml))
+        engine.set_context(xdm_item=document)
         engine.set_query_content(query)
         value = engine.run_query_to_value()
         return [] if value is None else [_item(value.item_at(at)) for at in range(value.size)]
@@ -56,19 +66,23 @@ def _item(item: Any) -> tuple[str, str]:
         type_ = str(item.get_atomic_value().primitive_type_name)
         is_number = any(type_.endswith(name) for name in _NUMBERS)
         return ("number" if is_number else "value"), str(item.string_value)
+    if not item.is_node:
+        return "value", _written(item, "adaptive")
     node = item.get_node_value()
-    if str(node.node_kind_str) in ("element", "document"):
+    kind = str(node.node_kind_str)
+    if kind in ("element", "document"):
         return "xml", _written(node)
+    if kind in ("comment", "processing-instruction"):
+        return "text", _written(node)
     return "text", str(node.string_value)
 
 
-def _written(node: Any) -> str:
-    """A node as XML without the white space that Saxon's serializer adds."""
+def _written(item: Any, method: str = "xml") -> str:
+    """An item as text without the white space that Saxon's serializer adds."""
     query = processor().new_xquery_processor()
-    query.set_context(xdm_item=node)
-    query.set_query_content(
-        "serialize(., map {'method': 'xml', 'indent': false(), 'omit-xml-declaration': true()})"
-    )
+    query.set_context(xdm_item=item)
+    options = f"'method': '{method}', 'indent': false(), 'omit-xml-declaration': true()"
+    query.set_query_content(f"serialize(., map {{ {options} }})")
     return str(query.run_query_to_value().item_at(0).get_atomic_value().string_value)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 if TYPE_CHECKING:
+    from axlog.document.fragment import Fragment
     from axlog.document.ids import Id
     from axlog.document.parser import Limits
     from axlog.errors import AxlogError
@@ -35,6 +36,7 @@ _MODULES = {
     "AxlogError": "axlog.errors",
     "Change": "axlog.views.change",
     "Document": "axlog.live.document",
+    "Fragment": "axlog.document.fragment",
     "Id": "axlog.document.ids",
     "Limits": "axlog.document.parser",
     "Options": "axlog.live.options",
@@ -54,6 +56,7 @@ __all__ = [
     "AxlogError",
     "Change",
     "Document",
+    "Fragment",
     "Id",
     "Limits",
     "Options",

@@ -21,7 +21,8 @@ PARTS = {
     "brokers": ("confluent_kafka", "redis"),
     "store": ("lmdb",),
     "types": ("xmlschema",),
-    "bench": ("matplotlib", "saxonche", "elementpath"),
+    "xquery": ("saxonche",),
+    "bench": ("matplotlib", "elementpath"),
 }
 """The modules that each extra installs; a module belongs to the first extra that lists it."""
 

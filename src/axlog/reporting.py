@@ -43,24 +43,24 @@ def report(logger: logging.Logger, level: int, event: str, **fields: object) -> 
     >>> report(logging.getLogger("axlog.x"), logging.INFO, "opened", document="orders", seq=17)
     """
     if logger.isEnabledFor(level):
-        said = {name: value for name, value in fields.items() if value is not None}
-        logger.log(level, event, extra={"axlog_fields": said})
+        given = {name: value for name, value in fields.items() if value is not None}
+        logger.log(level, event, extra={"axlog_fields": given})
 
 
 class JsonLines(logging.Formatter):
     """One JSON object per line: time, level, logger, event and the fields of the event."""
 
     def format(self, record: logging.LogRecord) -> str:
-        said: dict[str, Any] = {
+        line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "event": record.getMessage(),
         }
-        said |= getattr(record, "axlog_fields", {})
+        line |= getattr(record, "axlog_fields", {})
         if record.exc_info:
-            said["trace"] = self.formatException(record.exc_info)
-        return json.dumps(said, ensure_ascii=False, default=str)
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
 
 
 class Words(logging.Formatter):
@@ -274,6 +274,6 @@ def together(every: Iterable[Health]) -> Health:
     known = list(every)
     return Health(
         tuple(view for each in known for view in each.views),
-        tuple(said for each in known for said in each.failures),
-        tuple(said for each in known for said in each.troubles),
+        tuple(each_one for each in known for each_one in each.failures),
+        tuple(each_one for each in known for each_one in each.troubles),
     )

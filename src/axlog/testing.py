@@ -161,8 +161,8 @@ class Collecting(MemorySink):
 
     def received(self, view: str | None = None) -> list[tuple[str, dict[str, Any]]]:
         """Return the changes of all views or of one, in order: operations and rows."""
-        said = [change for change in self.changes if view is None or change.view == view]
-        return [(change.op, change.row.to_dict()) for change in said]
+        selected = [change for change in self.changes if view is None or change.view == view]
+        return [(change.op, change.row.to_dict()) for change in selected]
 
 
 class _NoOptions(Options):

@@ -9,6 +9,7 @@ from axlog.document.loader import load, read_forest
 from axlog.document.operations import Delete, Insert, Where
 from axlog.document.pending import apply
 from axlog.document.tree import Tree
+from axlog.evaluate.value_tests import comparison
 from axlog.query.native import parse_pattern
 from axlog.query.pattern import (
     AnyNode,
@@ -22,7 +23,7 @@ from axlog.query.pattern import (
     Pattern,
     PatternNode,
 )
-from axlog.query.values import comparison, double_of
+from axlog.query.values import double_of
 from lab.reference import Answer, rows, sorted_rows, valuations
 from tests.papers import SECOND, document, end, feed, shown
 

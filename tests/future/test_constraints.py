@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axlog.errors import UndecidedError
+from axlog.evaluate.value_tests import comparison
 from axlog.future import linear
 from axlog.future.time_constraints import (
     CLOCK,
@@ -19,7 +20,6 @@ from axlog.future.time_constraints import (
 )
 from axlog.future.unknowns import ValueNeeds, is_consistent
 from axlog.query.pattern import Comparison, Number, TimeConstraint
-from axlog.query.values import comparison
 
 NAMES = ("t", "u", "v")
 RANGE = range(-4, 5)

@@ -217,3 +217,9 @@ def test_the_value_of_an_attribute_is_the_text_below_it(text: str, compared: str
     tree = document("r[?f]")
     found = relevance(tree, parse_pattern(f"match //*/@k[. {compared}]/{text}"))
     assert found["f"].relevant is True
+
+
+@pytest.mark.parametrize("query", ['match /c/c[self::$y] where $y != "1"', "match /c/c/self::$y"])
+def test_a_variable_at_a_self_step_is_the_label_of_its_node(query: str) -> None:
+    """Found by law 4: the label of the step before `self` was not among the values to try."""
+    assert split(of("c[?f]", query))[2] == {"f"}

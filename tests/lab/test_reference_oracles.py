@@ -21,6 +21,7 @@ from axlog.document.operations import insert_at_call
 from axlog.document.pending import apply
 from axlog.document.tree import DOCUMENT_NODE, NodeKind, Tree
 from axlog.evaluate.definition import constraints_of
+from axlog.evaluate.value_tests import comparison
 from axlog.query.native import parse_pattern
 from axlog.query.normalize import bound_names, bound_variables, normalise, variables_of
 from axlog.query.pattern import (
@@ -44,7 +45,7 @@ from axlog.query.pattern import (
     Wildcard,
     nodes_of,
 )
-from axlog.query.values import compare_numbers, comparison
+from axlog.query.values import compare_numbers
 from lab.reference import rows, valuations
 from tests.amounts import cases
 from tests.papers import SECOND

@@ -17,6 +17,7 @@ from axlog.document.parser import Element, parse
 from axlog.errors import AxlogError, QueryError
 from axlog.evaluate.answers import answers
 from axlog.evaluate.interpreter import Interpreter
+from axlog.evaluate.value_tests import comparison
 from axlog.match.automaton import Automaton
 from axlog.match.filters import Filter
 from axlog.match.linear_paths import Place, Watch, needs_of
@@ -26,7 +27,6 @@ from axlog.match.string_tests import StringIndex
 from axlog.query.compile import compile_pattern
 from axlog.query.native import parse_pattern
 from axlog.query.pattern import Comparison, Pattern
-from axlog.query.values import comparison
 from lab.benchmarks.filters import same_answers
 from lab.laws.filters_law import ALWAYS, NEVER, decorate, message
 from lab.laws.small_cases import fragment, pattern

@@ -10,10 +10,11 @@ import pytest
 
 import axlog
 from axlog.errors import AxlogError, UndecidedError
+from axlog.evaluate.value_tests import comparison
 from axlog.future.unknowns import is_consistent
 from axlog.query.native import parse_pattern
 from axlog.query.pattern import Comparison, Constant
-from axlog.query.values import ValueKind, compare, comparison, key_of, sort_key
+from axlog.query.values import ValueKind, compare, key_of, sort_key
 from lab.laws.values_law import (
     ALL,
     MOMENTS,

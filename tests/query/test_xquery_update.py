@@ -391,15 +391,15 @@ def test_what_the_recommendation_refuses(statement: str, code: str) -> None:
     ("statement", "column", "what"),
     [
         ("//a", 1, "changes nothing"),
-        ("copy $x := //a modify delete node $x return $x", 1, "copy ... modify"),
+        ("copy $x := //a modify delete node $x return $x", 1, "changes nothing"),
         (
-            "declare updating function local:f() { delete node //a }; local:f()",
-            1,
-            "a user-defined function",
+            "declare updating function local:f($n) { local:f($n - 1) }; local:f(2)",
+            41,
+            "recursion of local:f()",
         ),
         ("delete nodes //a[. > current-date()]", 22, "current-date()"),
         ("insert node put(//a) into /r", 13, "put()"),
-        ("delete node typeswitch(//a) default return //b", 13, "typeswitch"),
+        ("delete node try { //a } catch * { //b }", 13, "try"),
     ],
 )
 def test_what_is_outside_is_refused_by_name_and_place(

@@ -14,7 +14,7 @@ from axlog.connect.sources.memory import MemorySource
 from axlog.errors import ConnectorError, PipelineError
 from axlog.retry import Backoff
 from axlog.runtime.shared_sinks import Numbering
-from axlog.runtime.unreachable import Patience, lagging, tell, tell_no_more
+from axlog.runtime.unreachable import Patience, clear_failure, lagging, record_failure
 from tests.amounts import cases
 
 
@@ -112,11 +112,11 @@ def test_a_sink_that_cannot_be_reached_is_tried_again(monkeypatch: pytest.Monkey
 def test_sources_report_that_they_lag_by_files(tmp_path: Path) -> None:
     place = str(tmp_path)
     assert lagging(place, ["one", "two"]) == []
-    tell(place, 1, "it is away", time.time() - 5, 3)
+    record_failure(place, 1, "it is away", time.time() - 5, 3)
     (found,) = lagging(place, ["one", "two"])
     assert (found.name, found.error, found.tries) == ("two", "it is away", 3)
     assert found.seconds >= 5
-    tell_no_more(place, 1)
+    clear_failure(place, 1)
     assert lagging(place, ["one", "two"]) == []
 
 

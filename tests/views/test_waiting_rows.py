@@ -21,6 +21,7 @@ def joined(query: str = PAIR, facts: tuple[str, ...] = ()) -> tuple[axlog.Docume
     made = axlog.parse(DOCUMENT, views={"v": query}, facts=facts)
     streams_of(made).collector.refresh()
     (join,) = streams_of(made).collector.joins
+    assert isinstance(join, WaitingRows)
     return made, join
 
 

@@ -134,8 +134,8 @@ def _watch(
         suppress(KeyboardInterrupt),
     ):
         if not console.is_terminal:
-            said = f"the live page is at {address}" if address else "no page"
-            console.print(said, soft_wrap=True)
+            message = f"the live page is at {address}" if address else "no page"
+            console.print(message, soft_wrap=True)
         while not run.is_over:
             if began is None and run.has_started:
                 began = monotonic()
@@ -256,10 +256,10 @@ class _Run:
         for error in self._failed:
             if isinstance(error, AxlogError):
                 raise error
-            said = (str(error).strip() or type(error).__name__).splitlines()[0]
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise PipelineError(
                 "AX868",
-                f"the engine {self._engine} failed: {said}",
+                f"the engine {self._engine} failed: {reason}",
                 advice="run `axlog doctor --spark`; `axlog demo --engine embedded` needs no Spark;"
                 " --directory D keeps the log in D/out/run.log",
             ) from error

@@ -116,12 +116,12 @@ def _changes(changes: list[dict[str, Any]]) -> Table:
     table = Table("", "view", "row", "at", title="Newest changes", title_justify="left")
     table.expand, table.columns[2].ratio = True, 1  # a fixed width, so that the table does not jump
     for change in changes[:_CHANGES]:
-        said = ", ".join(
+        fields = ", ".join(
             f"{k} {'?' if v is None else v if isinstance(v, str) else _moment(v)}"
             for k, v in change["row"].items()
         )
         op = Text(change["op"], style=_STYLES.get(change["op"], ""))
-        table.add_row(op, change["view"], said, _moment(change["time"]))
+        table.add_row(op, change["view"], fields, _moment(change["time"]))
     return table
 
 

@@ -106,13 +106,13 @@ def _python() -> Finding:
 
 
 def _machine() -> Finding:
-    said = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     except (OSError, ValueError):  # not available on every system
-        return Finding("machine", "ok", said)
+        return Finding("machine", "ok", machine)
     advice = "" if memory >= _MEMORY else f"Spark needs {_MEMORY} GB or more; everything else runs"
-    return Finding("machine", "ok", f"{said}, {memory:.1f} GB of memory", advice)
+    return Finding("machine", "ok", f"{machine}, {memory:.1f} GB of memory", advice)
 
 
 def _environment() -> Iterator[Finding]:
@@ -160,9 +160,9 @@ def _started() -> Finding:
         finally:
             started.stop()
     except Exception as error:
-        said = str(error).strip().splitlines() or [type(error).__name__]
+        lines = str(error).strip().splitlines() or [type(error).__name__]
         return Finding(
-            "start", "bad", said[0][:200], "`axlog run --engine embedded` needs no Spark"
+            "start", "bad", lines[0][:200], "`axlog run --engine embedded` needs no Spark"
         )
     taken = perf_counter() - begun
     return Finding("start", "ok", f"Spark returned {len(rows)} row after {taken:.1f} s")
@@ -229,7 +229,7 @@ def _disk() -> Finding:
 def _space() -> Finding:
     """Check the free disk space for checkpoints and for Spark's temporary files."""
     free = min(shutil.disk_usage(place).free for place in (Path.cwd(), tempfile.gettempdir()))
-    said = f"{free / 2**30:.1f} GB free here and in {tempfile.gettempdir()}"
+    space = f"{free / 2**30:.1f} GB free here and in {tempfile.gettempdir()}"
     if free < _FREE * 2**30:
-        return Finding("space", "missing", said, "Spark's checkpoints may not fit")
-    return Finding("space", "ok", said)
+        return Finding("space", "missing", space, "Spark's checkpoints may not fit")
+    return Finding("space", "ok", space)

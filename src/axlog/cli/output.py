@@ -80,8 +80,8 @@ class Tables:
 
 def in_words(row: Row | Mapping[str, Any]) -> str:
     """Return a row, or its JSON form, on one line: x=17 t.id=1.2."""
-    said = row.to_dict() if isinstance(row, Row) else row
-    return " ".join(f"{column}={shown(value)}" for column, value in said.items()) or "true"
+    fields = row.to_dict() if isinstance(row, Row) else row
+    return " ".join(f"{column}={shown(value)}" for column, value in fields.items()) or "true"
 
 
 def in_time(time: float | str) -> str:

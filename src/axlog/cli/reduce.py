@@ -117,7 +117,7 @@ def _say_conflicts(given: list[UpdateList]) -> None:
     found = conflicts([reduced(one) for one in given])
     for conflict in found:
         sides = (conflict.first, conflict.second)
-        said = [f"list {number + 1}: {edit.kind.value} {edit.target}" for number, edit in sides]
-        typer.echo(f"{conflict.kind.value}: {said[0]}; {said[1]}")
+        edits = [f"list {number + 1}: {edit.kind.value} {edit.target}" for number, edit in sides]
+        typer.echo(f"{conflict.kind.value}: {edits[0]}; {edits[1]}")
     if found:
         raise typer.Exit(1)

@@ -58,5 +58,5 @@ def _print(found: list[Relevance]) -> None:
     Console(highlight=False).print(table)
 
 
-def _yes(said: bool) -> str:
-    return "yes" if said else "no"
+def _yes(answer: bool) -> str:
+    return "yes" if answer else "no"

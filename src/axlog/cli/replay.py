@@ -30,5 +30,5 @@ def replay(
     """
     for record, changes in history(DiskFiles(store), until):
         for change in changes:
-            said = {"record": record, **change.to_dict()}
-            typer.echo(json_text.dumps(said, ensure_ascii=False))
+            line = {"record": record, **change.to_dict()}
+            typer.echo(json_text.dumps(line, ensure_ascii=False))

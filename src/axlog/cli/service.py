@@ -105,7 +105,7 @@ class Stopping:
 
 
 @contextmanager
-def reported(listen: str | None, said: Report, roles: Path | None = None) -> Iterator[None]:
+def reported(listen: str | None, report: Report, roles: Path | None = None) -> Iterator[None]:
     """Serve a report while the block runs, if an address was given."""
     if listen is None:
         yield
@@ -116,7 +116,7 @@ def reported(listen: str | None, said: Report, roles: Path | None = None) -> Ite
         raise typer.BadParameter("HOST:PORT", param_hint="--listen")
     admitted = admission.admitted(roles, host)
     serving, settings = _server()
-    with serving(said, settings(host=host, port=int(port), access=admitted.access)) as address:
+    with serving(report, settings(host=host, port=int(port), access=admitted.access)) as address:
         addresses = f"metrics at {address}/metrics, health at {address}/health"
         typer.echo(addresses, err=True)
         if admitted.token is not None:

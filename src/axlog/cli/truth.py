@@ -53,17 +53,17 @@ def truth(
 ) -> None:
     """Write TRUE, POSSIBLE or NEVER, and the rows that may still come, as one JSON object."""
     _, view = watched(document, text, after, namespace, language, types, fact, times)
-    said = {"truth": view.truth.value, **_possible(view)}
+    answer = {"truth": view.truth.value, **_possible(view)}
     if is_json(json):
-        Lines().thing(said)
+        Lines().thing(answer)
         return
-    typer.echo(said["truth"])
-    for one in said["possible"] or ():
+    typer.echo(answer["truth"])
+    for one in answer["possible"] or ():
         needs = ", ".join(f"{need['pattern']} from {need['stream']}" for need in one["needs"])
         until = f", until {in_time(one['deadline'])}" if "deadline" in one else ""
         typer.echo(f"? {in_words(one['row'])}  needs {needs}{until}")
-    if "reason" in said:
-        typer.echo(said["reason"])
+    if "reason" in answer:
+        typer.echo(answer["reason"])
 
 
 def watched(

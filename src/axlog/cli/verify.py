@@ -41,11 +41,11 @@ def verify(
 
 
 def _plain(result: Verified) -> dict[str, object]:
-    said: dict[str, object] = {"view": result.view, "rows": result.rows, "right": result.is_right}
+    fields: dict[str, object] = {"view": result.view, "rows": result.rows, "right": result.is_right}
     if result.reason is not None:
-        said["reason"] = result.reason
+        fields["reason"] = result.reason
     for name in ("missing", "extra"):
         rows = getattr(result, name)
         if rows:
-            said[name] = [row.to_dict() for row in rows[:10]]
-    return said
+            fields[name] = [row.to_dict() for row in rows[:10]]
+    return fields

@@ -75,9 +75,9 @@ def _tell(row: Row, derivation: Derivation, as_json: bool) -> None:
         return
     matched = []
     for match in derivation.matched:
-        said: dict[str, object] = {"pattern": match.pattern, "path": match.path}
-        said |= {"id": str(match.id), "time": plain(match.time)}
+        fields: dict[str, object] = {"pattern": match.pattern, "path": match.path}
+        fields |= {"id": str(match.id), "time": plain(match.time)}
         if match.origin is not None:
-            said["from"] = match.origin
-        matched.append(said)
+            fields["from"] = match.origin
+        matched.append(fields)
     Lines().thing({"row": row.to_dict(), "matched": matched})

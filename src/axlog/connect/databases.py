@@ -47,8 +47,8 @@ def open_engine(address: Secret, origin: Origin) -> Any:
 
 def reason_of(error: Exception) -> str:
     """Return the database's error message in one line, without the statement."""
-    said = str(getattr(error, "orig", None) or "").splitlines()
-    return f"{type(error).__name__}: {said[0][:200]}" if said else type(error).__name__
+    lines = str(getattr(error, "orig", None) or "").splitlines()
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
 
 
 def _located(address: str, origin: Origin) -> str:

@@ -171,7 +171,7 @@ class Client:
         import httpx
 
         within = self.allowance.seconds if seconds is None else seconds
-        said = shown_address(url)
+        address = shown_address(url)
         if self._client is None:
             self._client = _make_client(self.allowance)
         try:
@@ -180,19 +180,21 @@ class Client:
                     method, url, headers=headers, content=content, timeout=within
                 )
                 async with stream as response:
-                    body = await self._body(response, said)
+                    body = await self._body(response, address)
         except (TimeoutError, httpx.TimeoutException):
-            raise ConnectorError("AX823", f"{said} took more than {within} seconds") from None
+            raise ConnectorError("AX823", f"{address} took more than {within} seconds") from None
         except httpx.TooManyRedirects:
             most = self.allowance.redirects
-            raise ConnectorError("AX823", f"{said} redirects more than {most} times") from None
+            raise ConnectorError("AX823", f"{address} redirects more than {most} times") from None
         except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
             raise ConnectorError(
-                "AX821", f"{said!r} is not a valid address: {error}", expected="http:// or https://"
+                "AX821",
+                f"{address!r} is not a valid address: {error}",
+                expected="http:// or https://",
             ) from None
         except (httpx.HTTPError, OSError) as error:
             reason = str(error) or type(error).__name__
-            raise ConnectorError("AX822", f"{said} cannot be reached: {reason}") from None
+            raise ConnectorError("AX822", f"{address} cannot be reached: {reason}") from None
         found = {name.lower(): value for name, value in response.headers.items()}
         return Answer(response.status_code, body, str(response.url), found)
 

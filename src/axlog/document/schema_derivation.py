@@ -220,8 +220,8 @@ def _loaded(xmlschema: Any, source: Any) -> Any:
             simplefilter("error")
             return xmlschema.XMLSchema(source, allow=allowed, defuse="always")
     except (Warning, xmlschema.XMLSchemaException, xmlschema.XMLResourceError, OSError) as error:
-        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise SchemaError("AX703", f"the XML Schema cannot be read: {said}") from None
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise SchemaError("AX703", f"the XML Schema cannot be read: {reason}") from None
 
 
 class _FromXSD:

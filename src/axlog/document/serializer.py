@@ -33,20 +33,25 @@ _IN_VALUE = re.compile('[&<"\t\n\r]')
 Scope = dict[str | None, str]
 
 
-def serialise(tree: Tree, node: int = DOCUMENT_NODE) -> str:
-    """A subtree as XML text, by default the document; for attributes and texts their string."""
+def serialise(tree: Tree, node: int = DOCUMENT_NODE, *, calls: bool = True) -> str:
+    """A subtree as XML text, by default the document; for attributes and texts their string.
+
+    Without `calls` the text has none of the streams' calls: it is what queries see.
+    """
     kind = tree.kind(node)
+    calls = calls or not tree.calls_by_node
     if kind is NodeKind.DOCUMENT:
         parts: list[str] = []
         for below in tree.children(node):
-            _write(tree, below, {}, parts)
+            if calls or tree.kind_column[below] != CALL:
+                _write(tree, below, {}, parts, calls=calls)
         return "".join(parts)
     if kind in (NodeKind.TEXT, NodeKind.ATTRIBUTE):
         return tree.string_value(node)
-    if kind is NodeKind.ELEMENT and is_plain(tree):
+    if kind is NodeKind.ELEMENT and calls and is_plain(tree):
         return piece(tree, node)
     parts = []
-    _write(tree, node, {}, parts, tree.namespaces(node))
+    _write(tree, node, {}, parts, tree.namespaces(node), calls=calls)
     return "".join(parts)
 
 
@@ -140,7 +145,13 @@ def piece(tree: Tree, top: int) -> str:
 
 
 def _write(
-    tree: Tree, top: int, scope: Scope, parts: list[str], declare: Scope | None = None
+    tree: Tree,
+    top: int,
+    scope: Scope,
+    parts: list[str],
+    declare: Scope | None = None,
+    *,
+    calls: bool = True,
 ) -> None:
     """Write one subtree without recursion: open tags on the way down, close them on the way up."""
     kinds, first, following, parent = (
@@ -156,7 +167,7 @@ def _write(
         if kind == TEXT:
             text = tree.text(node)
             parts.append(text.translate(_TEXT_ESCAPES) if _IN_TEXT.search(text) else text)
-        elif kind == ELEMENT or kind == CALL:
+        elif kind == ELEMENT or (kind == CALL and calls):
             tag, inner = _open(tree, node, scope, parts, declare if node == top else None)
             below = first[node]
             while below != NONE and kinds[below] == ATTRIBUTE:

@@ -220,13 +220,13 @@ def _pieces(
 
 def _opening(tree: Tree, parent: int) -> str:
     """A start tag with the namespaces and `xml:space` that apply to the children of a node."""
-    said = ""
+    attributes = ""
     if parent != DOCUMENT_NODE:
         for prefix, uri in tree.namespaces(parent).items():
-            said += f" xmlns{':' + prefix if prefix else ''}={quoteattr(uri)}"
+            attributes += f" xmlns{':' + prefix if prefix else ''}={quoteattr(uri)}"
     if _preserves(tree, parent):
-        said += ' xml:space="preserve"'
-    return f"<_{said}>"
+        attributes += ' xml:space="preserve"'
+    return f"<_{attributes}>"
 
 
 def _preserves(tree: Tree, node: int) -> bool:

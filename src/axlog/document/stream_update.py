@@ -66,13 +66,13 @@ class StreamUpdate:
         content = self.content
         if isinstance(content, bytes):
             content = content.decode()
-        said: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "stream": self.stream,
             self.action: True if self.action == "end" else content,
         }
         if self.at is not None:
-            said["at"] = self.at
-        return said
+            fields["at"] = self.at
+        return fields
 
 
 def read_line(line: str, number: int = 1, source: str | None = None) -> StreamUpdate:

@@ -41,7 +41,7 @@ def save_tree(tree: Tree) -> dict[str, bytes]:
     parts = {part: getattr(tree, name).tobytes() for part, name in _COLUMNS.items()}
     parts["tree_spans"] = tree.text_starts.tobytes()
     parts["tree_bytes"] = bytes(tree.text_bytes)
-    said = {
+    saved = {
         "byteorder": sys.byteorder,
         "nodes": len(tree.kind_column),
         "names": tree.names,
@@ -62,16 +62,16 @@ def save_tree(tree: Tree) -> dict[str, bytes]:
         "called": tree.called,
         "any_calls": tree.any_calls,
     }  # fmt: skip
-    parts["tree"] = json.dumps(said, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    parts["tree"] = json.dumps(saved, separators=(",", ":")).encode("utf-8", "surrogatepass")
     return parts
 
 
 def load_tree(parts: Mapping[str, bytes]) -> Tree:
     """Load a saved tree; raises AX871 if its parts are inconsistent."""
     try:
-        said = json.loads(parts["tree"].decode("utf-8", "surrogatepass"))
+        saved = json.loads(parts["tree"].decode("utf-8", "surrogatepass"))
         tree = Tree()
-        turned = said["byteorder"] != sys.byteorder
+        turned = saved["byteorder"] != sys.byteorder
         for part, name in (*_COLUMNS.items(), ("tree_spans", "text_starts")):
             column: array[int] = array(getattr(tree, name).typecode)
             column.frombytes(parts[part])
@@ -79,8 +79,8 @@ def load_tree(parts: Mapping[str, bytes]) -> Tree:
                 column.byteswap()
             setattr(tree, name, column)
         tree.text_bytes = parts["tree_bytes"]
-        _fill(tree, said)
-        _check(tree, said["nodes"])
+        _fill(tree, saved)
+        _check(tree, saved["nodes"])
     except (
         AttributeError, KeyError, IndexError, OverflowError, RecursionError, TypeError, ValueError
     ) as error:  # fmt: skip
@@ -88,33 +88,35 @@ def load_tree(parts: Mapping[str, bytes]) -> Tree:
     return tree
 
 
-def _fill(tree: Tree, said: dict[str, Any]) -> None:
-    tree.names = [str(name) for name in said["names"]]
+def _fill(tree: Tree, saved: dict[str, Any]) -> None:
+    tree.names = [str(name) for name in saved["names"]]
     tree.name_ids = {name: at for at, name in enumerate(tree.names)}
     tree.long_components = {
-        int(node): tuple(map(int, component)) for node, component in said["far"]
+        int(node): tuple(map(int, component)) for node, component in saved["far"]
     }
-    tree.texts_by_node = {int(node): str(text) for node, text in said["texts"]}
+    tree.texts_by_node = {int(node): str(text) for node, text in saved["texts"]}
     tree.calls_by_node = {
         int(node): Call.of([(str(name), str(value)) for name, value in attributes])
-        for node, attributes in said["calls"]
+        for node, attributes in saved["calls"]
     }
-    tree.calls_by_stream = {str(stream): int(node) for stream, node in said["open"].items()}
-    tree.prefixes_by_node = {int(node): prefix for node, prefix in said["prefix"]}
+    tree.calls_by_stream = {str(stream): int(node) for stream, node in saved["open"].items()}
+    tree.prefixes_by_node = {int(node): prefix for node, prefix in saved["prefix"]}
     tree.namespaces_by_node = {
         int(node): tuple((prefix, str(address)) for prefix, address in declared)
-        for node, declared in said["declared"]
+        for node, declared in saved["declared"]
     }
-    tree._size = int(said["size"])
-    tree.clock, tree.version = int(said["clock"]), int(said["version"])
-    tree.ended = {str(stream) for stream in said["ended"]}
-    tree.origins_by_node = {int(node): (str(stream), int(n)) for node, stream, n in said["origins"]}
-    for node, stream, key in said.get("keys", ()):
+    tree._size = int(saved["size"])
+    tree.clock, tree.version = int(saved["clock"]), int(saved["version"])
+    tree.ended = {str(stream) for stream in saved["ended"]}
+    tree.origins_by_node = {
+        int(node): (str(stream), int(n)) for node, stream, n in saved["origins"]
+    }
+    for node, stream, key in saved.get("keys", ()):
         tree._record_message(str(stream), str(key), int(node))
-    tree.brought = {str(stream): int(count) for stream, count in said["brought"].items()}
-    tree.called = {str(stream): int(count) for stream, count in said.get("called", {}).items()}
+    tree.brought = {str(stream): int(count) for stream, count in saved["brought"].items()}
+    tree.called = {str(stream): int(count) for stream, count in saved.get("called", {}).items()}
     tree.any_calls = bool(
-        said.get("any_calls", True)
+        saved.get("any_calls", True)
     )  # in version 0.1 every stream could insert calls
 
 

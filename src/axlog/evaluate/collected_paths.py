@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from axlog.document.tree import ATTRIBUTE, ELEMENT, NONE, TEXT, Tree
 from axlog.evaluate.definition import gather as by_definition
-from axlog.query.pattern import AnyText, Axis, Name, PatternNode, Wildcard
+from axlog.query.pattern import AnyText, Axis, Name, PartialName, PatternNode, Wildcard
 
 Step = tuple[int, str | None]
 """The kind of node that a step accepts, and its required label."""
@@ -29,6 +29,8 @@ def steps_of(path: PatternNode) -> tuple[tuple[Step, ...], str] | None:
         match at.test:
             case Name(label=label):
                 found.append((ATTRIBUTE, f"@{label}") if is_attribute else (ELEMENT, label))
+            case PartialName():
+                return None
             case Wildcard():
                 found.append((ATTRIBUTE if is_attribute else ELEMENT, None))
             case AnyText() if not is_attribute:

@@ -17,6 +17,7 @@ Descent never enters attributes: an attribute's text is below the attribute only
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -73,6 +74,11 @@ class Columns:
         nodes = self.tree.partition(label)
         return np.frombuffer(nodes, dtype=np.int32).copy() if nodes else NOTHING
 
+    def partitions(self, labels: Iterable[str]) -> Handles:
+        """The nodes of some labels, in no order."""
+        parts = [self.partition(label) for label in labels]
+        return np.concatenate(parts) if parts else NOTHING
+
     def elements(self) -> Handles:
         """Every element."""
         return self._all(lambda label: label[0] not in "@#")
@@ -101,8 +107,7 @@ class Columns:
         return np.concatenate([self.elements(), self.texts(), self.comments(), self.instructions()])
 
     def _all(self, is_wanted: Any) -> Handles:
-        parts = [self.partition(label) for label in self.tree.labels() if is_wanted(label)]
-        return np.concatenate(parts) if parts else NOTHING
+        return self.partitions(label for label in self.tree.labels() if is_wanted(label))
 
     # Joins --------------------------------------------------------------------------------------
 

@@ -17,11 +17,10 @@ from lxml import etree
 from axlog.document.operations import Attribute, Content
 from axlog.document.operations import Item as Piece
 from axlog.document.parser import Element, parse
-from axlog.document.serializer import serialise
-from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, TEXT, Tree
+from axlog.document.tree import Tree
 from axlog.errors import UpdateError
 from axlog.evaluate.atoms import Named
-from axlog.evaluate.items import Item, Items, New, Node, joined, text
+from axlog.evaluate.items import Item, Items, New, Node, copied, joined, text
 from axlog.query.positions import place_at
 from axlog.query.syntax_tree import Call, Constructor, Enclosed, Expression, Written
 
@@ -49,19 +48,6 @@ def _flush(tree: Tree, values: list[Item], found: list[Piece]) -> None:
         if together:
             found.append(together)
         values.clear()
-
-
-def copied(tree: Tree, node: int) -> list[Piece]:
-    """A node of the document as content; for the document node, its children."""
-    if node == DOCUMENT_NODE:
-        return [piece for below in tree.children(node) for piece in copied(tree, below)]
-    kind = tree.kind_column[node]
-    if kind == ATTRIBUTE:
-        return [Attribute(tree.label(node)[1:], tree.string_value(node))]
-    if kind == TEXT:
-        return [tree.text(node)]
-    item = parse(f"<_>{serialise(tree, node)}</_>").root[0]
-    return [item]
 
 
 class Builder:

@@ -28,6 +28,8 @@ from axlog.document.serializer import serialise
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.errors import QueryError
 from axlog.evaluate.definition_axes import passes, reached
+from axlog.evaluate.value_tests import comparison
+from axlog.query.clock_terms import NOW
 from axlog.query.normalize import bound_names, bound_variables, normalise, variables_of
 from axlog.query.pattern import (
     Axis,
@@ -47,7 +49,7 @@ from axlog.query.pattern import (
     branches_of,
     nodes_of,
 )
-from axlog.query.values import compare, compare_numbers, comparison
+from axlog.query.values import compare, compare_numbers
 
 Value: TypeAlias = str | int | Id | tuple["Value", ...]
 Key: TypeAlias = tuple[Value, ...]
@@ -323,13 +325,18 @@ class _Matcher:
     def _holds(self, constraint: Constraint, match: _Match) -> bool:
         if isinstance(constraint, TimeConstraint):
             times = (
-                coefficient * self._tree.time(match.names[name])
-                for coefficient, name in constraint.terms
+                coefficient * self._time(name, match) for coefficient, name in constraint.terms
             )
             return compare_numbers(sum(times), constraint.operator, constraint.bound)
         right = constraint.right
         operand = match.bindings[right.name] if isinstance(right, Variable) else right
         return comparison(constraint.operator, operand)(match.bindings[constraint.left.name])
+
+    def _time(self, name: str, match: _Match) -> int:
+        """The time of a named node, or of the document's clock."""
+        if name == NOW and name not in match.names:
+            return self._tree.clock
+        return self._tree.time(match.names[name])
 
     def gather(self, match: _Match) -> dict[str, tuple[int, ...]]:
         """For each name inside a collect, the nodes that its matches give it, in document order."""

@@ -19,6 +19,7 @@ from axlog.query.pattern import (
     Axis,
     Literal,
     Name,
+    PartialName,
     Test,
     Wildcard,
 )
@@ -80,12 +81,16 @@ def passes(tree: Tree, node: int, axis: Axis, test: Test) -> bool:
     """Whether a node at the end of this axis passes the test."""
     kind = tree.kind(node)
     if axis is Axis.ATTRIBUTE:
+        if isinstance(test, PartialName):
+            return _has_parts(tree.label(node).removeprefix("@"), test)
         return isinstance(test, Wildcard) or (
             isinstance(test, Name) and tree.label(node) == f"@{test.label}"
         )
     match test:
         case Name(label=label):
             return kind is NodeKind.ELEMENT and tree.label(node) == label
+        case PartialName():
+            return kind is NodeKind.ELEMENT and _has_parts(tree.label(node), test)
         case Wildcard():
             return kind is NodeKind.ELEMENT
         case Literal(text=text):
@@ -100,3 +105,13 @@ def passes(tree: Tree, node: int, axis: Axis, test: Test) -> bool:
             return axis is Axis.SELF or kind in _NODES
         case _:
             return kind in _LABELLED
+
+
+def _has_parts(label: str, test: PartialName) -> bool:
+    """Whether a name has the namespace and the local name of a test, as far as it gives them."""
+    namespace, local = "", label
+    if label.startswith("{"):
+        namespace, local = label[1:].split("}")
+    if test.namespace is not None and test.namespace != namespace:
+        return False
+    return test.local is None or test.local == local

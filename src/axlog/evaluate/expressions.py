@@ -9,7 +9,8 @@ This is the one place where expressions are evaluated. Its parts:
 - `Evaluator`: the rest, which needs a scope or nodes: paths, variables, `if`, `for`, sets of nodes
 - `clauses`: the tuples of FLWOR expressions
 - `sequence_types`: `instance of`, casts and the conversion of arguments
-- `constructors`: new nodes
+- `constructors`: new nodes; `made_nodes`: paths into them
+- `updates`, `transform`: `copy ... modify ... return`
 
 Expressions over the columns of a row, without nodes, are compiled (`scalars`); they use the same
 tables.
@@ -28,16 +29,17 @@ from dataclasses import dataclass, replace
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.document.value_index import ValueIndex
 from axlog.errors import AxlogError, QueryError, ValueProblem
-from axlog.evaluate.atoms import NUMERIC, Atom, Named
+from axlog.evaluate.atoms import NUMERIC, Named
 from axlog.evaluate.clauses import tuples
 from axlog.evaluate.columns import columns_of, handles
 from axlog.evaluate.constructors import Builder
 from axlog.evaluate.functions import FUNCTIONS, OPERATORS
 from axlog.evaluate.items import Item, Items, New, Node, is_true, text
-from axlog.evaluate.made_nodes import inside
+from axlog.evaluate.made_nodes import identity, in_order, order_key, reached, root_of
 from axlog.evaluate.node_tests import step_passes, step_reached
 from axlog.evaluate.select import covers, select
 from axlog.evaluate.sequence_types import typed
+from axlog.evaluate.transform import transformed
 from axlog.query.path_patterns import pattern_of
 from axlog.query.pattern import AnyNode, Name
 from axlog.query.positions import place_at
@@ -61,6 +63,7 @@ from axlog.query.syntax_tree import (
     Root,
     Statement,
     Step,
+    Transform,
     Typed,
 )
 from axlog.query.syntax_tree import Sequence as Listed
@@ -99,18 +102,22 @@ class Evaluator:
         tree: Tree,
         statement: Statement,
         index: ValueIndex | None = None,
-        given: Mapping[str, Atom] | None = None,
+        given: Mapping[str, Items] | None = None,
     ) -> None:
         self.tree = tree
         self.statement = statement
         self.index = index
         self.given = dict(given or {})
-        self._strings = {name: v for name, v in self.given.items() if isinstance(v, str)}
+        self._strings = {
+            name: items[0]
+            for name, items in self.given.items()
+            if len(items) == 1 and isinstance(items[0], str)
+        }
         self._holes = frozenset(self._strings)
 
     def scope(self) -> Scope:
         """The scope of the whole statement: the variables given by its caller."""
-        return Scope({name: [value] for name, value in self.given.items()})
+        return Scope(self.given)
 
     def builder(self, scope: Scope) -> Builder:
         return Builder(
@@ -143,6 +150,8 @@ class Evaluator:
                 return [self._quantified(given, scope)]
             case Typed():
                 return typed(self, given, self.value(given.value, scope))
+            case Transform():
+                return transformed(self, given, scope)
             case Kept():
                 return self.kept(given, scope)
 
@@ -150,7 +159,7 @@ class Evaluator:
         """The element of a constructor; cached if it encloses no expression."""
         known = _CONSTRUCTED.get(id(given))
         if known is not None:
-            return known[1]
+            return New("element", known[1].pieces)  # each evaluation makes another node
         made = New("element", (self.builder(scope).element(given),))
         if not _encloses(given):
             if len(_CONSTRUCTED) > 256:
@@ -203,6 +212,8 @@ class Evaluator:
         return OPERATORS[operator](self.tree, left, right)
 
     def _set(self, operator: str, left: Items, right: Items, at: int) -> Items:
+        if has_new(left) or has_new(right):
+            return self._set_of_new(operator, left, right, at)
         one, other = self.nodes_of(left, at), self.nodes_of(right, at)
         if operator == "|":
             return self.ordered({*one, *other})
@@ -210,19 +221,27 @@ class Evaluator:
         is_kept = operator == "intersect"
         return self.ordered({node for node in one if (node in others) == is_kept})
 
+    def _set_of_new(self, operator: str, left: Items, right: Items, at: int) -> Items:
+        """The same, where some nodes are made by the statement."""
+        one, other = self._any_nodes(left, at), self._any_nodes(right, at)
+        if operator == "|":
+            return in_order(self, (*one, *other), at)
+        others = {identity(self, item, at) for item in other}
+        is_kept = operator == "intersect"
+        kept = (item for item in one if (identity(self, item, at) in others) == is_kept)
+        return in_order(self, kept, at)
+
     def _by_identity(self, operator: str, left: Items, right: Items, at: int) -> Items:
         if not left or not right:
             return []
-        if operator == "is" and any(isinstance(item, New) for item in (*left, *right)):
-            return [_is_same(left[0], right[0])]
-        ones, others = self.nodes_of(left, at), self.nodes_of(right, at)
+        ones, others = self._any_nodes(left, at), self._any_nodes(right, at)
         if len(ones) > 1 or len(others) > 1:
             raise self.refused("XPTY0004", f"`{operator}` compares single nodes", at)
         (one,), (other,) = ones, others
         if operator == "is":
-            return [one == other]
-        is_before = self.tree.id(one) < self.tree.id(other)
-        return [is_before if operator == "<<" else one != other and not is_before]
+            return [one is other or identity(self, one, at) == identity(self, other, at)]
+        first, second = order_key(self, one, at), order_key(self, other, at)
+        return [first < second if operator == "<<" else second < first]
 
     def _call(self, given: Call, scope: Scope) -> Items:
         name, arguments = given.name, given.arguments
@@ -268,19 +287,13 @@ class Evaluator:
         if found is not None:
             return [Node(node) for node in found]
         after_slashes = False
-        for at, step in enumerate(given.steps):
+        for step in given.steps:
             if isinstance(step, Step) and step.is_slashes and _is_document(current):
                 after_slashes = True
                 continue
-            if isinstance(step, Step) and not step.is_filter and _has_new(current):
-                return inside(self, given.steps[at:], current, scope, step.at)
             current = self._step(step, current, scope, after_slashes)
             after_slashes = False
         return current
-
-    def of_tree(self, tree: Tree) -> Evaluator:
-        """An evaluator of the same statement for another tree."""
-        return Evaluator(tree, self.statement, None, self.given)
 
     def handles(self, given: Expression, scope: Scope) -> list[int] | None:
         """The nodes of a path from the document, if columns can find them; else None."""
@@ -290,7 +303,9 @@ class Evaluator:
 
     def _start(self, given: Path, scope: Scope) -> Items:
         match given.start:
-            case Root():
+            case Root(at=at, is_document=is_document):
+                if isinstance(scope.item, New) and not is_document:
+                    return [self._root_of_new(scope.item, at)]
                 self.depend(DOCUMENT_NODE)
                 return [DOCUMENT]
             case Context():
@@ -299,6 +314,12 @@ class Evaluator:
                 return self._variable(name, at, scope)
             case start:
                 return self.value(start, scope)
+
+    def _root_of_new(self, item: New, at: int) -> New:
+        top = root_of(self, item, at)
+        if top.kind != "document":
+            raise self.refused("XPDY0050", "the root of the context node is not a document", at)
+        return top
 
     def _by_columns(self, given: Path, start: Items) -> list[int] | None:
         if not given.steps or not _is_document(start):
@@ -322,7 +343,9 @@ class Evaluator:
     ) -> Items:
         if isinstance(step, Step):
             if step.is_filter:
-                return self._filtered(step.predicates, current, scope)
+                return self.filtered(step.predicates, current, scope)
+            if has_new(current):
+                return self._step_from_new(step, current, scope)
             contexts = self.nodes_of(current, step.at)
             if from_all:
                 return self.ordered(self._anywhere(step, scope))
@@ -336,13 +359,25 @@ class Evaluator:
         gathered: Items = []
         for position, item in enumerate(current, 1):
             gathered += self.value(inside, scope.focused(item, position, len(current)))
-        if (
-            isinstance(step, Group)
-            and not step.is_map
-            and all(isinstance(item, Node) for item in gathered)
-        ):
+        if not isinstance(step, Group) or step.is_map:
+            return gathered
+        if all(isinstance(item, Node) for item in gathered):
             return self.ordered({item for item in gathered if isinstance(item, Node)})
+        if all(isinstance(item, Node | New) for item in gathered):
+            return in_order(self, self._any_nodes(gathered, step.at), step.at)
         return gathered
+
+    def _step_from_new(self, step: Step, current: Items, scope: Scope) -> Items:
+        """A step from nodes of which some are made by the statement."""
+        found: Items = []
+        for context in self._any_nodes(current, step.at):
+            if isinstance(context, New):
+                found += reached(self, step, context, scope)
+            else:
+                found += self._reached(step, context, scope)
+        if len(current) < 2 and step.axis in _DOWNWARD:
+            return found
+        return in_order(self, self._any_nodes(found, step.at), step.at)
 
     def _reached(self, step: Step, context: Node, scope: Scope) -> list[Node]:
         """The nodes of one step from one node, in the order of its axis."""
@@ -377,10 +412,11 @@ class Evaluator:
                 yield Node(node)
 
     def _kept(self, predicates: Sequence[Predicate], nodes: list[Node], scope: Scope) -> list[Node]:
-        kept = self._filtered(predicates, list(nodes), scope)
+        kept = self.filtered(predicates, list(nodes), scope)
         return [node for node in kept if isinstance(node, Node)]
 
-    def _filtered(self, predicates: Sequence[Predicate], items: Items, scope: Scope) -> Items:
+    def filtered(self, predicates: Sequence[Predicate], items: Items, scope: Scope) -> Items:
+        """The items that meet all predicates."""
         for predicate in predicates:
             items = self._meeting_predicate(predicate, items, scope)
         return items
@@ -410,10 +446,17 @@ class Evaluator:
         """Items that must be nodes of the document."""
         found = [item for item in items if isinstance(item, Node)]
         if len(found) != len(items):
-            if any(isinstance(item, New) for item in items):
-                what = "a path into a node that the statement makes"
+            if has_new(items):
+                what = "the identifier of a node that the statement makes"
                 raise unsupported(self.statement.text, at, what, advice="nodes of the document")
             raise self.refused("XPTY0004", "a step cannot start from a value", at)
+        return found
+
+    def _any_nodes(self, items: Items, at: int) -> list[Node | New]:
+        """Items that must be nodes."""
+        found = [item for item in items if isinstance(item, Node | New)]
+        if len(found) != len(items):
+            raise self.refused("XPTY0004", "a node is expected, and this is a value", at)
         return found
 
     def ordered(self, nodes: set[Node]) -> Items:
@@ -440,17 +483,8 @@ def _encloses(given: Constructor) -> bool:
     )
 
 
-def _is_same(one: Item, other: Item) -> bool:
-    """Whether two items, of which one is a new node, are the same node."""
-    if one is other:
-        return True
-    homes = [item.home for item in (one, other) if isinstance(item, New)]
-    if len(homes) < 2 or homes[0] is None or homes[1] is None:
-        return False
-    return homes[0][0] is homes[1][0] and homes[0][1] == homes[1][1]
-
-
-def _has_new(items: Items) -> bool:
+def has_new(items: Items) -> bool:
+    """Whether some items are nodes made by the statement."""
     return any(isinstance(item, New) for item in items)
 
 

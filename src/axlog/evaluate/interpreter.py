@@ -27,6 +27,7 @@ from axlog.document.tree import (
 from axlog.errors import QueryError
 from axlog.evaluate.gathered import Bags, Gathered, Rising, merge
 from axlog.evaluate.joins import FEW, MOST_ROWS, Bag, JoinPlan, Row, Tables, add_all
+from axlog.evaluate.value_tests import comparison
 from axlog.evaluate.work import Meters
 from axlog.query.compile import Relation
 from axlog.query.pattern import (
@@ -41,7 +42,6 @@ from axlog.query.pattern import (
     Variable,
     Wildcard,
 )
-from axlog.query.values import comparison
 
 Keep = Callable[[int, Gathered, Bags], None]
 """Called for nodes, children first, with the rows passed up to each node and its own rows."""

@@ -8,15 +8,27 @@ operator, as in XQuery.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from axlog.document.operations import Attribute
 from axlog.document.operations import Item as Piece
-from axlog.document.tree import Tree
+from axlog.document.parser import parse
+from axlog.document.serializer import serialise
+from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, TEXT, NodeKind, Tree
 from axlog.errors import ValueProblem
 from axlog.evaluate.atoms import NUMERIC, Atom, Untyped, text_of, type_of
 from axlog.evaluate.comparisons import VALUE, general_comparison, value_comparison
+
+KINDS = {
+    int(NodeKind.DOCUMENT): "document",
+    int(NodeKind.ELEMENT): "element",
+    int(NodeKind.ATTRIBUTE): "attribute",
+    int(NodeKind.TEXT): "text",
+    int(NodeKind.COMMENT): "comment",
+    int(NodeKind.INSTRUCTION): "instruction",
+}
+"""The kinds of new nodes, by those of nodes in trees."""
 
 
 class Node(int):
@@ -26,36 +38,88 @@ class Node(int):
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A node in a tree of its own, which the statement made.
+
+    `top` is the highest node of the tree that the statement knows: nodes above it, which only hold
+    it, are not reached. `number` orders the trees by the time they were made.
+    """
+
+    tree: Tree
+    node: Node
+    top: Node
+    number: int
+
+    def holds(self, node: int) -> bool:
+        """Whether a node of the tree belongs to what the statement made."""
+        if self.top == DOCUMENT_NODE:
+            return True
+        return node == self.top or (self.top == self.tree.root and node != DOCUMENT_NODE)
+
+    def at(self, node: int) -> New:
+        """Another node of the same tree."""
+        return New(KINDS[self.tree.kind_column[node]], None, replace(self, node=Node(node)))
+
+
 class New:
-    """A node made by the statement: element, attribute, text, comment, instruction, document."""
+    """A node made by the statement: element, attribute, text, comment, instruction, document.
 
-    kind: str
-    pieces: tuple[Piece, ...]
-    home: tuple[Tree, Node] | None = field(default=None, compare=False, repr=False)
-    """Its place in a tree of its own, once a path has entered it."""
+    It has pieces, as content has them, or a place in a tree of its own, or both: a place is made
+    when a path enters the node (`made_nodes`), pieces when the node is copied.
+    """
 
-    def settle(self, home: tuple[Tree, Node]) -> None:
-        """Note its place in a tree, which is made once."""
-        object.__setattr__(self, "home", home)
+    __slots__ = ("_pieces", "kind", "place")
+
+    def __init__(
+        self, kind: str, pieces: tuple[Piece, ...] | None, place: Place | None = None
+    ) -> None:
+        self.kind = kind
+        self._pieces = pieces
+        self.place = place
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The node as content."""
+        if self._pieces is None:
+            assert self.place is not None, "a new node has pieces or a place"
+            self._pieces = tuple(copied(self.place.tree, self.place.node))
+        return self._pieces
 
     @property
     def value(self) -> str:
         """The string value."""
-        return "".join(_value_of_piece(piece) for piece in self.pieces)
+        if self.place is not None:
+            return self.place.tree.string_value(self.place.node)
+        return "".join(_value_of_piece(piece, self.kind) for piece in self.pieces)
+
+    def __repr__(self) -> str:
+        return f"New({self.kind!r}, {self.value!r})"
+
+
+def copied(tree: Tree, node: int) -> list[Piece]:
+    """A node of a tree as content; for the document node, its children."""
+    if node == DOCUMENT_NODE:
+        return [piece for below in tree.children(node) for piece in copied(tree, below)]
+    kind = tree.kind_column[node]
+    if kind == ATTRIBUTE:
+        return [Attribute(tree.label(node)[1:], tree.string_value(node))]
+    if kind == TEXT:
+        return [tree.text(node)]
+    return [parse(f"<_>{serialise(tree, node)}</_>").root[0]]
 
 
 Item: TypeAlias = Node | New | Atom
 Items: TypeAlias = list[Item]
 
 
-def _value_of_piece(piece: Piece) -> str:
+def _value_of_piece(piece: Piece, kind: str) -> str:
     if isinstance(piece, str):
         return piece
     if isinstance(piece, Attribute):
         return piece.value
     tag: object = piece.tag  # of a comment, a function
-    if not isinstance(tag, str):
-        return piece.text or ""
+    if not isinstance(tag, str):  # in a document, comments and instructions have no value
+        return piece.text or "" if kind != "document" else ""
     return "".join(str(one) for one in piece.itertext("*", with_tail=True)).removesuffix(
         piece.tail or ""
     )

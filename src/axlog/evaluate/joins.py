@@ -19,10 +19,11 @@ from typing import TypeAlias
 
 from axlog.document.parser import DEFAULT_LIMITS
 from axlog.errors import QueryError
+from axlog.evaluate.value_tests import comparison
 from axlog.evaluate.work import Meter
 from axlog.query.compile import Column, Relation, Test
 from axlog.query.pattern import TimeConstraint, Variable
-from axlog.query.values import compare_numbers, comparer, comparison
+from axlog.query.values import compare_numbers, comparer
 
 Value: TypeAlias = str | int
 Row: TypeAlias = tuple[Value, ...]

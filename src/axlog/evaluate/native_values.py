@@ -213,6 +213,21 @@ def _key(value: Any) -> tuple[object, Any]:
     return kind, value
 
 
+def clock_amount(value: Any, is_duration: bool) -> Exact | None:
+    """A value to compare the clock with, in microseconds; None: it is none.
+
+    A number is seconds. A moment is compared with a moment, a duration with a difference of two.
+    """
+    kind, key = _key(value)
+    if kind is ValueKind.TEXT and is_duration:
+        kind, key = _beside(value, DayTimeDuration(0, 0))
+    if kind is ValueKind.NUMBER:
+        return whole(Fraction(key) * 1_000_000)
+    if kind is ValueKind.MOMENT and not is_duration:
+        return key  # type: ignore[no-any-return]
+    return _microseconds(key) if kind is DayTimeDuration and is_duration else None
+
+
 def _beside(value: Any, other: Any) -> tuple[object, Any]:
     """The key of a value beside a computed one: a text may be a duration or a truth value."""
     if isinstance(value, str):

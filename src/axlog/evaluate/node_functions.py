@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from axlog.document.operations import Attribute
 from axlog.document.tree import ATTRIBUTE, CALL, CALL_LABEL, DOCUMENT_NODE, ELEMENT, NodeKind, Tree
 from axlog.errors import ValueProblem
@@ -22,12 +24,20 @@ def _label(tree: Tree, item: Item | None) -> str:
         if kind == CALL:
             return CALL_LABEL
         return tree.text(item).partition(" ")[0] if kind == NodeKind.INSTRUCTION else ""
-    if isinstance(item, New) and item.pieces:
-        piece = item.pieces[0]
-        if isinstance(piece, Attribute):
-            return piece.name
-        return "" if isinstance(piece, str) or not isinstance(piece.tag, str) else piece.tag
+    if isinstance(item, New):
+        return _label_of_new(item)
     raise ValueProblem("XPTY0004", "the argument of a name function is not a node")
+
+
+def _label_of_new(item: New) -> str:
+    if item.place is not None:
+        return _label(item.place.tree, item.place.node)
+    if item.kind not in ("element", "attribute", "instruction"):
+        return ""
+    piece: Any = item.pieces[0]
+    if isinstance(piece, Attribute):
+        return piece.name
+    return str(piece.tag if item.kind == "element" else piece.target)
 
 
 def _local_name(tree: Tree, item: Item | None) -> str:
@@ -41,8 +51,13 @@ def _namespace(tree: Tree, item: Item | None) -> str:
 def _prefix(tree: Tree, item: Item | None) -> str:
     """The prefix of the declarations in scope for the namespace of a node's name."""
     address = _namespace(tree, item)
-    if not address or not isinstance(item, Node):
+    if not address or item is None:
         return ""
+    if isinstance(item, New):
+        if item.place is not None:
+            return _prefix(item.place.tree, item.place.node)
+        return str(getattr(item.pieces[0], "prefix", None) or "")
+    assert isinstance(item, Node), "only nodes have names"
     scope = tree.namespaces(item)
     prefixes = [prefix for prefix, uri in scope.items() if uri == address and prefix]
     is_default = scope.get(None) == address and tree.kind_column[item] == ELEMENT
@@ -64,7 +79,10 @@ def _string(tree: Tree, item: Item | None) -> str:
 
 
 def _root(tree: Tree, item: Item | None) -> Item | None:
-    return Node(DOCUMENT_NODE) if isinstance(item, Node) else item
+    if isinstance(item, Node):
+        return Node(DOCUMENT_NODE)
+    is_placed = isinstance(item, New) and item.place is not None
+    return item.place.at(item.place.top) if is_placed else item  # type: ignore[union-attr]
 
 
 def _number(value: Atom | None) -> float:

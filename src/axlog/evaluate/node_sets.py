@@ -36,6 +36,7 @@ from axlog.document.value_index import ValueIndex
 from axlog.evaluate import node_tests
 from axlog.evaluate.anchors import anchors_of
 from axlog.evaluate.columns import FEW, NOTHING, Columns, Handles, Mask, handles
+from axlog.evaluate.value_tests import comparison
 from axlog.query.pattern import (
     AnyComment,
     AnyInstruction,
@@ -49,11 +50,11 @@ from axlog.query.pattern import (
     Name,
     Not,
     Or,
+    PartialName,
     PatternNode,
     Variable,
     Wildcard,
 )
-from axlog.query.values import comparison
 
 MOST_BYTES = 16
 """The first bytes of a value are compared for all texts at once, the rest text by text."""
@@ -127,6 +128,8 @@ class NodeSets:
         match test:
             case Name(label=label):
                 return columns.partition(f"@{label}" if is_attribute else label)
+            case PartialName():
+                return columns.partitions(_labels(self.tree, test, is_attribute))
             case Wildcard():
                 return columns.attributes() if is_attribute else columns.elements()
         if is_attribute:
@@ -300,6 +303,10 @@ def passing(columns: Columns, nodes: Handles, step: PatternNode) -> Mask:
             number = columns.tree.name_ids.get(written, -2)
             is_named: Mask = (columns.label[nodes] == number) & (kind == own)
             return is_named
+        case PartialName() as test:
+            tree = columns.tree
+            numbers = [tree.name_ids[name] for name in _labels(tree, test, own == ATTRIBUTE)]
+            return np.asarray(np.isin(columns.label[nodes], numbers) & (kind == own))
         case Wildcard():
             return np.asarray(kind == own)
         case AnyText():
@@ -316,6 +323,16 @@ def passing(columns: Columns, nodes: Handles, step: PatternNode) -> Mask:
             return np.isin(kind, (ELEMENT, TEXT, COMMENT, INSTRUCTION))
     is_labelled: Mask = (kind == ELEMENT) | (kind == TEXT)
     return is_labelled
+
+
+def _labels(tree: Tree, test: PartialName, is_attribute: bool) -> list[str]:
+    """The names in the document that a partial name matches."""
+    others = "#" if is_attribute else "@#"
+    return [
+        name
+        for name in tree.name_ids
+        if (name[0] == "@") == is_attribute and name[0] not in others and test.matches(name)
+    ]
 
 
 def _of_target(columns: Columns, nodes: Handles, is_one: Mask, target: str | None) -> Mask:

@@ -26,6 +26,7 @@ from axlog.document.tree import (
     NodeKind,
     Tree,
 )
+from axlog.evaluate.value_tests import comparison
 from axlog.query.pattern import (
     AnyComment,
     AnyInstruction,
@@ -38,13 +39,12 @@ from axlog.query.pattern import (
     Name,
     Not,
     Or,
+    PartialName,
     PatternNode,
     Test,
     Variable,
     Wildcard,
 )
-from axlog.query.syntax_tree import PartialName
-from axlog.query.values import comparison
 
 _NODES = frozenset({ELEMENT, TEXT, COMMENT, INSTRUCTION})
 
@@ -62,6 +62,9 @@ def passes(tree: Tree, node: int, axis: Axis, test: Test) -> bool:
             if axis is Axis.ATTRIBUTE:
                 return kind == ATTRIBUTE and tree.names[tree.label_column[node]] == f"@{label}"
             return kind == ELEMENT and tree.names[tree.label_column[node]] == label
+        case PartialName():
+            is_own = kind == (ATTRIBUTE if axis is Axis.ATTRIBUTE else ELEMENT)
+            return is_own and test.matches(tree.names[tree.label_column[node]])
         case Wildcard():
             return kind == ELEMENT or axis is Axis.ATTRIBUTE
         case Literal(text=text):
@@ -191,15 +194,9 @@ _OWN_ATTRIBUTE = ("self", "attribute", "ancestor-or-self", "descendant-or-self")
 """The axes that reach an attribute: from its element, or from itself."""
 
 
-def step_passes(tree: Tree, node: int, axis: str, test: Test | PartialName) -> bool:
+def step_passes(tree: Tree, node: int, axis: str, test: Test) -> bool:
     """Whether a node that an axis of a statement reached passes a test."""
     kind = tree.kind_column[node]
-    if isinstance(test, PartialName):
-        if kind != (ATTRIBUTE if axis == "attribute" else ELEMENT):
-            return False
-        uri, _, local = tree.label(node).removeprefix("@").rpartition("}")
-        is_here = test.namespace is None or uri.removeprefix("{") == test.namespace
-        return is_here and test.local in (None, local)
     if isinstance(test, AnyNode) and (kind == NodeKind.DOCUMENT or axis in _OWN_ATTRIBUTE):
         return True
     return passes(tree, node, _AXES.get(axis, Axis.DESCENDANT), test)

@@ -21,15 +21,16 @@ from typing import Any, TypeAlias
 from axlog.document.tree import Tree
 from axlog.errors import ValueProblem
 from axlog.evaluate.definition import Valuation, row_of, valuations
-from axlog.evaluate.native_values import number, text
+from axlog.evaluate.native_values import clock_amount, number, text
 from axlog.evaluate.scalars import compile_scalar
 from axlog.evaluate.sort_keys import exact_key, order_key
 from axlog.query.aggregate_patterns import binds
-from axlog.query.pattern import Branch, Or, Pattern, PatternNode, branches_of
+from axlog.query.pattern import Branch, Kind, Or, Pattern, PatternNode, branches_of
 from axlog.query.query import Query
 from axlog.query.steps import (
     Aggregate,
     Cell,
+    Clock,
     Compute,
     Distinct,
     Filter,
@@ -37,8 +38,10 @@ from axlog.query.steps import (
     Order,
     Scalar,
     Step,
+    clock_of,
     has_groups,
 )
+from axlog.query.values import compare_numbers
 
 Values: TypeAlias = tuple[Any, ...]
 _EXACT = Context(prec=5000)
@@ -51,20 +54,30 @@ def rows_by_definition(tree: Tree, query: Query) -> Rows:
 
     Hidden columns are left out. Rows that then look alike are counted together.
     """
-    key = query.row_key
-    kept = apply_steps(base_rows(tree, key.pattern, key.steps), key.pattern, key.steps)
-    shown = len(key.columns)
+    shown = len(query.row_key.columns)
     found: Rows = Counter()
-    for row, count in kept:
+    for row, count in kept_by_definition(tree, query):
         found[row[:shown]] += count
     return found
 
 
 def ordered_by_definition(tree: Tree, query: Query) -> list[Values]:
     """The rows of a query with an order, in that order."""
+    return [row[: len(query.row_key.columns)] for row, _ in kept_by_definition(tree, query)]
+
+
+def kept_by_definition(tree: Tree, query: Query) -> list[tuple[Values, int]]:
+    """The rows of a query with hidden columns, at the clock of the tree.
+
+    A query about the clock is matched as it was written, `now` included.
+    """
     key = query.row_key
-    kept = apply_steps(base_rows(tree, key.pattern, key.steps), key.pattern, key.steps)
-    return [row[: len(key.columns)] for row, _ in kept]
+    pattern, clock = key.pattern, clock_of(key.steps)
+    if clock is not None:
+        names = {node.name for node in clock.written.nodes()}  # others were made for maintainers
+        outputs = (o for o in pattern.outputs if o.kind is Kind.VARIABLE or o.of in names)
+        pattern = replace(clock.written, outputs=tuple(outputs))
+    return apply_steps(base_rows(tree, pattern, key.steps), pattern, key.steps, tree.clock)
 
 
 def base_rows(tree: Tree, pattern: Pattern, steps: Sequence[Step]) -> list[tuple[Values, int]]:
@@ -123,9 +136,9 @@ def _bound_nodes(pattern: Pattern) -> list[int]:
 
 
 def apply_steps(
-    rows: list[tuple[Values, int]], pattern: Pattern, steps: Sequence[Step]
+    rows: list[tuple[Values, int]], pattern: Pattern, steps: Sequence[Step], clock: int = 0
 ) -> list[tuple[Values, int]]:
-    """The rows after some steps, from those of the pattern."""
+    """The rows after some steps, from those of the pattern; `clock` is for tests of values."""
     columns = list(pattern.columns)
     times = {columns[at] for at in pattern.columns.times}
     for step in steps:
@@ -133,6 +146,8 @@ def apply_steps(
             case Filter(condition=condition):
                 holds = _scalar(condition, columns, times)
                 rows = [(row, count) for row, count in rows if holds(row) is True]
+            case Clock():  # `now` in constraints is a matter of the pattern
+                rows = _at_clock(rows, step, columns, times, clock)
             case Compute(cells=cells):
                 rows = _merged(_computed(rows, cells, columns, times))
                 columns = [cell.name for cell in cells]
@@ -146,6 +161,34 @@ def apply_steps(
                 rows = _ordered(rows, step, columns)
             case Distinct():
                 pass  # the rows of the definition are distinct
+    return rows
+
+
+def _at_clock(
+    rows: list[tuple[Values, int]],
+    step: Clock,
+    columns: Sequence[str],
+    times: Iterable[str],
+    clock: int,
+) -> list[tuple[Values, int]]:
+    """The rows for which the comparisons of the clock with values hold."""
+    for test in step.tests:
+        if test.value is None:
+            continue
+        value = _scalar(test.value, columns, times)
+        is_duration = not test.factor + sum(each for each, _ in test.terms)
+        kept = []
+        for row, count in rows:
+            amount = clock_amount(value(row), is_duration)
+            left = test.factor * clock
+            left += sum(each * row[columns.index(column)] for each, column in test.terms)
+            if amount is not None and compare_numbers(
+                left - test.bound,
+                test.operator,
+                amount,  # type: ignore[arg-type]
+            ):
+                kept.append((row, count))
+        rows = kept
     return rows
 
 

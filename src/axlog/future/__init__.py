@@ -59,6 +59,13 @@ Negation: queries with `not`.
     profiles            satisfiability of a ground pattern with `not` in a document
     negation            possible rows of such a pattern
 
+Groups: views with aggregates, conditions on values and computed columns.
+
+    group_steps         the steps of a view, split at its group
+    group_growth        how many tuples a scenario can still bring
+    group_conditions    which values aggregates can reach, and whether a condition can come to hold
+    group_outlook       truth, possible rows and statuses of such a view
+
 Types: futures restricted to a schema.
 
     requirements        conditions on one future node, and their distribution over children

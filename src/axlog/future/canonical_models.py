@@ -26,7 +26,7 @@ from lxml import etree
 from axlog.document.parser import Element
 from axlog.document.tree import DOCUMENT_NODE, NodeKind, Tree
 from axlog.future.disjuncts import ATTRIBUTE, ELEMENT, Disjunct, Twig, constant_of
-from axlog.query.pattern import Axis
+from axlog.query.pattern import Axis, PartialName
 
 
 class Sort(Enum):
@@ -258,6 +258,14 @@ class Model:
         found = 0
         for sort in sorts:
             found |= self._labelled.get((sort, label), 0)
+        return found
+
+    def with_part(self, test: PartialName, sort: Sort) -> int:
+        """The nodes of a sort whose names have the parts of a test."""
+        found = 0
+        for (of, label), mask in self._labelled.items():
+            if of is sort and test.matches(label):
+                found |= mask
         return found
 
     def with_value(self, value: str) -> int:

@@ -92,6 +92,12 @@ FEATURES: tuple[Feature, ...] = (
         "values of elements against constants", "match /r/c[a > 5]", _UNTYPED, _EXACT_UNTYPED,
         "under types: only elements that hold one text",
     ),
+    Feature(
+        "functions and calculations on one value", 'match /r/c[contains(a/@k, "x")]',
+        (DECIDED, DECIDED, LIMIT, DECIDED, DECIDED, REFUSED, REFUSED),
+        ("shown", "shown", "shown", "lazy", "shown", REFUSED, REFUSED),
+        "if a value is known that passes; else refused AX503",
+    ),
     Feature("`=` and `!=` of variables", "match /r/c[a/$x][b/$y] where $x != $y", _DECIDED, _EXACT),
     Feature(
         "an order between two variables", "match /r/c[a/$x][b/$y] where $x < $y", _NEVER, _NEVER,

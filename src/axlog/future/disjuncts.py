@@ -38,6 +38,7 @@ from axlog.query.pattern import (
     Name,
     Not,
     Or,
+    PartialName,
     Pattern,
     PatternNode,
     TimeConstraint,
@@ -71,8 +72,12 @@ def check_positive(pattern: Pattern, which: str, is_first: bool = False) -> None
             raise _refused(which, f"has {word}")
         if isinstance(branch, PatternNode):
             if sees_markup(branch) and (is_first or not isinstance(branch.test, AnyNode)):
-                test = PatternNode(branch.axis, branch.test)
-                raise _refused(which, f"has `{test}`, which finds comments and instructions")
+                bare = PatternNode(branch.axis, branch.test)
+                raise _refused(which, f"has `{bare}`, which finds comments and instructions")
+            test = branch.test
+            if isinstance(test, PartialName) and (is_first or not (test.namespace or test.local)):
+                # canonical documents have fresh names without a namespace
+                raise _refused(which, f"has `{PatternNode(branch.axis, test)}`, a part of a name")
             if not branch.axis.is_downward:
                 raise _refused(which, f"uses the axis {branch.axis.value}")
             for comparison in branch.comparisons:

@@ -343,14 +343,14 @@ def _both_until(tests: Iterable[Test]) -> int | None:
 
 def _are_free(feeders: Iterable[Feeder], shared: set[Column]) -> bool:
     """Whether streams can deliver rows with any values of the join columns, at any time."""
-    found = [_never_empty(*each) for each in {(f.relation, f.is_root): None for f in feeders}]
+    found = [never_empty(*each) for each in {(f.relation, f.is_root): None for f in feeders}]
     if any(each is None for each in found):
         return False
     return len({frozenset(each & shared) for each in found if each is not None}) <= 1
 
 
 @lru_cache(maxsize=256)  # many streams have equal relations
-def _never_empty(relation: Relation, is_root: bool) -> set[Column] | None:
+def never_empty(relation: Relation, is_root: bool) -> set[Column] | None:
     """The columns in which a stream delivers any nonempty string; None: not any string."""
     try:
         rows, layout = bringable((relation,), is_root)

@@ -51,13 +51,13 @@ class Need:
         """Whether everything that satisfies the other need satisfies this one."""
         return (
             self.brought <= other.brought
-            and (self.times <= other.times or _are_implied(self.times, other.times))
+            and (self.times <= other.times or are_implied(self.times, other.times))
             and self.values.asks_no_more_than(other.values)
             and self.new <= other.new
         )
 
 
-def _are_implied(times: Iterable[Inequality], by: Iterable[Inequality]) -> bool:
+def are_implied(times: Iterable[Inequality], by: Iterable[Inequality]) -> bool:
     """Whether each inequality follows from one of `by`: equal terms, no looser bound."""
     return all(any(o.terms == one.terms and o.bound <= one.bound for o in by) for one in times)
 

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from axlog.errors import UndecidedError
+from axlog.evaluate.value_tests import comparison
 from axlog.query.normalize import normalise
 from axlog.query.pattern import (
     Branch,
@@ -39,7 +40,7 @@ from axlog.query.pattern import (
     Variable,
     branches_of,
 )
-from axlog.query.values import compare, compare_numbers, comparison, mirrored
+from axlog.query.values import compare, compare_numbers, mirrored
 
 _ADVICE = "give the value in the row, or remove the join; the rows of the view are still maintained"
 

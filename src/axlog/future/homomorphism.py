@@ -27,6 +27,7 @@ from axlog.query.pattern import (
     Literal,
     Name,
     Or,
+    PartialName,
     Pattern,
     PatternNode,
     ValueConstraint,
@@ -211,10 +212,14 @@ class _Match:
         if node.axis is Axis.ATTRIBUTE:
             if isinstance(node.test, Name):
                 return model.with_label(f"@{node.test.label}", Sort.ATTRIBUTE)
+            if isinstance(node.test, PartialName):
+                return model.with_part(node.test, Sort.ATTRIBUTE)
             return model.of_sort(Sort.ATTRIBUTE)
         match node.test:
             case Name(label=label):
                 return model.with_label(label, Sort.ELEMENT)
+            case PartialName():
+                return model.with_part(node.test, Sort.ELEMENT)
             case Wildcard():
                 return model.of_sort(Sort.ELEMENT)
             case Literal(text=text):

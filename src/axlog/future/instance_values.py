@@ -16,8 +16,11 @@ from fractions import Fraction
 from itertools import islice, product
 
 from axlog.document.tree import DOCUMENT_NODE, ELEMENT, TEXT, Tree
+from axlog.evaluate.value_tests import comparison
+from axlog.future.formula_values import candidates
 from axlog.future.generalized_rows import Need
 from axlog.future.value_classes import samples_of
+from axlog.query.formula import HOLDS, Formula
 from axlog.query.normalize import normalise
 from axlog.query.pattern import (
     Axis,
@@ -34,11 +37,13 @@ from axlog.query.pattern import (
     nodes_of,
 )
 from axlog.query.scopes import scope_of
-from axlog.query.values import compare, comparison
+from axlog.query.values import compare
 
 MOST_STRINGS = 12
 """Largest number of document strings to try for an unknown, where equality matters."""
 MOST_TRIED = 20_000
+MOST_FORMULA_VALUES = 6
+"""Largest number of values that pass a formula to try for an unknown."""
 
 Compared = tuple[str, Comparison]
 """A variable, and a comparison that its value must pass."""
@@ -102,6 +107,7 @@ class Strings:
         self._are_related = any(isinstance(c.right, Variable) for c in where) or any(
             c.operator != "=" and isinstance(c.operand, Variable) for c in compared
         )
+        self.has_formulas = any(isinstance(each, Formula) for each in self.constants)
         self._where = {c.left.name for c in where}
         self._where |= {c.right.name for c in where if isinstance(c.right, Variable)}
         self._shared = scope_of(normalise(pattern).branches).surely
@@ -157,6 +163,8 @@ class Strings:
                 yield assigned
 
     def _choices(self, number: int, count: int) -> list[str]:
+        if self.has_formulas:
+            self.reason = "values that pass a formula are tried on samples"
         own = f"{self.prefix}-v{number}"
         found = [own]
         if self.has_orders:
@@ -178,9 +186,10 @@ def _variables(nodes: Iterable[PatternNode]) -> Iterator[str]:
 
 
 def _own_labels(nodes: Iterable[PatternNode]) -> set[str]:
-    """Labels of `self` steps and compared texts, which an unknown may have to equal."""
+    """Labels beside `self` steps and of compared texts, which an unknown may have to equal."""
     inside = [each for node in nodes for each in nodes_of(node)]
-    every = [each for each in inside if each.axis not in _DOWN or each.comparisons]
+    has_self = any(each.axis not in _DOWN for each in inside)
+    every = [each for each in inside if has_self or each.comparisons]
     names = {each.test.label for each in every if isinstance(each.test, Name)}
     return names | {each.test.text for each in every if isinstance(each.test, Literal)}
 
@@ -200,12 +209,22 @@ def _around(constants: Iterable[Constant], own: str, number: int, count: int) ->
     """The constants, and one fresh string in every cell between them."""
     given = list(constants)
     found = [c for c in given if isinstance(c, str) and c]
+    found += [value for c in given if isinstance(c, Formula) for value in _passing(c)]
     for string in sorted({c for c in given if isinstance(c, str)}):
         found += [f"{string}\t{own}", f"!{own}"]
         if string:
             found.append(f"{string[:-1]}{chr(max(33, ord(string[-1]) - 1))}{own}")
     share = Fraction((1 << 30) * (number + 1) // (count + 1), 1 << 30)  # a finite decimal
     return [*found, *samples_of(given, share)]
+
+
+def _passing(formula: Formula) -> list[str]:
+    """A few candidates that pass a formula, and a few that do not."""
+    holds = comparison(HOLDS, formula)
+    every = [value for value in candidates(formula) if value]
+    passing = [value for value in every if holds(value)]
+    others = [value for value in every if not holds(value)]
+    return [*passing[:MOST_FORMULA_VALUES], *others[:2]]
 
 
 def _meets(assigned: Mapping[str, str], compared: list[Compared], need: Need) -> bool:

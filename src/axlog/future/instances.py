@@ -23,6 +23,7 @@ from math import prod
 from axlog.document.parser import Element
 from axlog.document.tree import Tree
 from axlog.errors import UndecidedError
+from axlog.evaluate.value_tests import comparison
 from axlog.future.canonical_models import Canon, Sketch, as_element
 from axlog.future.capacity import partitions, trees_left
 from axlog.future.containment import chain_lengths
@@ -43,7 +44,6 @@ from axlog.query.pattern import (
     Variable,
     nodes_of,
 )
-from axlog.query.values import comparison
 
 MOST_CHOICES = 20_000
 """Largest number of combinations of choices for one scenario."""

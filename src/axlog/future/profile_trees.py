@@ -28,12 +28,14 @@ from typing import NamedTuple
 
 from axlog.document.tree import ATTRIBUTE, ELEMENT, TEXT
 from axlog.errors import UndecidedError
+from axlog.evaluate.value_tests import comparison
 from axlog.future.disjuncts import is_name, is_text
 from axlog.future.grounding import Ground
 from axlog.future.key_relations import KeyRelations, key_strings, program_of, resolved
 from axlog.future.keys import Key
 from axlog.future.value_classes import is_of_times, needs_types, samples_of
 from axlog.query.compile import Edge, Relation
+from axlog.query.formula import Formula
 from axlog.query.pattern import (
     AnyNode,
     AnyText,
@@ -45,7 +47,7 @@ from axlog.query.pattern import (
     Variable,
     Wildcard,
 )
-from axlog.query.values import ORDERS, comparison, parted
+from axlog.query.values import ORDERS, parted
 
 LIMIT = 4000
 """Largest number of profiles, or unions of profiles, to examine."""
@@ -451,9 +453,8 @@ def _check_operator(operator: str, operand: object) -> None:
     if needs_types(operator) or isinstance(operand, float) or (
         is_text_order and not (is_of_times(operator, operand) or _is_number_like(operand))
     ):  # fmt: skip
-        raise UndecidedError(
-            "AX503", f"`not` beside the comparison {operator} {operand} is not covered"
-        )
+        compared = operand if isinstance(operand, Formula) else f"{operator} {operand}"
+        raise UndecidedError("AX503", f"`not` beside the comparison {compared} is not covered")
 
 
 def _is_number_like(operand: object) -> bool:

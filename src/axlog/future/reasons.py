@@ -46,10 +46,10 @@ class Reason:
 
     def to_dict(self) -> dict[str, Any]:
         """This reason as JSON values."""
-        said: dict[str, Any] = {"kind": self.kind, "text": self.text}
+        fields: dict[str, Any] = {"kind": self.kind, "text": self.text}
         if self.stream is not None:
-            said["stream"] = self.stream
-        return said if self.deadline is None else {**said, "deadline": plain(self.deadline)}
+            fields["stream"] = self.stream
+        return fields if self.deadline is None else {**fields, "deadline": plain(self.deadline)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +162,8 @@ class _Question:
         deadlines = [int(one.deadline) for one in ways if one.deadline is not None]
         known = [each for each in deadlines if each < self.tree.clock]
         until = self._shown(max(known)) if known else None
-        said = "" if until is None else f" at {plain(until)}"
-        yield Reason("deadline", f"its deadline passed{said}", deadline=until)
+        moment = "" if until is None else f" at {plain(until)}"
+        yield Reason("deadline", f"its deadline passed{moment}", deadline=until)
 
     def _keys(self) -> Iterator[Reason]:
         keys = self.tree.facts

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from axlog.document.tree import NodeKind
 from axlog.errors import UndecidedError
+from axlog.evaluate.value_tests import comparison as compared_with
 from axlog.future.value_classes import is_of_times, needs_types
 from axlog.query.pattern import (
     AnyComment,
@@ -37,7 +38,6 @@ from axlog.query.pattern import (
     Variable,
     Wildcard,
 )
-from axlog.query.values import comparison as compared_with
 
 Wants = frozenset[Branch]
 NOTHING: Wants = frozenset()

@@ -225,6 +225,29 @@ class Outlook:
             and (self._types is None or self._types.allow(columns, values, need))
         )
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the values of scenarios."""
+        return self._scenarios.columns
+
+    def met(self) -> list[tuple[Values, Need]]:
+        """The scenarios that can come about, and the rows that exist as those without needs."""
+        return [
+            (values, need)
+            for values, needs in self._scenarios.rows.items()
+            for need in needs
+            if self.can_be_met(values, need)
+        ]
+
+    def can_be_met(self, values: Values, need: Need) -> bool:
+        """Whether a scenario can come about with these values."""
+        columns = self._scenarios.columns
+        return (
+            not self._scenarios.is_repeated(columns, values, need)
+            and fits(self.tree, columns, values, need, self._together)
+            and (self._types is None or self._types.allow(columns, values, need))
+        )
+
     def witness(self) -> Witness | None:
         """The scenario that is likely to last longest: without a deadline, and with few streams.
 
@@ -274,11 +297,11 @@ class Outlook:
                 continue  # an existing row
             row = row_of(self.tree, self.pattern, self._scenarios.columns, values)
             needs = [Wanted(stream, str(relation.node)) for relation, stream in need.brought]
-            until = self._deadline(values, need)
+            until = self.deadline(values, need)
             ways.append((tuple(row.values()), needs, until))
         return possible_rows(self.pattern.columns, ways)
 
-    def _deadline(self, values: Values, need: Need) -> int | None:
+    def deadline(self, values: Values, need: Need) -> int | None:
         """The latest clock at which a scenario can come about."""
         if self._negation is None:
             return deadline(need.times, need.unknown_times)
@@ -304,7 +327,7 @@ class Outlook:
                 if pinned is not None and need.brought and self._can_be_met(pinned, need):
                     shown = row_of(self.tree, self.pattern, scenarios.columns, pinned)
                     brought = [Wanted(stream, str(each.node)) for each, stream in need.brought]
-                    until = self._deadline(pinned, need)
+                    until = self.deadline(pinned, need)
                     found.append((tuple(shown.values()), brought, until))
         return possible_rows(self.pattern.columns, found)
 

@@ -19,6 +19,7 @@ from axlog.document.schema import service_kind
 from axlog.document.tree import DOCUMENT_NODE, NodeKind, Tree
 from axlog.errors import UndecidedError
 from axlog.evaluate.node_tests import passes, reached
+from axlog.evaluate.value_tests import comparison
 from axlog.future.requirements import Group, Slot, Subject, Wants, share_out
 from axlog.future.type_messages import Message, Writer
 from axlog.future.type_steps import Caller, Step, reach
@@ -33,7 +34,7 @@ from axlog.query.pattern import (
     PatternNode,
     Variable,
 )
-from axlog.query.values import compare, comparison
+from axlog.query.values import compare
 
 Part = tuple[list[Step], list[Group]]
 """The deliveries at one node: the steps, and the conditions on the trees."""

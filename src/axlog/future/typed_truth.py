@@ -25,6 +25,7 @@ from typing import TypeVar
 from axlog.document.schema import Schema, validate
 from axlog.document.tree import DOCUMENT_NODE, NodeKind, Tree
 from axlog.errors import UndecidedError
+from axlog.evaluate.value_tests import comparison
 from axlog.future.comments import refuse_any_node
 from axlog.future.requirements import NodeMatcher
 from axlog.future.type_messages import Message, Writer
@@ -53,7 +54,6 @@ from axlog.query.pattern import (
     nodes_of,
 )
 from axlog.query.truth import Truth
-from axlog.query.values import comparison
 
 LIMIT = 200_000
 """Distributions and numbers to try before giving up."""

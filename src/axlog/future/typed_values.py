@@ -17,6 +17,7 @@ from dataclasses import replace
 from axlog.document.cardinality import TEXT
 from axlog.document.schema import LAYOUT, Schema, UnorderedDTD, service_kind
 from axlog.document.tree import Tree
+from axlog.evaluate.value_tests import comparison
 from axlog.future.value_classes import samples_of
 from axlog.query.pattern import (
     AnyText,
@@ -29,7 +30,6 @@ from axlog.query.pattern import (
     PatternNode,
     Variable,
 )
-from axlog.query.values import comparison
 
 
 def with_text_comparisons(node: PatternNode, schema: Schema, tree: Tree) -> PatternNode:

@@ -6,8 +6,11 @@ moments and times of day are dense, and each can be written in infinitely many w
 ordered by code point, and the next text after s is s followed by TAB, the least XML character. So
 intervals are decided exactly; for `xs:double` the next value is the next float.
 
-Not decided (AX503): other XPath types, orders between two unknowns, and a value that is compared by
-the rules of two languages.
+A formula (`[contains(., "x")]`) is satisfiable if one of some candidates passes it and the other
+comparisons of the value (`formula_values.py`).
+
+Not decided (AX503): other XPath types, orders between two unknowns, a value that is compared by the
+rules of two languages, and formulas that no candidate passes.
 """
 
 from __future__ import annotations
@@ -20,6 +23,9 @@ from math import inf, nextafter
 from typing import Any
 
 from axlog.errors import UndecidedError
+from axlog.evaluate.value_tests import comparison
+from axlog.future.formula_values import can_hold
+from axlog.query.formula import Formula
 from axlog.query.pattern import (
     Comparison,
     Constant,
@@ -28,7 +34,7 @@ from axlog.query.pattern import (
     ValueConstraint,
     Variable,
 )
-from axlog.query.values import ORDERS, ValueKind, comparison, key_of, mirrored, parted
+from axlog.query.values import ORDERS, ValueKind, key_of, mirrored, parted
 
 Known = Mapping[str, str | int | None]
 """Values by column; None: unknown."""
@@ -183,8 +189,12 @@ class ValueNeeds:
 
     def _check_unbounded(self, column: str) -> None:
         """Reject bounded unknowns: two unknowns can surely differ only if each is unbounded."""
-        orders = {parted(c.operator)[0] for name, c in self.compared
-                  if name == column and isinstance(c.operand, str)}  # fmt: skip
+        mine = [c for name, c in self.compared if name == column]
+        orders = {parted(c.operator)[0] for c in mine if isinstance(c.operand, str)}
+        if any(isinstance(c.operand, Formula) for c in mine):
+            raise UndecidedError(
+                "AX503", f"{column} is tested by a formula and must differ from an unknown value"
+            )
         if "=" in orders or (orders & {"<", "<="} and orders & {">", ">="}):
             raise UndecidedError(
                 "AX503",
@@ -211,6 +221,10 @@ def _name_meets(comparisons: list[Comparison]) -> bool:
     mine: list[tuple[str, str]] = []
     for each in comparisons:
         operand = each.operand
+        if isinstance(operand, Formula):
+            raise UndecidedError(
+                "AX503", f"whether the unknown name of an element passes {operand} is not decided"
+            )
         if isinstance(operand, Number | Moment) and not (
             isinstance(operand, Number) and each.operator == "!="
         ):
@@ -259,6 +273,8 @@ def is_consistent(comparisons: list[Comparison]) -> bool:
     for operator, operand in constants:
         if operator == "=" and isinstance(operand, str):
             return _passes_all(operand, constants)
+    if any(isinstance(operand, Formula) for _, operand in constants):
+        return can_hold(comparisons)
     for operator, _ in constants:
         _check_type(operator)
     doubles = [(o, v) for o, v in constants if isinstance(v, float)]

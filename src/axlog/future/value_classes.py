@@ -14,6 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 
+from axlog.query.formula import Formula
 from axlog.query.pattern import Constant, Moment, Number
 from axlog.query.values import ORDERS, ValueKind, key_of, parted
 
@@ -42,6 +43,8 @@ def samples_of(constants: Iterable[Constant], share: Fraction = _HALF) -> list[s
     moments: set[Fraction] = set()
     times: set[Fraction] = set()
     for constant in constants:
+        if isinstance(constant, Formula):
+            continue  # no cells: the callers try candidates, or refuse
         if isinstance(constant, Number):
             numbers.add(Fraction(constant.value))
         elif isinstance(constant, Moment):

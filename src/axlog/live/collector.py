@@ -34,7 +34,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
+from typing import Any, TypeAlias
 
 from axlog.document.calls import Call
 from axlog.document.operations import end_call
@@ -54,6 +54,7 @@ from axlog.future.garbage import (
     size,
     streams_asked,
 )
+from axlog.future.join_inputs import JoinInputs, inputs_of
 from axlog.future.keys import Key, keyed_relations, values_in, values_seen
 from axlog.future.scenarios import may_bring
 from axlog.live.maintained import MaintainedTree, ViewChanges
@@ -62,10 +63,19 @@ from axlog.live.replacements import replacing_streams
 from axlog.match.matcher_generator import Answers, Sink
 from axlog.query.compile import Column, Relation, compile_pattern, depends_on_value
 from axlog.query.pattern import Pattern
+from axlog.views.counting.join_prospects import Watch
+from axlog.views.counting.join_watch import JoinWatch
+from axlog.views.counting.join_watch import refusal as more_refusal
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.sites import SiteRelation
-from axlog.views.counting.stream_inputs import StreamInputs, joins_of_two, stream_inputs
+from axlog.views.counting.stream_inputs import (
+    StreamInputs,
+    joins_of_more,
+    joins_of_two,
+    stream_inputs,
+)
 from axlog.views.counting.waiting_rows import WaitingRows
+from axlog.views.stepped import Stepped
 from axlog.views.view import MaintainedView
 
 REMEMBERED = 1000
@@ -81,7 +91,7 @@ _NOT_ASKED = "no message of this stream can add a row to a view"
 _NOT_USED = "no row to come can use it; the rows that came of it are there and stay"
 _NO_PARTNER = "they waited for a partner: the stream ended, the key's value came, or time ran out"
 
-SavedKeys = tuple[tuple[tuple[str, ...], ...], ...]
+SavedKeys: TypeAlias = tuple[tuple[tuple[str, ...], ...], ...]
 """For each join and each of its parts, the key values that it remembers."""
 
 
@@ -138,9 +148,9 @@ class Collector:
         self._document = document
         self._drops, self._keeps = drops, keeps
         self._found_for: tuple[int, list[MaintainedView], list[str]] | None = None
-        self._joins: dict[WaitingRows, int] = {}  # the watched joins, each with its site
+        self._joins: dict[Watch, int] = {}  # the watched joins, each with its site
         self._inputs = StreamInputs()
-        self._came: list[tuple[WaitingRows, int, str]] = []  # keys that the current message uses up
+        self._came: list[tuple[Watch, int, str]] = []  # keys that the current message uses up
         self.tracker = NeverTracker(document, never, keeps)
         self.version = 0  # increases when generated joins are out of date
         self.next: float = inf  # a clock beyond this time may drop rows or emit `never`
@@ -148,10 +158,11 @@ class Collector:
         self.collected: deque[Dropped] = deque(maxlen=REMEMBERED)
         self.closed: dict[str, Call] = {}  # streams that may continue to send
         self._reported: dict[str, int] = {}  # dropped rows in `collected`, by join
+        self._is_restoring = False  # whether key values come from a saved state
         self._messages = 0  # since the last scheduled collection
 
     @property
-    def joins(self) -> list[WaitingRows]:
+    def joins(self) -> list[Watch]:
         """The joins whose rows are watched."""
         return list(self._joins)
 
@@ -165,10 +176,9 @@ class Collector:
         is_new = self._find_joins()
         self.tracker.refresh(self._joins, self._inputs, is_new)
         if is_new:
-            sides = [side for join in self._joins for side in join.pair.sides]
-            self.is_busy = any(
-                side.key or (side.is_bounded and not side.is_born_dead) for side in sides
-            ) or any(each.is_partial for each in self.tracker.every_prospects)
+            self.is_busy = any(join.is_busy for join in self._joins)
+        if not self.is_busy:
+            self.is_busy = any(each.is_partial for each in self.tracker.every_prospects)
         self._look_ahead()
 
     def _find_joins(self) -> bool:
@@ -182,8 +192,7 @@ class Collector:
         self._found_for = found_for
         old = {join.state: join for join in self._joins}
         self._joins, self._inputs = {}, StreamInputs()
-        # Without views there are no sites. Steps need the exact number of matches.
-        if document.engine.sites() and not (self._may_delete() or self._has_steps()):
+        if document.engine.sites() and not self._may_delete():  # without views there are no sites
             self._watch(old)
         for state, join in old.items():
             if join not in self._joins and state.join.waiting is join:
@@ -191,14 +200,22 @@ class Collector:
         self.version += 1
         return True
 
-    def _has_steps(self) -> bool:
-        return any(view.query.steps for view in self._document.views.values())
+    def _counted(self) -> set[Relation]:
+        """The relations of views with steps, which need the exact number of matches."""
+        found: set[Relation] = set()
+        for view in self._document.views.values():
+            maintainer = view.maintainer
+            if isinstance(maintainer, Stepped):
+                maintainer = maintainer.inner
+            if view.query.steps and isinstance(maintainer, Counting):
+                found.update(each for root in maintainer.roots for each in root.walk())
+        return found
 
     def _may_delete(self) -> bool:
         tree = self._document.tree
         return any(tree.call(node).deletes != "no" for node in tree.calls().values())
 
-    def _watch(self, old: dict[SiteRelation, WaitingRows]) -> None:
+    def _watch(self, old: dict[SiteRelation, Watch]) -> None:
         document = self._document
         engine = document.engine
         places = self._places()
@@ -207,8 +224,10 @@ class Collector:
         # Once messages are dropped, only its tables describe a join whose streams have ended.
         may_forget = bool(places) and not self._keeps
         is_changing = any(map(engine.is_value_sensitive, places.values()))
-        replacing = set(replacing_streams(document))
+        replacing, counted = set(replacing_streams(document)), self._counted()
         for node, state in joins_of_two(engine):
+            if state.relation in counted:
+                continue
             feeders = (inputs.of(state, 0), inputs.of(state, 1))
             streams = {feeder.stream for each in feeders for feeder in each}
             if state in inputs.entangled or not (streams or may_forget or state in old):
@@ -220,6 +239,60 @@ class Collector:
             if is_changing and any(map(depends_on_value, state.relation.walk())):
                 continue  # a part may gain or lose rows although no stream feeds it
             self._joins[self._waiting(state, feeders, keyed, old)] = node
+        if self.tracker.how != "joins":
+            self._watch_more(old, places, keyed)
+
+    def _watch_more(
+        self,
+        old: dict[SiteRelation, Watch],
+        places: dict[str, int],
+        keyed: dict[Relation, list[tuple[Column, Key]]],
+    ) -> None:
+        """Watch joins of three or more parts whose streams bring any number of trees."""
+        document, tree, inputs = self._document, self._document.tree, self._inputs
+        if tree.types is not None or any(map(document.engine.is_value_sensitive, places.values())):
+            return
+        limited = {
+            stream
+            for stream, node in tree.calls().items()
+            if tree.call(node).mode != "stream" or tree.call(node).most is not None
+        }
+        limited.update(replacing_streams(document))
+        counted = self._counted()
+        for node, state in joins_of_more(document.engine):
+            if state.relation in counted:
+                continue
+            feeders = [inputs.of(state, part) for part in range(len(state.relation.edges))]
+            streams = {feeder.stream for each in feeders for feeder in each}
+            if state in inputs.entangled or state in inputs.narrowed:
+                continue
+            if not (streams or state in old) or not streams.isdisjoint(limited):
+                continue
+            known = old.get(state)
+            if isinstance(known, JoinWatch) and known.is_fed_by(feeders):
+                self._joins[known] = node
+                continue
+            found = inputs_of(state.relation, feeders, keyed)
+            if isinstance(found, str) or more_refusal(found) is not None:
+                continue
+            seen = self._seen_values(found, known)
+            if seen is not None:
+                self._joins[JoinWatch(state, found, tree, seen)] = node
+
+    def _seen_values(self, inputs: JoinInputs, known: Watch | None) -> list[Iterable[str]] | None:
+        """Return the key values that a join has already seen; None: they are lost."""
+        keys = [key for part in inputs.parts for _, key in part.keys]
+        document = self._document
+        if not keys:
+            return []
+        if isinstance(known, JoinWatch):
+            return [known.values_of(key) for key in keys]
+        if self._is_restoring:
+            return [() for _ in keys]
+        if document.forgotten or document.collected:
+            return None
+        document.settle()
+        return [values_seen(document.tree, key) for key in keys]
 
     def _places(self) -> dict[str, int]:
         """Return the streams that may still bring data, each with the parent node of its call."""
@@ -242,26 +315,37 @@ class Collector:
         state: SiteRelation,
         feeders: tuple[tuple[Feeder, ...], tuple[Feeder, ...]],
         keyed: dict[Relation, list[tuple[Column, Key]]],
-        old: dict[SiteRelation, WaitingRows],
+        old: dict[SiteRelation, Watch],
     ) -> WaitingRows:
         known = old.get(state)
+        assert not isinstance(known, JoinWatch)  # it has two parts
         if known is not None and known.is_fed_by(feeders):
             return known
         pair = pair_of(state.relation, feeders, keyed)
         seen, exact = self._seen(pair, old), self.tracker.how == "all"
-        made = WaitingRows(state, pair, self._document.tree, seen, drops=self._drops, exact=exact)
+        document = self._document
+        made = WaitingRows(
+            state,
+            pair,
+            document.tree,
+            seen,
+            inputs_of(state.relation, feeders, keyed),
+            drops=self._drops,
+            exact=exact,
+            is_whole=self._keeps and not (document.forgotten or document.collected),
+        )
         if known is not None:
             made.dropped += known.dropped
             made.passes_by |= known.passes_by
         return made
 
-    def _seen(self, pair: Pair, old: dict[SiteRelation, WaitingRows]) -> tuple[set[str], set[str]]:
+    def _seen(self, pair: Pair, old: dict[SiteRelation, Watch]) -> tuple[set[str], set[str]]:
         """Return the key values that each part has already seen."""
         document = self._document
         # The document is not whole: only remembered values are known.
         if document.forgotten or document.collected:
             for waiting in old.values():
-                if waiting.pair.relation is pair.relation:
+                if isinstance(waiting, WaitingRows) and waiting.relation is pair.relation:
                     return waiting.seen[0] or set(), waiting.seen[1] or set()
             return set(), set()
         keys = [side.key for side in pair.sides]
@@ -278,11 +362,9 @@ class Collector:
         place = tree.parent(tree.calls()[stream])
         path = [n for n in (place, *tree.ancestors(place)) if n != DOCUMENT_NODE]
         found: list[tuple[Relation, Sink]] = []
-        for waiting, part, key in self.keys_of(stream):
+        for waiting, part, column, key in self.keys_of(stream):
             # Use the name of the column that the key rules out: both then share one bucket in
             # Spark.
-            side = waiting.pair.sides[part]
-            column = side.columns[side.key[0]] if side.key is not None else "$k"
             for pattern in key.patterns_of(column.lstrip("$")):
                 values = replace(pattern, outputs=pattern.outputs[:1])  # without the nodes
                 relation = compile_pattern(values).root
@@ -291,7 +373,7 @@ class Collector:
                 found.append((relation.edges[0].relation, self._noting(waiting, part)))
         return found
 
-    def _noting(self, waiting: WaitingRows, part: int) -> Sink:
+    def _noting(self, waiting: Watch, part: int) -> Sink:
         came = self._came
 
         def sink(row: tuple[str | int, ...], count: int, answers: Answers) -> None:
@@ -301,18 +383,21 @@ class Collector:
 
         return sink
 
-    def keys_of(self, stream: str) -> Iterator[tuple[WaitingRows, int, Key]]:
-        """Return the keys whose values rows of joins wait for in a stream: join, part and key."""
+    def keys_of(self, stream: str) -> Iterator[tuple[Watch, int, Column, Key]]:
+        """Return the keys whose values rows of joins wait for in a stream.
+
+        Each with its join, part and column.
+        """
         for waiting in self._joins:
-            for part, side in enumerate(waiting.pair.sides):
-                if side.key is not None and stream in waiting.open[part]:
-                    yield waiting, part, side.key[1]
+            for part, column, key in waiting.keys:
+                if stream in waiting.open[part]:
+                    yield waiting, part, column, key
 
     def note_message(self, stream: str, forest: list[Element]) -> None:
         """Record the key values of a message that becomes nodes."""
         tree = self._document.tree
         place = tree.parent(tree.calls()[stream])
-        for waiting, part, key in self.keys_of(stream):
+        for waiting, part, _, key in self.keys_of(stream):
             for root in forest:
                 if isinstance(root.tag, str):
                     for _, value in values_in(key, tree, place, root):
@@ -371,7 +456,7 @@ class Collector:
             return
         inputs = stream_inputs(self._document.engine, places)
         for join in self._joins:
-            for part in range(2):
+            for part in range(len(join.open)):
                 streams = {feeder.stream for feeder in inputs.of(join.state, part)}
                 join.admit(part, streams - known)
 
@@ -396,7 +481,11 @@ class Collector:
     def restore(self, keys: SavedKeys) -> None:
         """Continue with tables filled from outside, and the key values saved with them."""
         self.detach()
-        self.refresh()
+        self._is_restoring = True
+        try:
+            self.refresh()
+        finally:
+            self._is_restoring = False
         for join, values in zip(self._joins, keys, strict=True):
             join.restore(values)
         self._look_ahead()
@@ -436,7 +525,7 @@ class Collector:
         """Return the rows that joins have dropped since the last report."""
         total: dict[str, int] = {}
         for join in self._joins if self._drops else ():
-            name = str(join.pair.relation.node)
+            name = str(join.relation.node)
             total[name] = total.get(name, 0) + join.dropped
         found: list[Dropped] = []
         for name, count in total.items():

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from axlog.document.calls import Call
@@ -257,15 +258,17 @@ class Document:
         self,
         statement: str,
         at: Time | None = None,
-        variables: Mapping[str, str | float | bool] | None = None,
+        variables: Mapping[str, Any] | None = None,
     ) -> list[Change]:
         """Run a statement of XQuery Update, or several separated by `;`, one by one.
 
         Parameters:
             statement: The statement.
             at: Time of the update; None: the document's clock.
-            variables: Values of the statement's variables. A statement that is used again with
-                other values is parsed once.
+            variables: Values of the statement's variables: strings, numbers, Booleans, dates,
+                times, XML (`Fragment`, elements, element trees), other documents, identifiers
+                of nodes (`Id`), and lists of them. A string is never parsed as XML. A statement
+                that is used again with other values is parsed once.
 
         >>> doc = parse("<people><person id='1'><phone/></person><person id='2'/></people>")
         >>> doc.update("delete nodes //person[phone]")
@@ -528,8 +531,8 @@ class Document:
     def __repr__(self) -> str:
         with self._maintained.lock:
             nodes, streams = len(self), len(self._maintained.tree.calls())
-            said = f", {streams} open streams" if self._streams is not None else ""
-            return f"Document({nodes} nodes{said}, {len(self.views)} views)"
+            open_streams = f", {streams} open streams" if self._streams is not None else ""
+            return f"Document({nodes} nodes{open_streams}, {len(self.views)} views)"
 
 
 def _skeleton(streams: Sequence[str] | Mapping[str, Mapping[str, str]], options: Options) -> str:
@@ -542,10 +545,10 @@ def _skeleton(streams: Sequence[str] | Mapping[str, Mapping[str, str]], options:
     for stream in streams:
         given = streams[stream] if isinstance(streams, Mapping) else {}
         check_name(stream, options.limits)
-        said = {"stream": stream, **given}
+        attributes = {"stream": stream, **given}
         if "replace" in given:  # calls know no prefixes
-            said["replace"] = str(KeyPath.parse(given["replace"], options.namespaces))
-        Call.of(list(said.items()))  # raises for an unknown declaration
-        call = " ".join(f"{name}={quoteattr(value)}" for name, value in said.items())
+            attributes["replace"] = str(KeyPath.parse(given["replace"], options.namespaces))
+        Call.of(list(attributes.items()))  # raises for an unknown declaration
+        call = " ".join(f"{name}={quoteattr(value)}" for name, value in attributes.items())
         places.append(f"<{stream}><ax:call {call}/></{stream}>")
     return f'<{ROOT} xmlns:ax="urn:axlog">{"".join(places)}</{ROOT}>'

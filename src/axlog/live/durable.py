@@ -27,10 +27,11 @@ from contextlib import contextmanager
 from logging import ERROR, INFO, WARNING, getLogger
 from pathlib import Path
 from time import perf_counter
-from typing import IO
+from typing import IO, Any
 
 from axlog.document.times import Time, microseconds
 from axlog.errors import AxlogError, StoreError, UpdateError
+from axlog.evaluate.variables import written
 from axlog.live import log_records
 from axlog.live.collector import Collection
 from axlog.live.document import Document
@@ -117,11 +118,11 @@ class DurableDocument(Document):
         self,
         statement: str,
         at: Time | None = None,
-        variables: Mapping[str, str | float | bool] | None = None,
+        variables: Mapping[str, Any] | None = None,
     ) -> list[Change]:
         record: Record = {"update": statement}
         if variables:
-            record["variables"] = dict(variables)
+            record["variables"] = {n: written(n, value) for n, value in variables.items()}
         if at is not None:
             record["us"] = microseconds(at)
         return self._accept(lambda: record)
@@ -163,14 +164,14 @@ class DurableDocument(Document):
     def unwatch(self, name: str) -> None:
         self._accept(lambda: {"forget": name})
 
-    def _accept(self, said: Callable[[], Record]) -> list[Change]:
+    def _accept(self, make_record: Callable[[], Record]) -> list[Change]:
         """Log, apply and emit an update. A rejected update is removed from the log."""
         document = self._maintained
         self._refuse_forked()
         self._wait_for_publishers()
         with document.lock:
             log = self._usable()
-            record = said()
+            record = make_record()
             if self._batch is not None:
                 changes, _ = self._carry_out(record)
                 self._batch.append(record)

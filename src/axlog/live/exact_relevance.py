@@ -46,10 +46,10 @@ def _first(tree: Tree, views: list[Pattern], streams: list[str]) -> str | None:
     candidates = list(streams)
     for pattern in views:
         try:
-            said = relevance(tree, pattern, limit=LIMIT)
+            verdicts = relevance(tree, pattern, limit=LIMIT)
         except UndecidedError:
             return None
-        candidates = [stream for stream in candidates if said[stream].relevant is False]
+        candidates = [stream for stream in candidates if verdicts[stream].relevant is False]
         if not candidates:
             return None
     return candidates[0] if candidates else None

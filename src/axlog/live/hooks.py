@@ -8,7 +8,7 @@ makes the stream machinery and pays only for these empty calls.
 from __future__ import annotations
 
 from axlog.document.delta import Delta
-from axlog.views.counting.prospects import Prospects
+from axlog.views.counting.join_prospects import AnyProspects
 from axlog.views.view import MaintainedView
 
 
@@ -42,7 +42,7 @@ class StreamHooks:
         """Return how the view reports rows that can never come, or why it does not."""
         return "not reported: no stream feeds the document"
 
-    def prospects(self, view: MaintainedView) -> Prospects | None:
+    def prospects(self, view: MaintainedView) -> AnyProspects | None:
         """Return the facts about the view's future rows that need no document.
 
         None: no such facts are known.

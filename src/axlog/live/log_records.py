@@ -30,6 +30,7 @@ from lxml import etree
 from axlog.document.parser import Element, Limits
 from axlog.document.times import Time, microseconds
 from axlog.errors import StoreError
+from axlog.evaluate.variables import read_back
 from axlog.live.document import Document
 from axlog.live.internals import maintained, streams_of
 from axlog.live.options import DEFAULT_OPTIONS, Options
@@ -98,17 +99,17 @@ def check_form(record: Any, number: int) -> None:
         _check_settings(record["open"], number)
 
 
-def _check_settings(said: Record, number: int) -> None:
-    check_form(said, number)
-    if not {"source", "options", "limits"} <= said.keys():
+def _check_settings(settings: Record, number: int) -> None:
+    check_form(settings, number)
+    if not {"source", "options", "limits"} <= settings.keys():
         raise _no_record(number, "it does not say how the document was made")
-    limits, known = said["limits"], Limits.__dataclass_fields__
+    limits, known = settings["limits"], Limits.__dataclass_fields__
     if not all(name in known and type(value) is int for name, value in limits.items()):
         raise _no_record(number, "a limit is not known, or no number")
-    spaces = said["options"].get("namespaces") or {}
+    spaces = settings["options"].get("namespaces") or {}
     texts = [*spaces, *spaces.values()] if isinstance(spaces, dict) else [None]
-    texts += said["options"].get("facts") or []
-    if set(said["options"]) - set(_SAVED) or not all(isinstance(text, str) for text in texts):
+    texts += settings["options"].get("facts") or []
+    if set(settings["options"]) - set(_SAVED) or not all(isinstance(text, str) for text in texts):
         raise _no_record(number, "an option is not known, or no text")
 
 
@@ -147,7 +148,7 @@ def _as_text(content: bytes) -> tuple[str, bool]:
 
 def settings_record(source: str, facts: Iterable[str], options: Options) -> Record:
     """Return the first record of a store: its source, and options that are not the defaults."""
-    said: Record = {}
+    saved: Record = {}
     for one in fields(Options):
         value = getattr(options, one.name)
         if one.name == "limits" or value == getattr(DEFAULT_OPTIONS, one.name):
@@ -158,13 +159,13 @@ def settings_record(source: str, facts: Iterable[str], options: Options) -> Reco
                 f"a durable document does not take the option {one.name!r}",
                 expected=", ".join(_OPTIONS),
             )
-        said[one.name] = dict(value) if one.name == "namespaces" else value
-    if "at" in said:
-        said["at"] = f"{microseconds(said['at'])}us"
+        saved[one.name] = dict(value) if one.name == "namespaces" else value
+    if "at" in saved:
+        saved["at"] = f"{microseconds(saved['at'])}us"
     declared = list(facts)
     if declared:
-        said["facts"] = declared
-    return settings_of(source, said, asdict(options.limits))
+        saved["facts"] = declared
+    return settings_of(source, saved, asdict(options.limits))
 
 
 def settings_of(source: str, options: Mapping[str, Any], limits: Mapping[str, int]) -> Record:
@@ -179,12 +180,12 @@ def make_document(
 
     Types are not in the record: the caller passes them again.
     """
-    said = settings["open"]
-    given = dict(said["options"])
+    opened = settings["open"]
+    given = dict(opened["options"])
     facts = given.pop("facts", None) or ()
-    options = Options(limits=Limits(**said["limits"]), **given)
+    options = Options(limits=Limits(**opened["limits"]), **given)
     made = kind(source, facts=facts, types=types, options=options)
-    if said.get("format", 1) < FORMAT:
+    if opened.get("format", 1) < FORMAT:
         maintained(made).tree.any_calls = True
     return made
 
@@ -202,7 +203,8 @@ def carry_out(document: Document, record: Record) -> list[Change]:
     if "stream" in record:
         return _stream(document, record)
     if "update" in record:
-        variables = record.get("variables")
+        given = record.get("variables") or {}
+        variables = {name: read_back(value) for name, value in given.items()}
         return Document.update(document, record["update"], moment(record), variables)
     if "advance" in record:
         return Document.advance(document, Fraction(record["advance"], 1_000_000))

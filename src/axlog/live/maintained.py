@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import RLock
+from typing import Any
 
 from axlog.document import pending
 from axlog.document.loader import read_forest
@@ -48,8 +49,10 @@ from axlog.views.counting.engine import BLOCK, CountingEngine
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
 from axlog.views.operators.disk_table import Shelf
+from axlog.views.saxon.documents import SaxonDocument
 from axlog.views.step_rows import Stepping, checked_policy
 from axlog.views.view import MaintainedView
+from axlog.views.view_query import parse_view
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +85,7 @@ class MaintainedTree:
         self.keep_whitespace = keep_whitespace
         self.namespaces = dict(namespaces or {})
         self.views: dict[str, MaintainedView] = {}
+        self.clocked: list[MaintainedView] = []  # those whose rows depend on the clock
         self.thresholds = DEFAULT_THRESHOLDS  # for the choice of maintainers
         self.make_engines(shelf)
         self.lock = RLock()
@@ -110,12 +114,13 @@ class MaintainedTree:
         self.engine = CountingEngine(tree, block, shelf, limits.rows, limits.work)
         self.engine.on_set_aside = self._note_aside
         self.algebra = AlgebraicEngine(tree)
+        self.saxon = SaxonDocument()
         self._values = ValueIndex(tree)
 
     @property
     def engines(self) -> Engines:
         """The engines that maintainers are made with."""
-        return Engines(self.engine, self.algebra, self.thresholds.prices)
+        return Engines(self.engine, self.algebra, self.thresholds.prices, self.saxon)
 
     # Views ----------------------------------------------------------------------------------------
 
@@ -135,13 +140,14 @@ class MaintainedTree:
         is set aside with AX216. Without it `Limits.work` applies. `on_value_error` says what
         happens with a value that the query cannot compute: `null` or `reject`.
         """
-        asked = self.parse(query, language)
+        asked = self.parse_view(query, language, maintainer)
         name = name if name is not None else self.new_name()
         if name in self.views:
             raise QueryError("AX202", f"there is already a view {name!r}")
         with self.lock:
             chosen = choice_for(asked, maintainer, self.tree, self.thresholds)
             stepping = Stepping(asked.row_key, asked.text, checked_policy(on_value_error))
+            stepping.check()
             self.untune()
             if stepping.rejects:
                 self.engine.build()  # the views before it, which must not fail with it
@@ -153,7 +159,8 @@ class MaintainedTree:
                 name, asked, kept, chosen, self.lock, self.nodes, self.times
             )
             view.work, view.stepping = work, stepping
-            view.rejects = stepping.rejects
+            self.clocked += [view] if view.reads_clock else []
+            view.rejects = stepping.rejects or (asked.has_items and on_value_error == "reject")
             view.prospects = lambda: self.hooks.prospects(view)
             view.truth_cache.may_come = lambda: self.hooks.may_come(view)
             view.how_never = lambda: self.hooks.how_never(view)
@@ -179,7 +186,9 @@ class MaintainedTree:
             raise QueryError("AX203", f"there is no view {name!r}")
         with self.lock:
             self.settle()  # the other views are set up anew from the document
-            self.views.pop(name).maintainer.close()
+            view = self.views.pop(name)
+            view.maintainer.close()
+            self.clocked = [each for each in self.clocked if each is not view]
 
     def _note_aside(self) -> None:
         """Set aside the views that exceeded a limit, and log it. The other views continue."""
@@ -208,6 +217,14 @@ class MaintainedTree:
         if isinstance(query, Query):
             return query
         return parse_query(query, self.namespaces, language, limits=self.limits)
+
+    def parse_view(
+        self, query: str | Query, language: str | None = None, maintainer: str | None = None
+    ) -> Query:
+        """Parse the query of a view; with the extra `xquery` any XQuery."""
+        if isinstance(query, Query):
+            return query
+        return parse_view(query, self.namespaces, language, self.limits, maintainer)
 
     def new_name(self) -> str:
         number = len(self.views) + 1
@@ -245,7 +262,7 @@ class MaintainedTree:
         self,
         statement: str,
         at: Time | None = None,
-        variables: Mapping[str, str | float | bool] | None = None,
+        variables: Mapping[str, Any] | None = None,
     ) -> list[Change]:
         """Run a statement of XQuery Update, or several separated by `;`, one by one.
 
@@ -255,7 +272,7 @@ class MaintainedTree:
         changes: list[Change] = []
         for one in parse_statements(statement, self.namespaces, self.limits):
             with self.lock:
-                operations = operations_of(self.nodes(), one, self._values, variables)
+                operations = operations_of(self.nodes(), one, self._values, variables, self.limits)
                 changes += self.apply(operations, at)
         return changes
 
@@ -298,6 +315,7 @@ class MaintainedTree:
         except BaseException:
             plan.abandon()
             raise
+        passed = self.pass_time(plan.delta.time)
         pending.commit(plan, self._values)
         if origin is None:
             self.statements += 1
@@ -319,7 +337,27 @@ class MaintainedTree:
                 assert savepoint is not None, "only views that reject values raise them"
                 savepoint.restore()
                 raise
+        return together(passed, emitted)
+
+    def pass_time(self, clock: int) -> ViewChanges:
+        """The changes that time alone causes until the clock has this time, before it has it.
+
+        Every update calls it before it is applied. Subscribers are not called yet.
+        """
+        if not self.clocked or clock <= self.tree.clock:
+            return []
+        emitted: ViewChanges = []
+        for view in self.clocked:
+            with self._setting_aside(view):
+                changes = view.passed(clock)
+                if changes:
+                    emitted.append((view, changes))
         return emitted
+
+    def next_moment(self) -> int | None:
+        """The first moment after the clock at which time alone may change rows; None: never."""
+        moments = (view.maintainer.next_moment() for view in self.clocked if view.broken is None)
+        return min((each for each in moments if each is not None), default=None)
 
     def announce(self, each: ViewChanges) -> list[Change]:
         """Call the subscribers of every view, or hold the changes until the batch ends.
@@ -451,6 +489,15 @@ class MaintainedTree:
 
     def __str__(self) -> str:
         return self.xml()
+
+
+def together(first: ViewChanges, then: ViewChanges) -> ViewChanges:
+    """The changes of one update: those of the clock before the others, once for each view."""
+    if not first:
+        return then
+    later = dict(then)
+    found = [(view, [*changes, *later.pop(view, ())]) for view, changes in first]
+    return [*found, *later.items()]
 
 
 def emit(each: ViewChanges) -> None:

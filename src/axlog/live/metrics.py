@@ -150,8 +150,8 @@ def _view_health(document: str, view: MaintainedView, boxes: list[Outbox]) -> Vi
         reasons.append(f"the view is deferred: {updates} updates since it was read")
     late = [box for box in boxes if box.waiting]
     for box in late:
-        said = f": {box.last_error}" if box.last_error else ""
-        reasons.append(f"publisher {box.name} has yet to take {box.waiting} changes{said}")
+        error = f": {box.last_error}" if box.last_error else ""
+        reasons.append(f"publisher {box.name} has yet to take {box.waiting} changes{error}")
     is_failing = any(box.last_error for box in late)
     state = State.DEGRADED if is_failing or updates else State.OK
     return ViewHealth(

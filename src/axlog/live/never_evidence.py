@@ -25,7 +25,7 @@ that only a row of the same instant could have completed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,10 +42,12 @@ from axlog.query.compile import Relation, compile_pattern
 from axlog.query.pattern import Kind
 from axlog.query.truth import Truth
 from axlog.views.change import Change, Row
+from axlog.views.counting.join_prospects import AnyProspects, JoinProspects, Watch
+from axlog.views.counting.join_watch import EndedWay, JoinWatch
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.prospects import Prospects, shows_only_strings_and_times
 from axlog.views.counting.stream_inputs import StreamInputs, roots_above
-from axlog.views.counting.waiting_rows import Ended, WaitingRows
+from axlog.views.counting.waiting_rows import Ended
 from axlog.views.view import MaintainedView
 
 Shown = tuple[Any, ...]
@@ -65,8 +67,8 @@ class Update:
     shown: dict[MaintainedView, dict[Values, Shown]] = field(default_factory=dict)
     """Possible rows with nodes, as the views showed them before the update."""
     emitted: ViewChanges = field(default_factory=list)
-    ended: Mapping[WaitingRows, list[Ended]] = field(default_factory=dict)
-    """The rows that each join dropped."""
+    ended: Mapping[Watch, Sequence[Ended | EndedWay]] = field(default_factory=dict)
+    """What ended at each join: rows that it dropped, or ways."""
 
 
 class Evidence:
@@ -107,16 +109,19 @@ class Evidence:
 class JoinEvidence(Evidence):
     """The rows that wait in the one two-way join of a view."""
 
-    def __init__(self, view: MaintainedView, prospects: Prospects) -> None:
-        late = "" if prospects.is_certain else "; what a key rules out, at its deadline"
-        super().__init__(view, f"reported by the join's tables as messages arrive{late}")
+    def __init__(self, view: MaintainedView, prospects: AnyProspects) -> None:
+        is_late = isinstance(prospects, Prospects) and prospects.waiting.is_late
+        late = "; what a key rules out later, at its deadline" if is_late else ""
+        what = "tables" if isinstance(prospects, Prospects) else "state"
+        super().__init__(view, f"reported by the join's {what} as messages arrive{late}")
         self.prospects, self.is_kept = prospects, True
 
     def never(self, update: Update) -> list[Change]:
         changes = changes_of(self.view, update.emitted)
         if changes is not None:
             self.prospects.take(changes)
-        return self.prospects.never(update.ended[self.prospects.waiting])
+        ended: Sequence[Any] = update.ended[self.prospects.waiting]  # of the kind of the join
+        return self.prospects.never(ended)
 
 
 class ScenarioEvidence(Evidence):
@@ -257,7 +262,7 @@ class Choice:
     def of(
         self,
         view: MaintainedView,
-        joins: Mapping[WaitingRows, int],
+        joins: Mapping[Watch, int],
         inputs: StreamInputs,
         known: Evidence | None,
     ) -> Evidence:
@@ -281,7 +286,7 @@ class Choice:
             return Evidence(view, reason=f'the document has the option never="{self.how}"')
         if not self.keeps:
             return Evidence(view, reason="messages are not kept")
-        if view.query.plan is not None:
+        if view.query.has_items:
             return Evidence(view, reason="the query is more than a pattern")
         for stream in replacing_streams(self.document):
             reason = f"the stream {stream!r} replaces its messages: rows may go and come again"
@@ -295,9 +300,9 @@ class Choice:
         return ScenarioEvidence(view, tree)
 
     def _prospects_of(
-        self, view: MaintainedView, joins: Mapping[WaitingRows, int], inputs: StreamInputs
-    ) -> Prospects | None:
-        """Return the prospects of a view whose rows one two-way join makes, exactly."""
+        self, view: MaintainedView, joins: Mapping[Watch, int], inputs: StreamInputs
+    ) -> AnyProspects | None:
+        """Return the prospects of a view whose rows one join makes, exactly."""
         maintainer = view.maintainer
         if view.query.steps:
             return None
@@ -317,9 +322,15 @@ class Choice:
         ]
         # A join that is no longer watched (a value above it may change now) is released after this.
         waiting = joining[0].join.waiting if len(joining) == 1 else None
-        if waiting is None or waiting not in joins or not waiting.pair.is_exact:
+        if waiting is None or waiting not in joins or compile_pattern(view.pattern).gathers:
             return None
-        if compile_pattern(view.pattern).gathers:
+        if isinstance(waiting, JoinWatch):
+            roots = roots_above(engine, joins[waiting], waiting.state)
+            brought = waiting.state.relation in inputs.brought
+            if roots is None or maintainer.root not in roots or brought:
+                return None
+            return JoinProspects(maintainer, waiting)
+        if not waiting.pair.is_exact:
             return None
         if not waiting.pair.bounds_times(map(column_of, maintainer.pattern.outputs)):
             return None

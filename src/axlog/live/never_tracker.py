@@ -33,9 +33,10 @@ from axlog.live.never_evidence import (
 )
 from axlog.query.compile import Relation
 from axlog.views.change import Change
-from axlog.views.counting.prospects import Prospects
+from axlog.views.counting.join_prospects import AnyProspects, Watch
+from axlog.views.counting.join_watch import EndedWay
 from axlog.views.counting.stream_inputs import StreamInputs
-from axlog.views.counting.waiting_rows import Ended, WaitingRows
+from axlog.views.counting.waiting_rows import Ended
 from axlog.views.view import MaintainedView
 
 _NOT_DECIDED = (UndecidedError, UnsupportedError, UpdateError)
@@ -68,7 +69,7 @@ class NeverTracker:
 
     # The choice of evidence -----------------------------------------------------------------------
 
-    def refresh(self, joins: Mapping[WaitingRows, int], inputs: StreamInputs, is_new: bool) -> None:
+    def refresh(self, joins: Mapping[Watch, int], inputs: StreamInputs, is_new: bool) -> None:
         """Choose the evidence of every view, before an update.
 
         `joins` maps the watched joins to their sites; `is_new` says that they were found anew.
@@ -121,7 +122,7 @@ class NeverTracker:
 
     # Questions ------------------------------------------------------------------------------------
 
-    def prospects(self, view: MaintainedView) -> Prospects | None:
+    def prospects(self, view: MaintainedView) -> AnyProspects | None:
         """Return the facts about a view's future rows that need no document. None: none are known.
 
         Uncertain facts are returned only if messages were not kept, so the document cannot be
@@ -146,7 +147,7 @@ class NeverTracker:
         return evidence.scenarios.is_possible
 
     @property
-    def every_prospects(self) -> list[Prospects]:
+    def every_prospects(self) -> list[AnyProspects]:
         """The prospects of all views that joins give evidence for."""
         return [each.prospects for each in self._joined]
 
@@ -259,11 +260,11 @@ class NeverTracker:
         self._update.shown = {}
 
     def after(
-        self, emitted: ViewChanges, time: int, ended: Mapping[WaitingRows, list[Ended]]
+        self, emitted: ViewChanges, time: int, ended: Mapping[Watch, Sequence[Ended | EndedWay]]
     ) -> ViewChanges:
         """Append the rows that an update made impossible to the changes of their views.
 
-        `ended`: the rows that each watched join has dropped.
+        `ended`: what ended at each watched join.
         """
         update = self._update
         asked: Sequence[Evidence] = self._joined

@@ -214,7 +214,7 @@ def snapshot_parts(
                **({} if v.broken is None else {"broken": [v.broken.code, v.broken.message]})}
         for name, v in inside.views.items()
     }  # fmt: skip
-    said = {
+    saved = {
         "settings": settings,
         "views": views,
         "forgotten": inside.forgotten,
@@ -229,7 +229,7 @@ def snapshot_parts(
         "keys": fed.guard.values(),
         "tuned": bool(fed.engine.wants),
     }  # fmt: skip
-    parts = {"widget": log_records.encode(said), **save_tree(inside.tree)}
+    parts = {"widget": log_records.encode(saved), **save_tree(inside.tree)}
     if inside.forgotten:
         parts["rows"] = log_records.encode({"state": fed.engine.state()})
     return parts
@@ -240,11 +240,11 @@ def load_parts(
 ) -> Restored:
     """Return the document that `snapshot_parts` wrote after a record. `types` are its types."""
     try:
-        said = decode(parts["widget"], record)
-        settings: Record = said["settings"]
+        saved = decode(parts["widget"], record)
+        settings: Record = saved["settings"]
         log_records.check_form(settings, record)
         document = log_records.make_document(settings, load_tree(parts), kind, types)
-        for name, view in said["views"].items():
+        for name, view in saved["views"].items():
             made = Document.watch(
                 document, view["query"], name, language=view["language"],
                 maintainer=view["maintainer"], work=view.get("work"),
@@ -258,20 +258,20 @@ def load_parts(
         fed = streams_of(document)
         if "rows" in parts:
             fed.engine.restore(_tuples(decode(parts["rows"], record)["state"]))
-        maintained(document).forgotten = said["forgotten"]
-        maintained(document).statements = said.get("statements", 0)
-        for stream, (messages, refused, last, unparsed) in said["streams"].items():
+        maintained(document).forgotten = saved["forgotten"]
+        maintained(document).statements = saved.get("statements", 0)
+        for stream, (messages, refused, last, unparsed) in saved["streams"].items():
             status = fed.engine.status(stream)
             status.messages, status.refused = messages, refused
             status.microseconds, status.unparsed = last, unparsed
-        fed.guard.restore(said["keys"])
+        fed.guard.restore(saved["keys"])
         document.dead_letters.extend(
             DeadLetter(stream, number, message, StreamError(code, what))
-            for stream, number, message, code, what in said["letters"]
+            for stream, number, message, code, what in saved["letters"]
         )
-        if said.get("tuned"):  # filters follow from the document and the views
+        if saved.get("tuned"):  # filters follow from the document and the views
             fed.tuner.tune()
-        boxes = {name: _outbox(name, *box) for name, box in said["outboxes"].items()}
+        boxes = {name: _outbox(name, *box) for name, box in saved["outboxes"].items()}
     except (AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         if isinstance(error, AxlogError):
             raise
@@ -310,9 +310,9 @@ def _row(row: Row) -> list[Any]:
             columns.types, columns.key_types]  # fmt: skip
 
 
-def _read_change(said: list[Any]) -> Change:
+def _read_change(saved: list[Any]) -> Change:
     """Return a change of an outbox. Those of 0.1 have neither a cause nor a key."""
-    given = dict(zip(_CHANGE, said, strict=False))
+    given = dict(zip(_CHANGE, saved, strict=False))
     op, row, before, view = given["op"], given["row"], given["before"], given["view"]
     read = Change(
         op, _read_row(row), None if before is None else _read_row(before), view,
@@ -322,10 +322,10 @@ def _read_change(said: list[Any]) -> Change:
     return timed_change(read, checked_times(given.get("times", "seconds")))
 
 
-def _read_row(said: list[Any]) -> Row:
+def _read_row(written: list[Any]) -> Row:
     """Return a row of a change. Those of 0.1 have no types: every integer in them is a time."""
-    names, saved, count, *more = said
-    values = tuple(restored_value(value) for value in saved)
+    names, shown, count, *more = written
+    values = tuple(restored_value(value) for value in shown)
     key = None
     if more and more[0] is not None:
         key = tuple(restored_value(value) for value in more[0])

@@ -111,6 +111,7 @@ class Savepoint:
             if not isinstance(view.maintainer, PutAside):
                 view.maintainer.close()
         maintained.views = dict(self._views)
+        maintained.clocked = [view for view in self._views.values() if view.reads_clock]
         tree = maintained.tree
         if tree.types is not None:
             maintained.type_guard = TypeGuard(tree, tree.types)

@@ -28,7 +28,7 @@ from axlog.document.tree import NONE
 from axlog.errors import QueryError, StreamError, UpdateError, ValueProblem
 from axlog.evaluate.joins import Bag, Row
 from axlog.live.collector import Collector, SavedKeys
-from axlog.live.maintained import MaintainedTree, ViewChanges
+from axlog.live.maintained import MaintainedTree, ViewChanges, together
 from axlog.live.replacements import (
     Deliveries,
     Replacement,
@@ -36,18 +36,18 @@ from axlog.live.replacements import (
     restored_messages,
     saved_messages,
 )
+from axlog.live.stream_needs import names_wanted, needs_no_nodes
 from axlog.live.stream_status import StreamStatus
-from axlog.match.matcher_generator import can_match, names_needed
+from axlog.match.matcher_generator import can_match
 from axlog.match.stream_plan import MessagePlan
-from axlog.query.pattern import Kind
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.routes import Carry, Route, Wants
 from axlog.views.counting.state_codec import SavedTables, restore_tables, saved_tables
-from axlog.views.maintainer import PutAside
 from axlog.views.view import MaintainedView
 
 _LATEST = 1 << 63
+_NO_CHANGES: ViewChanges = []
 
 
 SavedState: TypeAlias = tuple[
@@ -165,8 +165,11 @@ class StreamEngine:
             except (StreamError, UnicodeEncodeError, QueryError):
                 # The long path raises the error, or sets aside the view that exceeds a limit.
                 return None
+            passed = self._pass_time(way, time) if document.clocked else _NO_CHANGES
+            if passed is None:
+                return None
             if isinstance(read, Replacement):
-                return self._replace(way, message, time, read)
+                return self._replace(way, message, time, read, passed)
             bags = read
             status = way.status
             if way.rejects and any(bags):
@@ -183,14 +186,36 @@ class StreamEngine:
                 else:
                     document.forgotten += 1
                 if any(bags):
-                    return self._join(way, bags, time)
+                    return self._join(way, bags, time, passed)
                 status.unmatched += 1
-            return self._join(way, (), time) if self._collector.next < time else []
+            return self._unmatched(way, time, passed)
         finally:
             self._release()
 
+    def _pass_time(self, way: ShortWay, clock: int) -> ViewChanges | None:
+        """Return the changes of the clock before a message; None: it must take the long path.
+
+        A message that a view may refuse must not move the clock.
+        """
+        if way.rejects:
+            moment = self._document.next_moment()
+            if moment is not None and moment <= clock:
+                return None
+        return self._document.pass_time(clock)
+
+    def _unmatched(self, way: ShortWay, time: int, passed: ViewChanges) -> list[Change]:
+        """Emit the changes of the clock after a message without rows."""
+        if passed or self._collector.next < time:
+            return self._join(way, (), time, passed)
+        return []
+
     def _replace(
-        self, way: ShortWay, message: bytes, time: int, replacement: Replacement
+        self,
+        way: ShortWay,
+        message: bytes,
+        time: int,
+        replacement: Replacement,
+        passed: ViewChanges,
     ) -> list[Change]:
         """Apply a message of a stream that replaces."""
         document, status = self._document, way.status
@@ -207,9 +232,9 @@ class StreamEngine:
             document.forgotten += 1
         moved = replacement.enter()
         if any(moved):
-            return self._join(way, moved, time)
+            return self._join(way, moved, time, passed)
         status.unmatched += not any(replacement.new)
-        return self._join(way, (), time) if self._collector.next < time else []
+        return self._unmatched(way, time, passed)
 
     def holds_rows_of(self, stream: str, key: str) -> bool:
         """Return whether a message of a stream that replaces leaves rows and no nodes.
@@ -232,11 +257,12 @@ class StreamEngine:
         assert way is not None
         assert way.delivered is not None
         moved = way.delivered.read(operations, time).enter()
+        passed = document.pass_time(time)
         document.tree.clock = time
         document.forgotten += 1
         document.current.origin = origin
         document.engine.climbed += 1
-        return way.carry(moved, time)
+        return together(passed, way.carry(moved, time))
 
     def prepare(self) -> None:
         """Compute the short paths again after views changed, before the next message."""
@@ -271,6 +297,7 @@ class StreamEngine:
                         way = ways[stream] = self._way_of_plan(stream)
                     if time < tree.clock:
                         checked_time(tree, time)  # raises
+                    passed = document.pass_time(time)
                     tree.clock = time
                     way.status.messages += 1
                     way.status.microseconds = time
@@ -278,7 +305,7 @@ class StreamEngine:
                     if keys and keys[0] is not None:
                         assert way.delivered is not None
                         bags = way.delivered.replacement(keys[0], bags).enter()
-                    each = way.carry(bags, time)
+                    each = together(passed, way.carry(bags, time))
                     if collector.is_busy or collector.next < time:
                         each = collector.after(each, time)
                     emitted += each
@@ -308,13 +335,15 @@ class StreamEngine:
             return document.tree.clock, saved_tables(document.engine), views, keys, messages
 
     def next_deadline(self) -> int | None:
-        """Return the clock after which a partial match can no longer be completed.
+        """Return the clock after which time alone changes something.
 
-        See `advance`.
+        A partial match can no longer be completed, or a row appears or disappears. See `advance`.
         """
         with self._document.lock:
             self._collector.refresh()
-            limit = self._collector.next
+            limit, moment = self._collector.next, self._document.next_moment()
+            if moment is not None:
+                limit = min(limit, moment - 1)
             # Some view examines every update: any progress of the clock may matter.
             if limit == -inf:
                 return self._document.tree.clock
@@ -342,8 +371,13 @@ class StreamEngine:
             document.forgotten += 1
             self._collector.restore(keys)
 
-    def _join(self, way: ShortWay, bags: tuple[Bag, ...], time: int) -> list[Change]:
-        """Join a message's rows with the tables, and emit the changes."""
+    def _join(
+        self, way: ShortWay, bags: tuple[Bag, ...], time: int, passed: ViewChanges = _NO_CHANGES
+    ) -> list[Change]:
+        """Join a message's rows with the tables, and emit the changes.
+
+        `passed`: the changes of the clock before the message.
+        """
         document = self._document
         emitted: ViewChanges = []
         document.current.origin = way.status.stream, way.status.messages
@@ -354,6 +388,7 @@ class StreamEngine:
             if way.arrive is not None and way.rejects:
                 way.arrive(bags)
             document.engine.climbed += 1
+        emitted = together(passed, emitted)
         if self._collector.is_busy or self._collector.next < time:
             emitted = self._collector.after(emitted, time)
         return document.announce(emitted) if emitted else []
@@ -500,7 +535,9 @@ class StreamEngine:
         self._collector.detach()
         self.install({})
         counting = [view.maintainer for view in document.views.values()]
-        document.engine.reload((m.root, m.recount) for m in counting if isinstance(m, Counting))
+        document.engine.reload(
+            each for m in counting if isinstance(m, Counting) for each in m.reloads()
+        )
         self._is_owing = False
 
     def settle(self) -> None:
@@ -522,34 +559,6 @@ class StreamEngine:
             document.hooks.brought(plan.delta, stream, True)
             tree.record_origin(plan.delta.added, stream, number)
         tree.clock = clock
-
-
-def names_wanted(route: Route) -> tuple[tuple[bytes, ...], ...] | None:
-    """Return the names that a message must have for some relation.
-
-    None: one relation needs no name.
-    """
-    groups = [names_needed(relation) for relation in (*route.here, *route.everywhere)]
-    if not all(groups):
-        return None
-    # Long names first: they are rarer and faster to search for.
-    return tuple(
-        tuple(sorted((name.encode() for name in names), key=lambda n: (-len(n), n)))
-        for names in groups
-    )
-
-
-def needs_no_nodes(view: MaintainedView) -> bool:
-    """Return whether a view needs only strings and times.
-
-    A view that is set aside needs nothing.
-    """
-    if isinstance(view.maintainer, PutAside):
-        return True
-    if not isinstance(view.maintainer, Counting) or view.maintainer.gathers:
-        return False
-    kinds = (Kind.VARIABLE, Kind.LABEL, Kind.TIME)
-    return all(output.kind in kinds for output in view.query.pattern.outputs)
 
 
 def _counting(view: MaintainedView) -> Counting:

@@ -54,7 +54,7 @@ from axlog.live.tuner import Tuner
 from axlog.match.filters import Filter
 from axlog.reporting import report
 from axlog.views.change import CLOCK, Change
-from axlog.views.counting.prospects import Prospects
+from axlog.views.counting.join_prospects import AnyProspects
 from axlog.views.view import MaintainedView
 
 Message = str | bytes | Element
@@ -121,7 +121,7 @@ class Streams(StreamHooks):
             self.collector.refresh()
             return self.collector.tracker.explain(view)
 
-    def prospects(self, view: MaintainedView) -> Prospects | None:
+    def prospects(self, view: MaintainedView) -> AnyProspects | None:
         with self.maintained.lock:
             self.collector.refresh()
             return self.collector.tracker.prospects(view)
@@ -229,9 +229,10 @@ class Streams(StreamHooks):
                 if calls:
                     tree.called[stream] = before + cost_of(calls)
             self.collector.refresh()
+            passed = document.pass_time(time)
             tree.clock = time
             document.current.origin = stream, status.messages
-            return document.announce(self.collector.after([], time))
+            return document.announce(self.collector.after(passed, time))
 
     def collect(self) -> Collection:
         """Close the streams and drop the nodes of the document that no view can need any more.
@@ -272,14 +273,17 @@ class Streams(StreamHooks):
     def advance(self, to: Time) -> list[Change]:
         """Move the document's clock. Messages with an earlier time can no longer arrive.
 
-        Rows that become impossible are reported as `never` changes.
+        Rows that hold from or until a moment that passes appear or disappear. Rows that become
+        impossible are reported as `never` changes.
         """
         with self.maintained.lock:
             tree = self.maintained.tree
             self.collector.refresh()
-            tree.clock = checked_time(tree, microseconds(to))
+            clock = checked_time(tree, microseconds(to))
+            passed = self.maintained.pass_time(clock)
+            tree.clock = clock
             self.maintained.current.origin = CLOCK
-            return self.maintained.announce(self.collector.after([], tree.clock))
+            return self.maintained.announce(self.collector.after(passed, clock))
 
     def _take(
         self,

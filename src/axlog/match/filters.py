@@ -34,6 +34,7 @@ from typing import Any, NamedTuple, TypeVar
 from axlog.document.parser import Element
 from axlog.errors import QueryError, StreamError
 from axlog.evaluate.joins import Bag
+from axlog.evaluate.value_tests import check_formulas
 from axlog.match.automaton import MOST_STATES, Automaton
 from axlog.match.filter_pattern import FilterPattern, Known, PatternsOnTree, known_values
 from axlog.match.linear_paths import Need, Route, rarest
@@ -165,6 +166,7 @@ class Filter:
         else:
             pattern = query.only_pattern if isinstance(query, Query) else query
             written = Written(str(pattern), "pattern", (), values)
+        check_formulas(pattern)
         self._add(key, written, pattern, Axis.CHILD, values)
 
     def add_relation(self, key: str, relation: Relation, everywhere: bool = False) -> None:

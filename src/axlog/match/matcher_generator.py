@@ -500,7 +500,7 @@ class _TestWriter(WalkWriter):
 def _named_child(edge: Edge) -> tuple[str, Relation] | None:
     """For an edge to any element below that just has a child of some name: that name and child."""
     relation = edge.relation
-    if relation.node is None or not isinstance(relation.node.test, Wildcard):
+    if relation.node is None or relation.node.test != Wildcard():
         return None
     if relation.node.comparisons or relation.choices or relation.absences:
         return None

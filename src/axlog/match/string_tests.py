@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from axlog.document.parser import Element
+from axlog.evaluate.value_tests import comparison
 from axlog.match.linear_paths import Watch
 from axlog.match.message_values import short_value, texts, value
 from axlog.query.pattern import Comparison, Number, Variable
-from axlog.query.values import ORDERS, comparison, double_of, number_of
+from axlog.query.values import ORDERS, double_of, number_of
 
 Found = set[int]
 Threshold = tuple[bool, str]

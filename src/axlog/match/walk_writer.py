@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
+from axlog.evaluate.value_tests import comparison
 from axlog.match.code_writer import CodeWriter
 from axlog.match.message_values import all_texts, has_value, is_element, texts, value
 from axlog.query.compile import Edge, Relation
@@ -29,7 +30,6 @@ from axlog.query.pattern import (
     Variable,
     Wildcard,
 )
-from axlog.query.values import comparison
 
 DEEPEST = 10
 """The depth of nested blocks from which separate functions are written: Python nests at most twenty

@@ -28,8 +28,9 @@ from axlog.future.keys import Key, check_path, parse_fact
 from axlog.pipeline import kinds, yaml_reader
 from axlog.pipeline.documents import calls_of, declare, is_xml, read_document, types_of
 from axlog.pipeline.model import DocumentModel, StreamModel, ViewModel
-from axlog.query.query import Query, parse_query
+from axlog.query.query import Query
 from axlog.views.choose import choice_for
+from axlog.views.view_query import parse_view
 
 AnyKind = SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]
 M = TypeVar("M", bound=BaseModel)
@@ -55,12 +56,12 @@ class Problem:
     def plain(self) -> dict[str, Any]:
         """Return the problem for JSON."""
         error = self.error
-        said: dict[str, Any] = {"level": self.level, "code": error.code, "message": error.message}
+        fields: dict[str, Any] = {"level": self.level, "code": error.code, "message": error.message}
         if error.place is not None:
-            said |= {"file": error.place.source, "line": error.place.line,
+            fields |= {"file": error.place.source, "line": error.place.line,
                      "column": error.place.column}  # fmt: skip
-        said |= {"expected": error.expected, "advice": error.advice, "context": error.context}
-        return {key: value for key, value in said.items() if value is not None}
+        fields |= {"expected": error.expected, "advice": error.advice, "context": error.context}
+        return {key: value for key, value in fields.items() if value is not None}
 
 
 class Content(Protocol):
@@ -409,7 +410,7 @@ class _Checks:
                 self.columns(shape, kind.reserved, where)
 
     def query(self, view: ViewModel) -> Query:
-        query = parse_query(view.query, self.namespaces, view.language)
+        query = parse_view(view.query, self.namespaces, view.language, maintainer=view.maintainer)
         choice_for(query, view.maintainer)
         return query
 

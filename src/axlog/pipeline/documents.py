@@ -43,18 +43,18 @@ def declare(root: Element, streams: Mapping[str, StreamModel]) -> None:
 
 def horizon_of(model: DocumentModel, root: Element, is_dated: bool) -> Horizon:
     """Return how far ahead the streams of a document may be, by the file or by their calls."""
-    said = {name: call.get("ahead") for name, call in calls_of(root).items()}
-    said |= {name: s.ahead for name, s in model.streams.items() if s.ahead is not None}
-    return Horizon({n: None if text is None else read_ahead(text) for n, text in said.items()},
+    declared = {name: call.get("ahead") for name, call in calls_of(root).items()}
+    declared |= {name: s.ahead for name, s in model.streams.items() if s.ahead is not None}
+    return Horizon({n: None if text is None else read_ahead(text) for n, text in declared.items()},
                    is_dated)  # fmt: skip
 
 
 def _declare(call: Element, stream: str, attribute: str, value: str) -> None:
-    said = call.get(attribute)
-    if said is not None and said != value:
+    there = call.get(attribute)
+    if there is not None and there != value:
         raise PipelineError(
             "AX852",
-            f"the stream {stream!r} is declared with {attribute}: {value}, its call says {said}",
+            f"the stream {stream!r} is declared with {attribute}: {value}, its call says {there}",
             advice="declare it in one of the two places",
         )
     call.set(attribute, value)

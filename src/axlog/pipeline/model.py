@@ -389,7 +389,7 @@ class PipelineModel(Options):
             for view in model.views:
                 yield ViewName(document, view, self.full_name(document, view))
 
-    def told_views(self) -> set[str]:
+    def delivered_views(self) -> set[str]:
         """Return the full names of the views with sinks or channels."""
         return {
             name.full

@@ -35,6 +35,8 @@ from axlog.query.pattern import (
 from axlog.query.steps import Distinct, Step
 
 _ONE_PARENT = (Axis.CHILD, Axis.ATTRIBUTE, Axis.SELF)
+ANCHOR = "anchor~"
+"""How the names of nodes begin that only tell at which node a `not` stands; they do not bind."""
 
 
 def counted_pattern(pattern: Pattern) -> tuple[Pattern, tuple[Step, ...]]:
@@ -72,8 +74,8 @@ def _identifying(branches: tuple[Branch, ...]) -> list[tuple[Kind, str]]:
     found: list[tuple[Kind, str]] = []
     for branch in branches:
         if isinstance(branch, PatternNode):
-            if branch.name is not None:
-                found.append((Kind.ID, branch.name))
+            if _is_bound(branch.name):
+                found.append((Kind.ID, str(branch.name)))
             found += _identifying(branch.branches)
         elif isinstance(branch, Or):
             each = [_bound(alternative) for alternative in branch.alternatives]
@@ -86,8 +88,8 @@ def _bound(branches: tuple[Branch, ...]) -> list[tuple[Kind, str]]:
     found: list[tuple[Kind, str]] = []
     for branch in branches:
         if isinstance(branch, PatternNode):
-            if branch.name is not None:
-                found.append((Kind.ID, branch.name))
+            if _is_bound(branch.name):
+                found.append((Kind.ID, str(branch.name)))
             found += [(Kind.VARIABLE, name) for name in variables_bound(branch)]
             found += _bound(branch.branches)
         elif isinstance(branch, Or):
@@ -108,7 +110,11 @@ def variables_bound(node: PatternNode) -> list[str]:
 
 def binds(node: PatternNode) -> bool:
     """Whether a node binds: whether an aggregate tells its matches apart."""
-    return node.name is not None or bool(variables_bound(node))
+    return _is_bound(node.name) or bool(variables_bound(node))
+
+
+def _is_bound(name: str | None) -> bool:
+    return name is not None and not name.startswith(ANCHOR)
 
 
 def _mentions(node: PatternNode) -> bool:

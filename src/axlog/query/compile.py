@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from axlog.query.hoist import Token, hoist, own_mentions
 from axlog.query.normalize import normalise
 from axlog.query.pattern import (
+    IS_NAMED,
     Axis,
     Branch,
     Collect,
@@ -29,6 +30,7 @@ from axlog.query.pattern import (
     Kind,
     Not,
     Or,
+    PartialName,
     Pattern,
     PatternNode,
     TimeConstraint,
@@ -288,6 +290,10 @@ class _Compiler:
         own: dict[tuple[Column, str], None] = {}
         if isinstance(node.test, Variable):
             own[(f"${node.test.name}", "label")] = None
+        if isinstance(node.test, PartialName):
+            label = Variable(self._name("name~"))
+            own[(f"${label.name}", "label")] = None
+            scope.pending.append(_test(ValueConstraint(label, IS_NAMED, node.test)))
         for comparison in node.comparisons:
             operand = comparison.operand
             if not isinstance(operand, Variable):

@@ -2,7 +2,8 @@
 
 XQuery Update allows an updating expression only in `return`, in both branches of `if`, and in a
 sequence of updating expressions. Updates among values, and values among updates, are refused with
-the recommendation's code (XUST0001).
+the recommendation's code (XUST0001); values where only updates are possible, in `modify` and in
+updating functions, with XUST0002.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from enum import Enum
 
 from axlog.errors import QueryError
 from axlog.query.positions import place_at
-from axlog.query.syntax_tree import Call, Expression, Flwor, Sequence, Update
+from axlog.query.syntax_tree import Call, Expression, Flwor, Sequence, Transform, Update
 
 
 class Category(Enum):
@@ -43,8 +44,25 @@ def classify(expression: Expression, text: str) -> Category:
             for clause in clauses:
                 _need_simple_inside(clause, text)
             return classify(returned, text)
+        case Transform(copies=copies, modified=modified, returned=returned):
+            for clause in copies:
+                _need_simple_inside(clause, text)
+            need_updating(modified, text, "`modify`")
+            _need_simple(returned, text)
+            return Category.SIMPLE
     _need_simple_inside(expression, text)
     return Category.SIMPLE
+
+
+def need_updating(expression: Expression, text: str, where: str) -> None:
+    """Refuse a value where only updates are possible."""
+    if classify(expression, text) is Category.SIMPLE:
+        raise QueryError(
+            "XUST0002",
+            f"{where} gives a value",
+            place=place_at(text, expression.at),
+            expected="updates, or `()`",
+        )
 
 
 def _together(items: tuple[Expression, ...], text: str) -> Category:

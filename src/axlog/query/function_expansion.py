@@ -13,6 +13,7 @@ from itertools import count
 from typing import Any
 
 from axlog.errors import QueryError
+from axlog.query.expression_categories import Category, classify, need_updating
 from axlog.query.positions import place_at
 from axlog.query.syntax_tree import (
     Call,
@@ -37,21 +38,41 @@ MOST_CALLS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of the prolog: its parameters with their types, its result type, its body."""
+    """A function of the prolog: its parameters with their types, its result type, its body.
+
+    `is_updating`: a call of it is an updating expression.
+    """
 
     name: str
     parameters: tuple[tuple[str, SequenceType | None], ...]
     result: SequenceType | None
     body: Expression
     at: int
+    is_updating: bool = False
 
 
 def expanded(
     expression: Expression, functions: Mapping[tuple[str, int], Function], text: str
 ) -> Expression:
     """The expression with every call of a declared function replaced by the function's body."""
-    found: Expression = _Expansion(functions, text).of(expression, ())
+    expansion = _Expansion(functions, text)
+    for function in functions.values():
+        _check_category(function, expansion.of(function.body, (function.name,)), text)
+    found: Expression = expansion.of(expression, ())
     return found
+
+
+def _check_category(function: Function, body: Expression, text: str) -> None:
+    """Refuse a function that updates and is not declared so, and the other way round."""
+    if function.is_updating:
+        need_updating(body, text, f"the updating function {function.name}()")
+    elif classify(body, text) is Category.UPDATING:
+        raise QueryError(
+            "XUST0001",
+            f"the function {function.name}() updates",
+            place=place_at(text, function.at),
+            advice="declare updating function",
+        )
 
 
 class _Expansion:

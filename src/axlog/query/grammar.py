@@ -118,12 +118,12 @@ class Grammar:
 
     def _in_words(self, accepted: set[str]) -> str | None:
         words: list[str] = []
-        said: set[str] = set()
+        named: set[str] = set()
         for wording in self.wordings:
             first = wording.terminals[0]
-            if first in accepted and first not in said:
+            if first in accepted and first not in named:
                 words.append(wording.words)
-                said.update(wording.terminals)
+                named.update(wording.terminals)
         if len(words) < 2:
             return "".join(words) or None
         return ", ".join(words[:-1]) + " or " + words[-1]

@@ -8,17 +8,27 @@ refuses only errors in the text: an unknown axis, an undeclared prefix, a path w
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from typing import Any, NoReturn
+from dataclasses import replace
+from typing import Any
 
 from lark import Token
 
-from axlog.errors import QueryError, QuerySyntaxError, UnsupportedError
-from axlog.query.aggregate_patterns import binds
+from axlog.errors import QueryError, UnsupportedError
+from axlog.query.aggregate_patterns import binds, variables_bound
+from axlog.query.clock_terms import names_now
+from axlog.query.native_clock import WhereParts
+from axlog.query.native_conditions import (
+    ConditionBuilder,
+    Extra,
+    Path,
+    Step,
+    TypedComparison,
+    chain,
+)
 from axlog.query.native_constraints import constant_of, sum_of, time_constraint
-from axlog.query.native_scalars import ScalarBuilder, offset_of, unquoted
+from axlog.query.native_scalars import offset_of, unquoted
 from axlog.query.native_steps import Asked, QueryParts, built_query
+from axlog.query.normalize import check
 from axlog.query.pattern import (
     OPERATORS,
     AnyComment,
@@ -27,16 +37,12 @@ from axlog.query.pattern import (
     AnyText,
     Axis,
     Branch,
-    Collect,
     Comparison,
     Constant,
     Constraint,
     Literal,
-    Moment,
     Name,
-    Not,
-    Number,
-    Or,
+    PartialName,
     Pattern,
     PatternNode,
     Test,
@@ -45,72 +51,19 @@ from axlog.query.pattern import (
     Wildcard,
 )
 from axlog.query.positions import Places, place_at
-from axlog.query.steps import Scalar, Step
+from axlog.query.steps import Scalar
+from axlog.query.steps import Step as QueryStep
 from axlog.query.syntax_tree import Binary, Reference, operands
 from axlog.query.syntax_tree import Constant as Written
-from axlog.query.time_literals import exact_number, microseconds_of_date
-from axlog.query.values import mirrored, typed
+from axlog.query.values import mirrored
 
 _UNSUPPORTED_AXES = ("following", "preceding", "namespace")
-_ATTRIBUTE_TESTS = ("NAME", "EXPANDED_NAME", "STAR", "PREFIX_STAR")
+_ATTRIBUTE_TESTS = (
+    "NAME", "EXPANDED_NAME", "STAR", "PREFIX_STAR", "STAR_NAME", "EXPANDED_STAR",
+)  # fmt: skip
 
 
-@dataclass
-class _Conditions:
-    """A conjunction that is being built; the enclosing rule decides the node of its comparisons.
-
-    `slashed` and `relative` are the paths that begin with `/` and without a slash. The enclosing
-    rule decides which of the two is wrong. (`//c` is allowed everywhere.)
-    """
-
-    items: list[Branch | Comparison] = field(default_factory=list)
-    slashed: list[Token] = field(default_factory=list)
-    relative: list[Token] = field(default_factory=list)
-    path: _Path | None = None  # if it is one path and nothing else
-
-    def branches(self) -> tuple[Branch, ...]:
-        return tuple(
-            PatternNode(Axis.SELF, AnyNode(), comparisons=(item,))
-            if isinstance(item, Comparison)
-            else item
-            for item in self.items
-        )
-
-    def take(self, other: _Conditions) -> None:
-        self.items += other.items
-        self.slashed += other.slashed
-        self.relative += other.relative
-
-
-@dataclass(frozen=True, slots=True)
-class TypedComparison(Binary):
-    """A comparison that reads both sides as a type: `$x < "2024-05-01" as xs:date`."""
-
-    type_: Token = field(default_factory=lambda: Token("TYPE", ""))
-
-
-@dataclass
-class _Step:
-    node: PatternNode
-    start: Token
-    has_axis: bool
-
-
-@dataclass
-class _Path:
-    start: Token
-    steps: list[tuple[str, _Step]]  # the slash before a step, the step
-    slashed: bool
-    relative: bool
-
-    @property
-    def looks_like_an_operand(self) -> bool:
-        step = self.steps[0][1]
-        is_bare = self.relative and self.start is step.start and len(self.steps) == 1
-        return is_bare and isinstance(step.node.test, Variable | Literal) and not step.has_axis
-
-
-class PatternBuilder(ScalarBuilder):
+class PatternBuilder(ConditionBuilder):
     """For one text: `transform(tree)` gives pattern and steps, `places()` the offsets of names."""
 
     def __init__(self, text: str, namespaces: Mapping[str, str]) -> None:
@@ -120,8 +73,8 @@ class PatternBuilder(ScalarBuilder):
         self._variables: list[Token] = []
         self._where: list[int] = []
         self._outputs: list[int] = []
-        self._roots: list[tuple[int, _Path]] = []
-        self._collects: list[Token] = []
+        self._roots: list[tuple[int, Path]] = []
+        self._extras: list[Extra] = []
 
     def places(self) -> Places:
         """The offsets of names, variables, constraints and outputs, in the order of writing."""
@@ -136,21 +89,18 @@ class PatternBuilder(ScalarBuilder):
 
     # the query
 
-    def start(self, children: list[Any]) -> tuple[Pattern, tuple[Step, ...]]:
+    def start(self, children: list[Any]) -> tuple[Pattern, tuple[QueryStep, ...]]:
         branches, where, outputs, having, order, limit = children
-        constraints: list[Constraint] = []
-        conditions: list[Scalar] = []
-        for conjunct in where or ():
-            found = self._constraint(conjunct)
-            if found is None:
-                conditions.append(conjunct)
-            else:
-                self._where.append(conjunct.at)
-                constraints.append(found)
-        parts = QueryParts(self._text, conditions, outputs or (), having, order or (), limit)
+        parted = WhereParts.of(where or (), not names_now(branches), self._constraint)
+        parts = QueryParts(self._text, parted, outputs or (), having, order or (), limit)
         if parts.has_groups:
             branches = self._with_ends(branches)
-        built = built_query(Pattern(branches, tuple(constraints)), parts)
+        self._where = parted.offsets
+        more = self._predicate_constraints(branches, parted.conditions, parts.has_groups)
+        pattern = Pattern(branches, (*parted.constraints, *more))
+        if parted.clock_at is not None:
+            check(pattern, self.places())  # now: its constraints on the clock leave the pattern
+        built = built_query(pattern, parts)
         self._outputs = built.offsets
         return built.pattern, built.steps
 
@@ -161,19 +111,20 @@ class PatternBuilder(ScalarBuilder):
         """
         found = list(branches)
         for number, (at, path) in enumerate(self._roots, 1):
-            last = path.steps[-1][1]
-            if not binds(last.node):
-                last.node = replace(last.node, name=f"end~{number}")
-                found[at] = _chain(path.steps)
+            last = path.last
+            if not binds(last):
+                found[at] = chain(path.ending_in(replace(last, name=f"end~{number}")).steps)
         return tuple(found)
 
-    def roots(self, children: list[_Conditions]) -> tuple[Branch, ...]:
+    def roots(self, children: list[Any]) -> tuple[Branch, ...]:
         at = 0
-        for child in children:
+        each = [self.conditions(child) for child in children]
+        for child in each:
             if child.path is not None:
                 self._roots.append((at, child.path))
             at += len(child.items)
-        conditions = self.conjunction(children)
+        conditions = self.conjunction(each)
+        self._extras += conditions.extras
         for token in conditions.relative[:1]:
             self._refuse(
                 token,
@@ -183,90 +134,23 @@ class PatternBuilder(ScalarBuilder):
             )
         return conditions.branches()
 
-    # conditions
-
-    def conjunction(self, children: list[_Conditions]) -> _Conditions:
-        whole, *others = children
-        for other in others:
-            whole.take(other)
-            whole.path = None
-        return whole
-
-    def alternatives(self, children: list[_Conditions]) -> _Conditions:
-        whole = _Conditions()
-        for child in children:
-            whole.take(child)
-        whole.items = [Or(tuple(child.branches() for child in children))]
-        return whole
-
-    def negation(self, children: list[_Conditions]) -> _Conditions:
-        (inside,) = children
-        return replace(inside, items=[Not(inside.branches())], path=None)
-
-    def collection(self, children: list[Any]) -> _Conditions:
-        token: Token = children[0]
-        inside: _Conditions = children[1]
-        self._collects.append(token)
-        (node,) = inside.items
-        if not isinstance(node, PatternNode):
-            self._refuse(token, "collect(...) takes a path", expected="a path")
-        return replace(inside, items=[Collect(node)], path=None)
-
-    def condition(self, children: list[Any]) -> _Conditions:
-        path, operator, operand, type_ = children
-        if operator is not None:
-            if path.looks_like_an_operand:
-                self._refuse(
-                    path.start,
-                    f"this would compare a child node, not {path.start} itself",
-                    advice=f"{path.start}[. {operator} ...] if a child node is meant; "
-                    f"variables are compared at the end: where $x {operator} ...",
-                )
-            last = path.steps[-1][1]
-            compared = (*last.node.comparisons, self._comparison(operator, operand, type_))
-            last.node = replace(last.node, comparisons=compared)
-        return _Conditions(
-            [_chain(path.steps)],
-            slashed=[path.start] if path.slashed else [],
-            relative=[path.start] if path.relative else [],
-            path=path,
-        )
-
-    def own_value(self, children: list[Any]) -> _Conditions:
-        dot, operator, operand, type_ = children
-        return _Conditions([self._comparison(operator, operand, type_)], relative=[dot])
-
-    def _comparison(
-        self, operator: str, operand: Constant | Variable, type_: Token | None
-    ) -> Comparison:
-        """A comparison; with `as` and a type, both sides are read as XPath does."""
-        if type_ is None:
-            return Comparison(str(operator), operand)
-        if isinstance(operand, Number) and type_ == "xs:double":
-            return Comparison(str(operator), float(operand.value))
-        if isinstance(operand, Number):
-            operand = str(operand)
-        if isinstance(operand, Moment):
-            self._refuse(type_, "a date has no other type", advice="write the date as a string")
-        return Comparison(typed(str(operator), str(type_)), operand)
-
     # paths
 
-    def relative_path(self, children: list[Any]) -> _Path:
-        return _Path(children[0].start, _pairs(["/", *children]), slashed=False, relative=True)
+    def relative_path(self, children: list[Any]) -> Path:
+        return Path(children[0].start, _pairs(["/", *children]), slashed=False, relative=True)
 
-    def slashed_path(self, children: list[Any]) -> _Path:
+    def slashed_path(self, children: list[Any]) -> Path:
         start = children[0]
-        return _Path(start, _pairs(children), slashed=start == "/", relative=False)
+        return Path(start, _pairs(children), slashed=start == "/", relative=False)
 
-    def dotted_path(self, children: list[Any]) -> _Path:
+    def dotted_path(self, children: list[Any]) -> Path:
         dot, *rest = children
-        return _Path(dot, _pairs(rest), slashed=False, relative=True)
+        return Path(dot, _pairs(rest), slashed=False, relative=True)
 
     def slash(self, children: list[Token]) -> Token:
         return children[0]
 
-    def step(self, children: list[Any]) -> _Step:
+    def step(self, children: list[Any]) -> Step:
         axis_token, test_token, name, *predicates = children
         axis = Axis.CHILD if axis_token is None else self._axis(axis_token)
         if name is not None:
@@ -278,10 +162,11 @@ class PatternBuilder(ScalarBuilder):
             comparisons=tuple(item for own, _ in predicates for item in own),
             branches=tuple(item for _, branches in predicates for item in branches),
         )
-        return _Step(node, axis_token or test_token, has_axis=axis_token is not None)
+        return Step(node, axis_token or test_token, test_token, has_axis=axis_token is not None)
 
-    def predicate(self, children: list[_Conditions]) -> tuple[list[Comparison], list[Branch]]:
-        (conditions,) = children
+    def predicate(self, children: list[Any]) -> tuple[list[Comparison], list[Branch]]:
+        conditions = self.conditions(children[0])
+        self._extras += conditions.extras
         for token in conditions.slashed[:1]:
             self._refuse(
                 token,
@@ -316,6 +201,8 @@ class PatternBuilder(ScalarBuilder):
                 expected="a name or `*`",
                 advice='write @name/"v" or @name = "v": the value is a text below the attribute',
             )
+        if token.type == "DOTS":
+            self._refuse(token, "`..` is not part of this language", advice="parent::node()")
         match token.type:
             case "STAR":
                 return Wildcard()
@@ -337,21 +224,25 @@ class PatternBuilder(ScalarBuilder):
             case "EXPANDED_NAME":
                 uri, _, local = token[2:].rpartition("}")
                 return Name(f"{{{uri}}}{local}" if uri else local)
-            case "DOTS":
-                self._refuse(token, "`..` is not part of this language", advice="parent::node()")
-        raise UnsupportedError(
-            "AX211",
-            f"{token} is not supported",
-            place=self._place(token),
-            expected="a whole name or `*`",
-        )
+            case "STAR_NAME":
+                return PartialName(None, token[2:])
+            case "PREFIX_STAR":
+                return PartialName(self._uri(token[:-2], token), None)
+        return PartialName(token[2:-2], None)  # EXPANDED_STAR
 
     def _expanded(self, token: Token, axis: Axis) -> str:
         prefix, colon, local = str(token).rpartition(":")
-        if not colon and axis is Axis.ATTRIBUTE:  # the default namespace is for elements
-            return local
+        if not colon:
+            # the default namespace is for elements
+            uri = "" if axis is Axis.ATTRIBUTE else self._namespaces.get("", "")
+        else:
+            uri = self._uri(prefix, token)
+        return f"{{{uri}}}{local}" if uri else local
+
+    def _uri(self, prefix: str, token: Token) -> str:
+        """The namespace of a prefix."""
         uri = self._namespaces.get(prefix)
-        if uri is None and colon:
+        if uri is None:
             raise QueryError(
                 "AX206",
                 f"the prefix {prefix} is not declared",
@@ -359,31 +250,11 @@ class PatternBuilder(ScalarBuilder):
                 expected="one of " + ", ".join(sorted(p for p in self._namespaces if p)),
                 advice="declare it in the namespaces given with the query, or write Q{uri}name",
             )
-        return f"{{{uri}}}{local}" if uri else local
+        return uri
 
     def _variable(self, token: Token) -> Variable:
         self._variables.append(token)
         return Variable(token[1:])
-
-    # operands
-
-    def operand(self, children: list[Any]) -> Constant | Variable:
-        (value,) = children
-        constant: Constant = value
-        return self._variable(value) if isinstance(value, Token) else constant
-
-    def string(self, children: list[Token]) -> str:
-        return unquoted(children[0])
-
-    def number(self, children: list[Any]) -> Number:
-        sign, digits = children
-        exact_number(digits, self._place(digits))  # not too long
-        return Number(Decimal(f"{sign or ''}{digits}"))
-
-    def moment(self, children: list[Token]) -> Moment:
-        (token,) = children
-        written = unquoted(token)
-        return Moment(microseconds_of_date(written, self._place(token)), written)
 
     # constraints
 
@@ -399,6 +270,29 @@ class PatternBuilder(ScalarBuilder):
         if type_ is None:
             return compared
         return TypedComparison(str(operator), left, right, left.at, type_)
+
+    def _predicate_constraints(
+        self, branches: tuple[Branch, ...], conditions: list[Scalar], has_groups: bool
+    ) -> list[Constraint]:
+        """The constraints of predicates over several values; the others join `conditions`."""
+        found: list[Constraint] = []
+        surely = _surely_bound(branches) if self._extras else set()
+        for extra in self._extras:
+            if has_groups or not extra.variables <= surely:
+                where = "a query with aggregates" if has_groups else "`or`, `not` or `collect`"
+                raise UnsupportedError(
+                    "AX211",
+                    f"a condition over several values inside {where} is not supported",
+                    place=place_at(self._text, extra.condition.at),
+                    advice="bind the values (price = $p) and write the condition in `where`",
+                )
+            constraint = self._constraint(extra.condition)
+            if constraint is None:
+                conditions.append(extra.condition)
+            else:
+                self._where.append(extra.condition.at)
+                found.append(constraint)
+        return found
 
     def _constraint(self, conjunct: Scalar) -> Constraint | None:
         """A condition as a constraint of the pattern; None if it is a step after it."""
@@ -448,13 +342,6 @@ class PatternBuilder(ScalarBuilder):
         compared = self._comparison(operator, operand, type_)
         return ValueConstraint(Variable(left.name), compared.operator, compared.operand)
 
-    def _refuse_at(
-        self, at: int, message: str, expected: str | None = None, advice: str | None = None
-    ) -> NoReturn:
-        raise QuerySyntaxError(
-            "AX201", message, place=place_at(self._text, at), expected=expected, advice=advice
-        )
-
     # outputs
 
     def returns(self, children: list[Asked]) -> tuple[Asked, ...]:
@@ -485,21 +372,20 @@ class PatternBuilder(ScalarBuilder):
         return unquoted(token) if token.type == "STRING" else str(token)
 
 
-def _pairs(parts: Sequence[Any]) -> list[tuple[str, _Step]]:
+def _pairs(parts: Sequence[Any]) -> list[tuple[str, Step]]:
     return list(zip((str(slash) for slash in parts[::2]), parts[1::2], strict=True))
 
 
-def _chain(steps: Iterable[tuple[str, _Step]]) -> PatternNode:
-    """The steps of a path as nodes, each the last branch of the one before."""
-    below: tuple[Branch, ...] = ()
-    for slash, step in reversed(list(steps)):
-        node = replace(step.node, branches=step.node.branches + below)
-        if slash == "//" and step.has_axis:
-            node = PatternNode(Axis.DESCENDANT_OR_SELF, AnyNode(), branches=(node,))
-        elif slash == "//":
-            node = replace(node, axis=Axis.DESCENDANT)
-        below = (node,)
-    return node
+def _surely_bound(branches: tuple[Branch, ...]) -> set[str]:
+    """The variables that nodes outside of `or`, `not` and `collect` bind."""
+    found: set[str] = set()
+    waiting = list(branches)
+    while waiting:
+        branch = waiting.pop()
+        if isinstance(branch, PatternNode):
+            found |= set(variables_bound(branch))
+            waiting += branch.branches
+    return found
 
 
 def _is_variable(side: object) -> bool:

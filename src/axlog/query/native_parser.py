@@ -18,7 +18,19 @@ from axlog.query.positions import Places
 from axlog.query.steps import Step
 from axlog.query.tokenizer import XML_NAMESPACE
 
-_STEP = ("NAME", "EXPANDED_NAME", "STAR", "AT", "AXIS", "STRING", "VARIABLE", "TEXT_TEST")
+_STEP = (
+    "NAME",
+    "EXPANDED_NAME",
+    "STAR_NAME",
+    "EXPANDED_STAR",
+    "PREFIX_STAR",
+    "STAR",
+    "AT",
+    "AXIS",
+    "STRING",
+    "VARIABLE",
+    "TEXT_TEST",
+)
 GRAMMAR = Grammar(
     files("axlog.query") / "native.lark",
     (
@@ -37,7 +49,6 @@ GRAMMAR = Grammar(
         Wording("a variable `$x`", ("VARIABLE",)),
         Wording("the name of a node", ("IDENTIFIER",)),
         Wording("one of `.id`, `.val`, `.cont`, `.time`, `.label`", ("KIND",)),
-        Wording("`*`", ("STAR",)),
         Wording("a number", ("NUMBER",)),
         Wording("a duration", ("DURATION",)),
         Wording("a string", ("STRING",)),

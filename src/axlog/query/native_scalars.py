@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from lark import Token, Transformer_NonRecursive
 
 from axlog.document.times import UNITS
-from axlog.errors import Place, QueryError, QuerySyntaxError
+from axlog.errors import Place, QuerySyntaxError, UnsupportedError
 from axlog.query.function_names import CLOCK, FUNCTIONS, TYPES
 from axlog.query.pattern import Kind
 from axlog.query.positions import place_at
@@ -79,10 +79,10 @@ class ScalarBuilder(Transformer_NonRecursive[Token, Any]):
 
     def sign(self, children: list[Any]) -> Scalar:
         sign, operand = children
-        if isinstance(operand, Constant) and isinstance(operand.exact, Decimal) and sign == "-":
-            return replace(
-                operand, value=-float(operand.value), exact=-operand.exact, at=offset_of(sign)
-            )
+        if isinstance(operand, Constant) and isinstance(operand.exact, Decimal):
+            factor = -1 if sign == "-" else 1
+            value, exact = factor * float(operand.value), factor * operand.exact
+            return replace(operand, value=value, exact=exact, at=offset_of(sign))
         return Call(f"unary{sign}", (operand,), offset_of(sign))
 
     def parenthesized(self, children: list[Scalar]) -> Scalar:
@@ -149,7 +149,7 @@ class ScalarBuilder(Transformer_NonRecursive[Token, Any]):
         known = name[3:] in TYPES if name.startswith("xs:") else name in FUNCTIONS
         if not known:
             clock = "where t2 - t1 < 60 compares times" if name in CLOCK else None
-            raise QueryError(
+            raise UnsupportedError(
                 "AX211",
                 f"there is no function {name}()",
                 place=self._place(token),

@@ -2,11 +2,11 @@
 
 Without aggregates:
 
-    Filter* (where), Compute (outputs, sort keys), Order
+    Filter* (where), Clock (`now`), Compute (outputs, sort keys), Order
 
 With aggregates, grouped by the outputs that have none:
 
-    Filter* (where), Compute (keys, arguments), Group, Filter (having),
+    Filter* (where), Clock (`now`), Compute (keys, arguments), Group, Filter (having),
     Compute (outputs, sort keys), Order
 
 A query whose outputs are plain variables and nodes, without conditions on values and without order,
@@ -19,8 +19,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from axlog.errors import QueryError, QuerySyntaxError
-from axlog.query.aggregate_patterns import counted_pattern
+from axlog.query.aggregate_patterns import counted_once, counted_pattern
+from axlog.query.clock_steps import split_clock
+from axlog.query.clock_terms import NOW, names_now
 from axlog.query.columns import ColumnType
+from axlog.query.native_clock import WhereParts, clock_test, refuse_clock
 from axlog.query.native_scalars import AggregateCall
 from axlog.query.native_text import placeless
 from axlog.query.pattern import Kind, Output, Pattern
@@ -29,7 +32,9 @@ from axlog.query.scalar_types import aggregate_type, scalar_type
 from axlog.query.steps import (
     Aggregate,
     Cell,
+    Clock,
     Compute,
+    Distinct,
     Filter,
     Group,
     Order,
@@ -54,7 +59,7 @@ class QueryParts:
     """The parts of a text after its paths."""
 
     text: str
-    conditions: Sequence[Scalar]  # of `where`, those that are no constraints of the pattern
+    where: WhereParts
     outputs: Sequence[Asked]
     having: Scalar | None
     order: Sequence[tuple[Scalar, bool]]  # each with whether it is descending
@@ -95,30 +100,68 @@ class _Builder:
 
     def built(self) -> Built:
         parts = self.parts
+        self._refuse_clock()
         self.names = self._output_names()
         if self._is_plain():
             outputs = [_output(asked.expression, asked.alias) for asked in parts.outputs]
             offsets = [asked.expression.at for asked in parts.outputs]
             return Built(replace(self.pattern, outputs=tuple(outputs)), (), offsets)
         steps: list[Step] = []
-        for condition in parts.conditions:
+        for condition in parts.where.conditions:
             self._refuse_aggregates(condition, "where")
             steps.append(Filter(self._over_base(condition)))
+        clock = self._clock()
+        if clock is not None:
+            steps.append(clock)
         steps += self._groups() if parts.has_groups else self._rows()
         order = self.order
         base = sorted(self.base, key=lambda name: self.base[name])
         pattern = replace(self.pattern, outputs=tuple(_base_output(name) for name in base))
         if order.keys or order.limit is not None:
             steps.append(order)
-        if parts.has_groups:
+        if parts.has_groups and clock is not None and clock.dropped:
+            pattern, at = counted_once(pattern), steps.index(clock) + 1
+            steps.insert(at, Distinct())
+        elif parts.has_groups:
             pattern, more = counted_pattern(pattern)
             steps = [*more, *steps]
         offsets = [self.base[name] for name in base]
         return Built(pattern, tuple(steps), offsets + [0] * (len(pattern.outputs) - len(base)))
 
+    # the clock
+
+    def _clock(self) -> Clock | None:
+        """The step that looks at the clock; the pattern loses its constraints on the clock."""
+        parts = self.parts
+        if parts.where.clock_at is None:
+            return None
+        tests = []
+        for each in parts.where.compared:
+            self._refuse_aggregates(each.right, "where")
+            tests.append(clock_test(each, self._over_base(each.right), parts.text))
+        found = split_clock(self.pattern, tuple(tests), place_at(parts.text, parts.where.clock_at))
+        self.pattern = found.pattern
+        for output in found.outputs:
+            if output.column not in self.base:
+                self.base[output.column] = len(parts.text)
+                self.types[output.column] = Pattern((), (), (output,)).columns.types[0]
+        return found.clock
+
+    def _refuse_clock(self) -> None:
+        if names_now(self.pattern.branches):
+            return
+        parts = self.parts
+        asked = [*parts.where.conditions, *(each.right for each in parts.where.compared)]
+        asked += [output.expression for output in parts.outputs]
+        if NOW not in [output.alias for output in parts.outputs]:
+            asked += [] if parts.having is None else [parts.having]
+            asked += [expression for expression, _ in parts.order]
+        refuse_clock(asked, parts.text)
+
     def _is_plain(self) -> bool:
         parts = self.parts
-        has_more = parts.conditions or parts.order or parts.limit is not None
+        has_more = parts.where.conditions or parts.order or parts.limit is not None
+        has_more = has_more or parts.where.clock_at is not None
         if parts.having is not None and not parts.has_groups:
             raise self._error(
                 "having needs an aggregate",

@@ -8,20 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from axlog.query.lexemes import is_word, quoted
-from axlog.query.pattern import Number, Pattern
+from axlog.query.clock_terms import NOW
+from axlog.query.lexemes import is_word, quoted, terms_text
+from axlog.query.pattern import Branch, Not, Number, Pattern, branches_of
 from axlog.query.steps import (
     Aggregate,
     Cell,
+    ClockTest,
     Compute,
     Filter,
     Group,
     Order,
     Scalar,
     Step,
+    clock_of,
     is_hidden,
 )
 from axlog.query.syntax_tree import Binary, Call, Constant, Reference
+from axlog.query.time_literals import seconds_text
 
 Names = Mapping[object, str]
 """Texts for expressions that are written by name."""
@@ -34,9 +38,14 @@ def native_text(pattern: Pattern, steps: tuple[Step, ...]) -> str:
     group = next((at for at, step in enumerate(steps) if isinstance(step, Group)), len(steps))
     base: dict[object, str] = {("column", name): _column(name) for name in pattern.columns}
     conditions = [_text(s.condition, base) for s in steps[:group] if isinstance(s, Filter)]
-    text = str(replace(pattern, outputs=()))
+    clock = clock_of(steps)
+    written = pattern if clock is None else clock.written
+    text = str(replace(written, outputs=()))
+    tests = () if clock is None else clock.tests
+    conditions += [_clock_text(test, base) for test in tests if test.value is not None]
     if conditions:
-        text += (", " if pattern.where else " where ") + ", ".join(conditions)
+        has_where = bool(written.where) or any(map(_has_constraints, written.branches))
+        text += (", " if has_where else " where ") + ", ".join(conditions)
     cells = _cells(steps)
     if group < len(steps):
         return text + _grouped(steps, group, cells, base)
@@ -44,6 +53,22 @@ def native_text(pattern: Pattern, steps: tuple[Step, ...]) -> str:
     text += _returned([(cell.name, _text(cell.expression, base)) for cell in shown])
     by_name = {placeless(c.expression): c.name for c in shown if is_word(c.name)}
     return text + _ordered(steps, cells, {**base, **by_name})
+
+
+def _has_constraints(branch: Branch) -> bool:
+    """Whether a `not` of a branch has constraints, which the text has at its end."""
+    is_not = isinstance(branch, Not) and bool(branch.where)
+    return is_not or any(map(_has_constraints, branches_of(branch)))
+
+
+def _clock_text(test: ClockTest, names: Names) -> str:
+    """A comparison of the clock with a value."""
+    times = [(each, column.removesuffix(".time")) for each, column in test.terms]
+    text = terms_text(((test.factor, NOW), *times))
+    if test.bound:
+        text += f" {'-' if test.bound > 0 else '+'} {seconds_text(abs(test.bound))}"
+    assert test.value is not None, "a constraint of the pattern"
+    return f"{text} {test.operator} {_text(test.value, names)}"
 
 
 def _grouped(steps: tuple[Step, ...], at: int, cells: dict[str, Cell], base: Names) -> str:
@@ -126,6 +151,11 @@ def placeless(expression: Scalar | None) -> object:
         case Binary(operator=operator, left=left, right=right):
             return ("binary", operator, placeless(left), placeless(right))
     return None
+
+
+def expression_text(expression: Scalar) -> str:
+    """The text of an expression; a reference is written by its name, `.` as it is."""
+    return _text(expression, {})
 
 
 def _text(expression: Scalar, names: Names) -> str:

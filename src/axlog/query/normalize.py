@@ -25,6 +25,7 @@ from itertools import count
 
 from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.errors import Place, QueryError
+from axlog.query.clock_terms import NOW
 from axlog.query.pattern import (
     Branch,
     Collect,
@@ -250,7 +251,12 @@ class _Judgement:
 
     def _home_of(self, constraint: Constraint, inside: Scope, place: Place | None) -> Scope:
         """The scope to which a constraint written `inside` a scope belongs: the root or a `not`."""
-        homes = [(word, self._home(word, inside, place)) for word in _words_of(constraint)]
+        words = _words_of(constraint)
+        if f"#{NOW}" in words and NOW not in self.name_homes:
+            words.remove(f"#{NOW}")  # the clock
+        if not words:
+            return self.root
+        homes = [(word, self._home(word, inside, place)) for word in words]
         last, deepest = max(homes, key=lambda home: home[1].depth)
         for word, scope in homes:
             if not deepest.lies_in(scope):

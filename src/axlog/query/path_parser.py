@@ -15,6 +15,7 @@ from axlog.query.pattern import (
     AnyNode,
     AnyText,
     Name,
+    PartialName,
     Test,
     Wildcard,
 )
@@ -26,7 +27,6 @@ from axlog.query.syntax_tree import (
     Context,
     Expression,
     Group,
-    PartialName,
     Path,
     Predicate,
     Reference,
@@ -223,7 +223,7 @@ class PathParser(Tokenizer):
             )
         return axis
 
-    def node_test(self, axis: str, at: int) -> Test | PartialName:
+    def node_test(self, axis: str, at: int) -> Test:
         """A test of a name or a kind."""
         is_element = axis != "attribute"
         any_namespace = self.take_match(_ANY_NAMESPACE)

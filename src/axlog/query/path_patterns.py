@@ -23,6 +23,7 @@ from axlog.query.syntax_tree import (
     Reference,
     Root,
     Statement,
+    Transform,
 )
 from axlog.query.xpath_compiler import SELECTED, XPathCompiler
 
@@ -113,7 +114,7 @@ def _is_beyond(value: object) -> bool:
     """Whether a part of a path has features that patterns lack."""
     if isinstance(value, tuple):
         return any(_is_beyond(one) for one in value)
-    if isinstance(value, Constructor | Flwor):
+    if isinstance(value, Constructor | Flwor | Transform):
         return True
     if isinstance(value, Call) and value.name not in _COMPILED:
         return value.name not in _IN_PATTERNS or _is_beyond(value.arguments)

@@ -21,6 +21,7 @@ from decimal import Decimal
 from enum import Enum
 
 from axlog.query.columns import Columns, ColumnType
+from axlog.query.formula import Formula
 from axlog.query.lexemes import is_word, quoted, terms_text
 from axlog.query.time_literals import date_text, seconds_text
 
@@ -64,6 +65,28 @@ class Name:
 @dataclass(frozen=True, slots=True)
 class Wildcard:
     """Any element (or, under ATTRIBUTE, any attribute)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartialName(Wildcard):
+    """Elements or attributes by a part of their name: `*:local` or `prefix:*`.
+
+    It is a `Wildcard` that fewer nodes pass: code that only needs to know the kind of a node treats
+    both alike. As the operand of a comparison with the operator `IS_NAMED` it tests labels.
+    """
+
+    namespace: str | None  # None: any; empty: none
+    local: str | None  # None: any
+
+    def matches(self, label: str) -> bool:
+        """Whether a label (of an attribute, with its `@`) has these parts."""
+        uri, _, local = label.removeprefix("@").rpartition("}")
+        is_here = self.namespace is None or uri.removeprefix("{") == self.namespace
+        return is_here and self.local in (None, local)
+
+
+IS_NAMED = "is name"
+"""The operator of a comparison of labels with a partial name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +152,11 @@ class Number:
         return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-Constant = str | Number | float | Moment
-"""The constants in comparisons; `values.py` defines how values compare with each.
+Constant = str | Number | float | Moment | Formula | PartialName
+"""The operands of comparisons that need no variable; `values.py` defines how values compare.
 
-A `float` is an xs:double of XPath or XQuery.
+A `float` is an xs:double of XPath or XQuery. A `Formula` is a condition on the value itself.
+A `PartialName` tests a label.
 """
 
 
@@ -144,7 +168,7 @@ class Comparison:
     which another part of the pattern binds.
     """
 
-    operator: str  # one of = != < <= > >=, followed by the type of both sides if there is one
+    operator: str  # one of = != < <= > >=, followed by the type of both sides; HOLDS of a formula
     operand: Constant | Variable
 
     def __str__(self) -> str:
@@ -387,7 +411,7 @@ def _conjunction_text(branches: tuple[Branch, ...], at_root: bool) -> str:
     for branch in branches:
         match branch:
             case PatternNode(Axis.SELF, AnyNode(), None, (comparison,), ()) if not at_root:
-                texts.append(f". {comparison}")
+                texts.append(_own_text(comparison))
             case Or():
                 texts.append(f"({_branch_text(branch, at_root)})")
             case _:
@@ -411,7 +435,7 @@ def _path_text(node: PatternNode, at_root: bool) -> str:
         if _is_comparison(node):
             return f"{text} {node.comparisons[0]}"
         for comparison in node.comparisons:
-            text += f"[. {comparison}]"
+            text += f"[{_own_text(comparison)}]"
         tail = node.branches[-1] if node.branches else None
         following = tail if isinstance(tail, PatternNode) and _continues(tail) else None
         # A loop, because calls and comprehensions would overflow the stack for deep patterns.
@@ -431,7 +455,9 @@ def _continues(node: PatternNode) -> bool:
 def _is_comparison(node: PatternNode) -> bool:
     """Whether a node is printed as `test = v`; `$x = v` would compare the variable's value."""
     is_operand = isinstance(node.test, Variable | Literal)
-    return len(node.comparisons) == 1 and not node.branches and not is_operand
+    if len(node.comparisons) != 1 or node.branches or is_operand:
+        return False
+    return not isinstance(node.comparisons[0].operand, Formula)
 
 
 def _attribute_anywhere(node: PatternNode) -> PatternNode | None:
@@ -466,6 +492,10 @@ def _test_text(test: Test) -> str:
     match test:
         case Name(label=label):
             return f"Q{label}" if label.startswith("{") else label
+        case PartialName(namespace=None, local=str(local)):
+            return f"*:{local}"
+        case PartialName(namespace=namespace):
+            return f"Q{{{namespace}}}*"
         case Wildcard():
             return "*"
         case Literal(text=text):
@@ -482,7 +512,14 @@ def _test_text(test: Test) -> str:
             return f"${name}"
 
 
+def _own_text(comparison: Comparison) -> str:
+    """A comparison of the node itself."""
+    return str(comparison) if isinstance(comparison.operand, Formula) else f". {comparison}"
+
+
 def _comparison_text(operator: str, operand: Constant | Variable) -> str:
+    if isinstance(operand, Formula):
+        return operand.text
     symbol, _, type_ = operator.partition(" ")
     return f"{symbol} {_operand_text(operand)}" + (f" as {type_}" if type_ else "")
 
@@ -495,8 +532,10 @@ def _operand_text(operand: Constant | Variable) -> str:
             return f'date "{date_text(microseconds)}"'
         case str():
             return quoted(operand)
-        case Number():
+        case Number() | Formula():
             return str(operand)
+        case PartialName():
+            return _test_text(operand)
         case _:
             return repr(float(operand)).removesuffix(".0") + " as xs:double"
 

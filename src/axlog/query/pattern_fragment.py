@@ -17,8 +17,6 @@ from axlog.query.syntax_tree import (
     Group,
     GroupBy,
     OrderBy,
-    PartialName,
-    Step,
     Typed,
     walk,
 )
@@ -79,7 +77,7 @@ def _is_beyond(node: object) -> bool:
             return name not in FUNCTIONS
         case Binary(operator=operator):
             return operator not in OPERATORS
-        case Step(test=PartialName()) | Group(is_map=True):
+        case Group(is_map=True):
             return True
         case For(allows_empty=True):
             return True
@@ -104,8 +102,6 @@ def _named(node: object) -> tuple[str, str | None]:
             return known.get(operator, "arithmetic"), "compare with a precomputed number"
         case Typed(operator=operator):
             return f"`{operator}`", None
-        case Step():
-            return "a name with a wildcard", None
         case Group():
             return "the map operator `!`", "a step: `a/b`"
         case ForAt():

@@ -66,6 +66,7 @@ from axlog.query.syntax_tree import (
     Reference,
     Root,
     Step,
+    Transform,
     Where,
     walk,
 )
@@ -140,6 +141,11 @@ class PlanCompiler:
                     return self._looked_up(found, "all")
                 if isinstance(value, Path):
                     return self._path(value)
+            case Transform(copies=copies, returned=returned):
+                # the updates are not a query: no collection keeps them
+                return replace(
+                    value, copies=self.rewritten(copies), returned=self.rewritten(returned)
+                )
         return rebuilt(value, self.rewritten)
 
     def _aggregate(self, call: Call, inside: Expression) -> Expression:

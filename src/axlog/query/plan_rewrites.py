@@ -38,6 +38,7 @@ from axlog.query.syntax_tree import (
     Root,
     Sequence,
     Step,
+    Transform,
     Where,
     walk,
 )
@@ -72,14 +73,16 @@ def _at_document(value: Any) -> Any:
     """The whole query with the document in place of its context item."""
     match value:
         case Path(start=Context(at=at), steps=steps):
-            return Path(Root(at), _steps_at_document(steps), value.at)
+            return Path(Root(at, True), _steps_at_document(steps), value.at)
+        case Root(at=at):
+            return Root(at, True)
         case Path(steps=steps):
             return replace(value, start=_at_document(value.start), steps=_steps_at_document(steps))
         case Call(name=name, arguments=arguments, at=at):
             if name in _DOCUMENTS:
-                return Path(Root(at), (), at)
+                return Path(Root(at, True), (), at)
             if not arguments and name in _ON_CONTEXT:
-                return replace(value, arguments=(Path(Root(at), (), at),))
+                return replace(value, arguments=(Path(Root(at, True), (), at),))
     return rebuilt(value, _at_document)
 
 
@@ -90,7 +93,7 @@ def _steps_at_document(steps: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _documents_inside(value: Any) -> Any:
     if isinstance(value, Call) and value.name in _DOCUMENTS:
-        return Path(Root(value.at), (), value.at)
+        return Path(Root(value.at, True), (), value.at)
     return rebuilt(value, _documents_inside)
 
 
@@ -117,6 +120,10 @@ class _Renaming:
                 inner = dict(names)
                 made = tuple(self._clause(clause, inner) for clause in clauses)
                 return Flwor(made, self.of(returned, inner), at)
+            case Transform(copies=copies, modified=modified, returned=returned, at=at):
+                inner = dict(names)
+                lets = tuple(self._renamed(clause, inner) for clause in copies)
+                return Transform(lets, self.of(modified, inner), self.of(returned, inner), at)
             case Quantified(variable=variable):
                 source = self.of(value.source, names)
                 new = self._new(variable)
@@ -219,7 +226,8 @@ def _is_replaced(clause: Let, clauses: Iterable[Clause], returned: Expression) -
 
 
 def _constructs(node: object) -> bool:
-    return isinstance(node, Call) and node.name.startswith("new-")
+    is_computed = isinstance(node, Call) and node.name.startswith("new-")
+    return is_computed or isinstance(node, Transform)
 
 
 def substituted(value: Any, name: str, by: Expression) -> Any:

@@ -11,7 +11,6 @@ from axlog.document.parser import Limits
 from axlog.errors import QueryError
 from axlog.query.compile import compile_pattern
 from axlog.query.normalize import check
-from axlog.query.pattern import Wildcard
 from axlog.query.pattern_fragment import refuse_beyond
 from axlog.query.plan import ChosenOf, Collection, Index, KeysOf, Leaf, OutputItems, Source
 from axlog.query.plan_rewrites import (
@@ -22,7 +21,7 @@ from axlog.query.plan_rewrites import (
     position_bounds,
     references_in,
 )
-from axlog.query.syntax_tree import Clause, For, PartialName, Path, Reference, Step, Where
+from axlog.query.syntax_tree import Clause, For, Path, Reference, Step, Where
 from axlog.query.value_kinds import ValueKind
 from axlog.query.xquery_compiler import XQueryCompiler
 
@@ -175,23 +174,14 @@ class SourceCompiler:
         step = steps[at]
         if not isinstance(step, Step) or step.is_filter:
             return None
-        plain = replace(step, test=Wildcard()) if isinstance(step.test, PartialName) else step
         for taken in range(len(step.predicates), -1, -1):
-            if taken and plain is not step:
-                continue
-            tried = replace(plain, predicates=step.predicates[:taken])
+            tried = replace(step, predicates=step.predicates[:taken])
             clause = For(name, Path(path.start, (*steps[:at], tried), path.at), path.at)
             leaf = self._builder.leaf([clause])
             if leaf is None:
                 continue
             self._builder.kinds[name] = "untyped"
             block = Block(leaf, [clause], variable=name)
-            if plain is not step:
-                named = replace(step, axis="self", predicates=())
-                if step.axis == "attribute":
-                    return None
-                held = Path(Reference(name, step.at), (named,), step.at)
-                block.clauses.append(Where(held, step.at))
             if self._with_predicates(block, step, step.predicates[taken:]):
                 return block, len(steps) - at - 1
             return None

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias, get_args
 from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError, QuerySyntaxError, UnsupportedError
 from axlog.query.columns import Columns
+from axlog.query.foreign import ForeignQuery
 from axlog.query.native import parse_native
 from axlog.query.native_text import native_text
 from axlog.query.pattern import Pattern
@@ -44,6 +45,8 @@ class Query:
     """What happens to the rows of the pattern; () where they are the rows of the query."""
     plan: Plan | None = field(default=None, compare=False)
     """How a query is kept that is more than a pattern; `pattern` then stands for all nodes."""
+    foreign: ForeignQuery | None = field(default=None, compare=False)
+    """Set if another engine evaluates the query; `pattern` then stands for all nodes."""
     namespaces: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -57,7 +60,12 @@ class Query:
     @property
     def is_pattern(self) -> bool:
         """Whether its rows are those of its pattern: it has neither steps nor a plan."""
-        return self.plan is None and not self.steps
+        return not self.has_items and not self.steps
+
+    @property
+    def has_items(self) -> bool:
+        """Whether its rows are items: it has a plan, or another engine evaluates it."""
+        return self.plan is not None or self.foreign is not None
 
     @property
     def only_pattern(self) -> Pattern:
@@ -76,7 +84,7 @@ class Query:
     @property
     def row_key(self) -> RowKey:
         """The columns that identify a row, and the pattern and steps that maintainers keep."""
-        return row_key(self.pattern, self.steps) if self.plan is None else ITEM_KEY
+        return ITEM_KEY if self.has_items else row_key(self.pattern, self.steps)
 
     @property
     def item_plan(self) -> Plan:

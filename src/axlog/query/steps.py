@@ -4,6 +4,7 @@ The pattern of a query yields a bag of rows, with one column for each of its out
 over this bag one after the other. Each has named columns and gives named columns:
 
 - `Filter` drops the rows for which its condition does not hold.
+- `Clock` drops the rows that do not hold at the document's clock.
 - `Compute` replaces the columns of a row by the values of expressions over them.
 - `Group` has one row for each distinct value of its keys: the keys, then the aggregates.
 - `Order` keeps the first rows in an order, or all of them.
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from axlog.query.columns import ColumnType
+from axlog.query.pattern import Pattern
 from axlog.query.syntax_tree import Expression, Reference
 
 Scalar: TypeAlias = Expression | Reference
@@ -51,6 +53,46 @@ class Filter:
     """Rows for which the condition is not true are dropped."""
 
     condition: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class ClockTest:
+    """A linear condition on the clock: `factor * now + sum of coefficient * column  op  bound`.
+
+    The columns hold times. The bound is in microseconds; `value` is added to it, if there is one.
+    """
+
+    factor: int
+    terms: tuple[tuple[int, str], ...]
+    operator: str
+    bound: int
+    value: Scalar | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unless:
+    """A `not` whose constraints name the clock: rows of another pattern that block rows.
+
+    A row of `pattern` that holds at the clock blocks the rows that agree with it in `columns`.
+    """
+
+    pattern: Pattern
+    clock: Clock
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The rows that pass the tests at the clock, and that nothing blocks then.
+
+    `written` is the pattern of the query with its constraints on the clock. `dropped` are columns
+    that only serve this step.
+    """
+
+    written: Pattern
+    tests: tuple[ClockTest, ...] = ()
+    unless: tuple[Unless, ...] = ()
+    dropped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +141,7 @@ class Order:
     limit: int | None = None
 
 
-Step: TypeAlias = Distinct | Compute | Filter | Group | Order
+Step: TypeAlias = Distinct | Clock | Compute | Filter | Group | Order
 
 
 def is_hidden(column: str) -> bool:
@@ -110,6 +152,18 @@ def is_hidden(column: str) -> bool:
 def has_groups(steps: tuple[Step, ...]) -> bool:
     """Whether the rows of a query are groups."""
     return any(isinstance(step, Group) for step in steps)
+
+
+def clock_of(steps: tuple[Step, ...]) -> Clock | None:
+    """The step by which rows depend on the clock, if there is one."""
+    return next((step for step in steps if isinstance(step, Clock)), None)
+
+
+def blockers(clock: Clock | None) -> Iterator[Pattern]:
+    """The patterns whose rows block rows: those of `unless`, each before those inside it."""
+    for each in () if clock is None else clock.unless:
+        yield each.pattern
+        yield from blockers(each.clock)
 
 
 def order_of(steps: tuple[Step, ...]) -> Order | None:
@@ -123,7 +177,9 @@ def columns_after(
     """The columns that steps give, with their types, from those of the pattern."""
     columns = dict(base)
     for step in steps:
-        if isinstance(step, Compute):
+        if isinstance(step, Clock):
+            columns = {name: columns[name] for name in columns if name not in step.dropped}
+        elif isinstance(step, Compute):
             columns = {cell.name: cell.type for cell in step.cells}
         elif isinstance(step, Group):
             keys = {name: columns[name] for name in step.keys}

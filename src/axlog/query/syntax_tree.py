@@ -34,9 +34,14 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The document node: a leading `/`, and `doc(...)`."""
+    """The document node: a leading `/`, and `doc(...)`.
+
+    `/` is the root of the tree of the context node, which may be a tree that the query makes; not
+    if `is_document`.
+    """
 
     at: int
+    is_document: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +57,6 @@ class Reference:
 
     name: str
     at: int
-
-
-@dataclass(frozen=True, slots=True)
-class PartialName:
-    """A name test with a wildcard: `*:local` (no namespace given) or `prefix:*` (no local name)."""
-
-    namespace: str | None
-    local: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +76,7 @@ class Step:
     """
 
     axis: str
-    test: Test | PartialName
+    test: Test
     predicates: tuple[Predicate, ...]
     at: int
     is_filter: bool = False
@@ -287,8 +284,28 @@ class Constructor:
     at: int
 
 
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """`copy $x := node, ... modify updates return value`: updates of copies."""
+
+    copies: tuple[Let, ...]
+    modified: Expression
+    returned: Expression
+    at: int
+
+
 Expression: TypeAlias = (
-    Constant | Path | Call | Binary | Sequence | Quantified | Typed | Flwor | Constructor | Kept
+    Constant
+    | Path
+    | Call
+    | Binary
+    | Sequence
+    | Quantified
+    | Typed
+    | Flwor
+    | Constructor
+    | Transform
+    | Kept
 )
 
 

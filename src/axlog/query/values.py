@@ -1,4 +1,5 @@
-"""Values: the kind of a string, and the comparison of two values. All comparisons use this module.
+"""Values: the kind of a string, and the comparison of two values. All comparisons use this module,
+and those with constants and formulas `evaluate/value_tests.py`.
 
 **Kinds**, for the native language. White space around a value (space, tab, CR, LF) is ignored.
 
@@ -38,12 +39,12 @@ from functools import lru_cache, partial
 from typing import Any
 
 from axlog.query.dates import days_of
-from axlog.query.pattern import Constant, Moment, Number
 
-_APPLY: dict[str, Callable[[Any, Any], bool]] = {
+APPLY: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq, "!=": operator.ne, "<": operator.lt,
     "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
+"""The operators as functions of two values of one kind."""
 _MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 ORDERS = ("<", "<=", ">", ">=")
 _SPACE = " \t\r\n"
@@ -232,7 +233,7 @@ def compare(left: str, written: str, right: str) -> bool:
 def comparer(written: str) -> Callable[[str, str], bool]:
     """An operator as a function of two values."""
     symbol, type_ = parted(written)
-    holds = _APPLY[symbol]
+    holds = APPLY[symbol]
     if type_ is not None:
         read = READ[type_]
 
@@ -251,48 +252,6 @@ def comparer(written: str) -> Callable[[str, str], bool]:
     return compare_kinds
 
 
-def compare_numbers(left: int, symbol: str, right: int) -> bool:
-    """Whether an operator holds between two integers: a sum of times, and its bound."""
-    return _APPLY[symbol](left, right)
-
-
-def comparison(written: str, operand: Constant) -> Callable[[str], bool]:
-    """A test of string values against a constant."""
-    symbol, type_ = parted(written)
-    holds = _APPLY[symbol]
-    if isinstance(operand, str):
-        if type_ is not None:
-            return _with_type(holds, READ[type_], operand)
-        if symbol not in ORDERS:
-            return lambda text: holds(text, operand)
-        return _with_key(holds, key_of(operand))
-    if isinstance(operand, Moment):
-        return _with_key(holds, (ValueKind.MOMENT, operand.microseconds))
-    if isinstance(operand, Number):
-        key = (ValueKind.NUMBER, operand.value)
-        if symbol == "!=":
-            return lambda text: key_of(text) != key
-        return _with_key(holds, key)
-    return lambda text: holds(double_of(text), operand)
-
-
-def _with_key(holds: Callable[[Any, Any], bool], key: Key) -> Callable[[str], bool]:
-    kind, bound = key
-
-    def compare_key(text: str) -> bool:
-        found = key_of(text)
-        return found[0] is kind and holds(found[1], bound)
-
-    return compare_key
-
-
-def _with_type(
-    holds: Callable[[Any, Any], bool], read: Callable[[str], Any], operand: str
-) -> Callable[[str], bool]:
-    bound = read(operand)
-
-    def compare_typed(text: str) -> bool:
-        value = read(text)
-        return value is not None and bound is not None and holds(value, bound)
-
-    return compare_typed
+def compare_numbers(left: int | Decimal, symbol: str, right: int | Decimal) -> bool:
+    """Whether an operator holds between two exact numbers, such as a sum of times and its bound."""
+    return APPLY[symbol](left, right)

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from axlog.query.function_names import TYPES
 from axlog.query.path_parser import KIND_TESTS, PathParser, path_of
-from axlog.query.pattern import AnyNode, Test
+from axlog.query.pattern import AnyNode
 from axlog.query.syntax_tree import (
     Binary,
     Call,
@@ -25,7 +25,6 @@ from axlog.query.syntax_tree import (
     For,
     Group,
     Let,
-    PartialName,
     Quantified,
     SequenceType,
     Typed,
@@ -178,7 +177,7 @@ class XPathParser(PathParser):
             at = self.skip()
             if self._operator() != operator:
                 self.offset = at
-                return _balanced(operator, operands)
+                return balanced(operator, operands)
             operands.append(self._operators(level + 1))
 
     def _refuse_chain(self, operator: str) -> None:
@@ -236,7 +235,7 @@ class XPathParser(PathParser):
         axis = "attribute" if name == "attribute" else "child"
         test = self.node_test(axis, at)
         is_node = isinstance(test, AnyNode)
-        return SequenceType("node()" if is_node else f"{name}()", _whole(test), self._occurrence())
+        return SequenceType("node()" if is_node else f"{name}()", test, self._occurrence())
 
     def _occurrence(self) -> str:
         """The mark directly after a type; `*` after a space is also one, as in the grammar."""
@@ -244,12 +243,7 @@ class XPathParser(PathParser):
         return found.group() if found else ""
 
 
-def _whole(test: Test | PartialName) -> Test:
-    assert not isinstance(test, PartialName), "kind tests have whole names"
-    return test
-
-
-def _balanced(operator: str, operands: list[Expression]) -> Expression:
+def balanced(operator: str, operands: list[Expression]) -> Expression:
     """The operands of an associative operator as a balanced tree: walks of the tree recurse."""
     while len(operands) > 1:
         pairs = zip(operands[::2], operands[1::2], strict=False)

@@ -23,7 +23,6 @@ from axlog.query.syntax_tree import (
     Context,
     Expression,
     Group,
-    PartialName,
     Path,
     Predicate,
     Reference,
@@ -197,15 +196,13 @@ class PathExpander:
         return found
 
     def _longer(self, route: Route, step: Step) -> list[Route]:
-        if isinstance(step.test, PartialName):
-            raise unsupported(self.text, step.at, "a name with a wildcard")
         is_one = leads_to_one(step.axis, step.test, route.spot)
         ways = moves_along(step.axis, step.test, route.spot)
         predicates = step.predicates
         if predicates and self._is_first(predicates[0].condition):
             if is_one and not step.is_filter:
                 predicates = predicates[1:]
-            elif step.axis in _NEAREST and isinstance(step.test, Wildcard):
+            elif step.axis in _NEAREST and step.test == Wildcard():
                 predicates, is_one = predicates[1:], True
                 ways = [_nearest(way, _NEAREST[step.axis]) for way in ways]
         for predicate in predicates:

@@ -28,6 +28,7 @@ from axlog.query.pattern import (
     AnyText,
     Axis,
     Name,
+    PartialName,
     Test,
     Wildcard,
 )
@@ -163,7 +164,7 @@ def _child(test: Test, spot: Spot) -> list[Moves]:
 
 def _root_element(test: Test) -> list[Moves]:
     """From the top to the root element, if it can pass the test."""
-    if isinstance(test, Name):
+    if isinstance(test, Name | PartialName):
         return [_to(Axis.SELF, test, is_high=True)]
     return [_stay(Spot(SpotKind.ELEMENT, True))] if isinstance(test, Wildcard | AnyNode) else []
 
@@ -200,9 +201,9 @@ def _self(test: Test, spot: Spot) -> list[Moves]:
     if isinstance(test, AnyNode):
         return [_stay(spot)]
     match spot.kind:
-        case SpotKind.ELEMENT if isinstance(test, Wildcard):
+        case SpotKind.ELEMENT if test == Wildcard():
             return [_stay(spot)]
-        case SpotKind.ELEMENT if isinstance(test, Name):
+        case SpotKind.ELEMENT if isinstance(test, Name | PartialName):
             return [_to(Axis.SELF, test, spot.is_high)]
         case SpotKind.MARKUP if isinstance(test, _MARKUP_TESTS):
             return [_to(Axis.SELF, test, spot.is_high)]

@@ -1,8 +1,8 @@
 """The parser of XQuery: XPath, the prolog, the clauses of FLWOR expressions, constructors.
 
-Functions of the prolog are expanded where they are called (`function_expansion.py`). Modules, maps,
-arrays, `switch`, `typeswitch` and `try` are refused by name. Statements of XQuery Update have a
-parser of their own on top of this one (`update_parser.py`).
+Functions of the prolog are expanded where they are called (`function_expansion.py`). `switch` and
+`typeswitch` become `let` and `if`. Modules, maps, arrays and `try` are refused by name. Statements
+of XQuery Update have a parser of their own on top of this one (`update_parser.py`).
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from axlog.query.constructor_parser import TAG_START, ConstructorParser
+from axlog.errors import QueryError
+from axlog.query.constructor_parser import TAG_START
 from axlog.query.function_expansion import Function, expanded
 from axlog.query.pattern import Name, Wildcard
+from axlog.query.positions import place_at
 from axlog.query.syntax_tree import (
     Call,
     Clause,
@@ -38,9 +40,12 @@ from axlog.query.syntax_tree import (
     Where,
 )
 from axlog.query.tokenizer import NCNAME
+from axlog.query.update_expressions import UpdateExpressionParser
+from axlog.query.xpath_parser import balanced
 
 _BLOCK = r"(?:un)?ordered\s*\{"
-_REFUSED = r"(typeswitch|switch)\s*\(|(try|validate|map|array)\s*\{|(function)\s*\("
+_REFUSED = r"(try|validate|map|array)\s*\{|(function)\s*\("
+_SWITCH = r"(typeswitch|switch)\s*\("
 _PROLOG = (
     r"xquery\s+(?:version|encoding)\b|module\s+namespace\b|import\s+(?:schema|module)\b|declare\s+"
     r"(?:namespace|default|variable|function|option|ordering|construction|copy-namespaces"
@@ -51,6 +56,8 @@ _COMPUTED = (
     rf"|(element|attribute|processing-instruction|text|comment|document)\s*\{{"
 )
 _CLAUSES = ("for", "let", "where", "group by", "order by", "stable order by", "count")
+_INSTANCE = "http://www.w3.org/2001/XMLSchema-instance"
+MOST_CASES = 50
 _CODEPOINT = "http://www.w3.org/2005/xpath-functions/collation/codepoint"
 
 
@@ -58,7 +65,7 @@ def looks_like_xquery(text: str) -> bool:
     """Whether a text begins as only XQuery can: `for $`, `let $`, a constructor, a prolog."""
     parser = XQueryParser(text, {})
     at = parser.skip()
-    starts = (r"(?:for|let)\s*\$", TAG_START, _BLOCK, _PROLOG, _COMPUTED)
+    starts = (r"(?:for|let|copy)\s*\$", TAG_START, _BLOCK, _PROLOG, _COMPUTED, _SWITCH)
     return any(parser.match_at(start, at) for start in starts)
 
 
@@ -73,11 +80,16 @@ def _is_surely(source: Expression, type_: SequenceType) -> bool:
     return False
 
 
+def _any_of(tests: list[Expression]) -> Expression:
+    """Whether one of several conditions holds."""
+    return balanced("or", tests)
+
+
 def _converted(value: Expression, type_: SequenceType | None) -> Expression:
     return value if type_ is None else Typed("treat as", value, type_, value.at)
 
 
-class XQueryParser(ConstructorParser):
+class XQueryParser(UpdateExpressionParser):
     """The parser of XQuery views.
 
     `declared` holds the variables of the prolog, `functions` its functions.
@@ -88,11 +100,13 @@ class XQueryParser(ConstructorParser):
         self.declared: list[Clause] = []
         self.functions: dict[tuple[str, int], Function] = {}
         self._is_empty_greatest = False  # the default of `order by`
+        self._has_revalidation = False
+        self.namespaces.setdefault("xsi", _INSTANCE)
 
     def parse_query(self) -> Expression:
         """The prolog and the query; variables of the prolog become clauses before the query."""
         self.prolog()
-        return self.whole(self.parse())
+        return self.checked(self.whole(self.parse()))
 
     def whole(self, found: Expression) -> Expression:
         """An expression with the variables and functions of the prolog."""
@@ -144,24 +158,48 @@ class XQueryParser(ConstructorParser):
             self.keeps_space = self.take_word("preserve", "strip") == "preserve"
         elif self.take_word("ordering"):  # rows are a set
             self.take_word("ordered", "unordered")
+        elif self.take_word("revalidation"):
+            self._revalidation(at)
         elif self.take_word("variable"):
-            start = self.skip()
-            variable = self.need_variable()
-            type_ = self.sequence_type() if self.take_word("as") else None
-            if self.take_word("external"):
-                self.declared.append(External(variable, Path(Root(start), (), start), start))
-                if self.take(":="):
-                    self.declared[-1] = Let(variable, self.single(), start)
-                return
-            self.need(":=")
-            self.declared.append(Let(variable, _converted(self.single(), type_), start))
-        elif self.take_word("function"):
+            self._variable()
+        elif self.take_word("updating function", "%updating function"):
+            self._function(at, is_updating=True)
+        elif self.take_word("function", "%simple function"):
             self._function(at)
         else:
             word = self.take_name() or ("", "this")
             raise self.unsupported(f"`declare {word[1]}`", at)
 
-    def _function(self, at: int) -> None:
+    def _variable(self) -> None:
+        """`declare variable $x := value`, after the word `variable`."""
+        start = self.skip()
+        variable = self.need_variable()
+        type_ = self.sequence_type() if self.take_word("as") else None
+        if self.take_word("external"):
+            self.declared.append(External(variable, Path(Root(start), (), start), start))
+            if self.take(":="):
+                self.declared[-1] = Let(variable, self.single(), start)
+            return
+        self.need(":=")
+        self.declared.append(Let(variable, _converted(self.single(), type_), start))
+
+    def _revalidation(self, at: int) -> None:
+        """`declare revalidation skip`; nodes have no types, so the other modes are refused."""
+        if self._has_revalidation:
+            raise QueryError(
+                "XUST0003", "revalidation is declared twice", place=place_at(self.text, at)
+            )
+        self._has_revalidation = True
+        is_next = re.match(r"[\w\s;]*declare\s+revalidation\b", self.text[self.skip() :])
+        if self.take_word("strict", "lax", "skip") != "skip" and not is_next:
+            raise QueryError(
+                "XUST0026",
+                "revalidation is not supported",
+                place=place_at(self.text, at),
+                advice="leave the declaration out",
+            )
+
+    def _function(self, at: int, is_updating: bool = False) -> None:
         """`declare function name($a as type, ...) as type { body }`, after the word `function`."""
         prefix, name = self.take_name() or ("", "")
         parameters: list[tuple[str, SequenceType | None]] = []
@@ -174,11 +212,20 @@ class XQueryParser(ConstructorParser):
         result = self.sequence_type() if self.take_word("as") else None
         if self.take_word("external"):
             raise self.unsupported("an external function", at)
+        if is_updating and result is not None:
+            raise QueryError(
+                "XUST0028",
+                "an updating function has a result type",
+                place=place_at(self.text, at),
+                advice="leave it out",
+            )
+        outside, self.allows_updates = self.allows_updates, True
         body = self._block()
+        self.allows_updates = outside
         written = f"{prefix}:{name}" if prefix else name
         if (written, len(parameters)) in self.functions:
             raise self.refusal(f"the function {written}() is declared twice", at)
-        made = Function(written, tuple(parameters), result, body, at)
+        made = Function(written, tuple(parameters), result, body, at, is_updating)
         self.functions[written, len(parameters)] = made
 
     def called(
@@ -277,6 +324,83 @@ class XQueryParser(ConstructorParser):
         at = self.skip()
         if self.take_word("collation") and self.need_string("a collation") != _CODEPOINT:
             raise self.unsupported("a collation", at, advice="leave it out: by code point")
+
+    # choices
+
+    def single(self) -> Expression:
+        at = self.skip()
+        found = self.match_at(_SWITCH, at)
+        if found is None:
+            return super().single()
+        return self._typeswitch(at) if found[1] == "typeswitch" else self._switch(at)
+
+    def _typeswitch(self, at: int) -> Expression:
+        """`typeswitch`, as a chain of `if ($value instance of type)`."""
+        self.take_word("typeswitch")
+        value, here = self._switched(at)
+        cases: list[tuple[Expression, Expression]] = []
+        while self.take_word("case"):
+            start = self.skip()
+            variable = None
+            if self.sees("$"):
+                variable = self.need_variable()
+                self.need_word("as")
+            types = [self.sequence_type()]
+            while self.take("|"):
+                types.append(self.sequence_type())
+            tests: list[Expression] = [Typed("instance of", here, each, start) for each in types]
+            cases.append((_any_of(tests), self._case(variable, here)))
+        self.need_word("default")
+        variable = self.need_variable() if self.sees("$") else None
+        return self._choices(value, cases, self._case(variable, here), at)
+
+    def _switch(self, at: int) -> Expression:
+        """`switch`, as a chain of `if (deep-equal($value, ...))`."""
+        self.take_word("switch")
+        value, here = self._switched(at)
+        value = replace(value, value=Call("data", (value.value,), at))
+        cases: list[tuple[Expression, Expression]] = []
+        while self.sees("case"):
+            tests: list[Expression] = []
+            while self.take_word("case"):
+                start = self.skip()
+                operand = Call("data", (self.single(),), start)
+                tests.append(Call("deep-equal", (here, operand), start))
+            cases.append((_any_of(tests), self._case(None, here)))
+        self.need_word("default")
+        return self._choices(value, cases, self._case(None, here), at)
+
+    def _switched(self, at: int) -> tuple[Let, Path]:
+        """The value in parentheses that a choice is about, and a reference to it."""
+        self.need("(")
+        with self.nested():
+            value = self.expression()
+        self.need(")")
+        name = f"choice~{at}"
+        return Let(name, value, at), Path(Reference(name, at), (), at)
+
+    def _case(self, variable: str | None, here: Path) -> Expression:
+        self.need_word("return")
+        with self.nested():
+            found = self.single()
+        if variable is None:
+            return found
+        return Flwor((Let(variable, here, here.at),), found, found.at)
+
+    def _choices(
+        self,
+        value: Let,
+        cases: list[tuple[Expression, Expression]],
+        otherwise: Expression,
+        at: int,
+    ) -> Expression:
+        if not cases:
+            raise self.unexpected("`case`")
+        if len(cases) > MOST_CASES:
+            raise self.unsupported(f"a choice of more than {MOST_CASES} cases", at)
+        for condition, chosen in reversed(cases):
+            otherwise = Call("if", (condition, chosen, otherwise), condition.at)
+        return Flwor((value,), otherwise, at)
 
     # expressions that can start a path
 

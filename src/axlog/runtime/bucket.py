@@ -358,7 +358,8 @@ class Instance:
 
     def _joins(self) -> list[WaitingRows]:
         streams_of(self.doc).collector.refresh()
-        return streams_of(self.doc).collector.joins
+        joins = streams_of(self.doc).collector.joins
+        return [join for join in joins if isinstance(join, WaitingRows)]
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Resume from a state; this instance is fresh."""

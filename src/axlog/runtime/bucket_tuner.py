@@ -91,8 +91,8 @@ def tuned_at(place: str, batch: int | None = None) -> Tuned:
     found = [n for n in _batches(place) if batch is None or n < batch]
     if not found:
         return Tuned()
-    said = json.loads((_directory(place) / f"{max(found)}.json").read_text(encoding="utf-8"))
-    return Tuned(said["units"], said["patterns"])
+    saved = json.loads((_directory(place) / f"{max(found)}.json").read_text(encoding="utf-8"))
+    return Tuned(saved["units"], saved["patterns"])
 
 
 def _directory(place: str) -> Path:

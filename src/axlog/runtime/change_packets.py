@@ -91,7 +91,7 @@ def read_changes(written: Iterable[Sequence[Any]]) -> Iterator[Change]:
 
 def renumbered(changes: Iterable[Change], start: int) -> list[Change]:
     """Return changes in the order of view, time, operation and row, each with the next position
-    after `start`.
+    after `start`. Changes of the clock come before those that updates cause at the same time.
     """
     ordered = sorted(changes, key=_in_order)
     for position, change in enumerate(ordered, start + 1):
@@ -99,10 +99,11 @@ def renumbered(changes: Iterable[Change], start: int) -> list[Change]:
     return ordered
 
 
-def _in_order(change: Change) -> tuple[str, int, int, str, str]:
+def _in_order(change: Change) -> tuple[str, int, bool, int, str, str]:
     row = change.row
-    rank = _OPS.index(change.op)
-    return change.view or "", change.microseconds, rank, repr(row.values_), repr(row.key_)
+    rank, is_caused = _OPS.index(change.op), change.origin != CLOCK
+    time = change.microseconds
+    return change.view or "", time, is_caused, rank, repr(row.values_), repr(row.key_)
 
 
 def _json(value: Any) -> Any:

@@ -274,8 +274,8 @@ def _locked(directory: Path) -> IO[str]:
 
 
 def _unusable(directory: Path | None, error: Exception) -> PipelineError:
-    said = error.message if isinstance(error, StoreError) else error
-    return PipelineError("AX855", f"{directory} cannot be used for a checkpoint: {said}")
+    reason = error.message if isinstance(error, StoreError) else error
+    return PipelineError("AX855", f"{directory} cannot be used for a checkpoint: {reason}")
 
 
 def _record(*plain: Any) -> bytes:

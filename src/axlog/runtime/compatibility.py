@@ -77,9 +77,11 @@ def fit(then: Mapping[str, Any], now: Mapping[str, Any]) -> Fit:
     return Fit([key for key in has if key not in had], [key for key in had if key not in has])
 
 
-def _views(said: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _views(pipeline: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
-        (document, view) for document, about in said["widgets"].items() for view in about["views"]
+        (document, view)
+        for document, about in pipeline["widgets"].items()
+        for view in about["views"]
     ]
 
 

@@ -28,8 +28,9 @@ from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.log_records import settings_of
 from axlog.live.options import Keep, OnError, Options
 from axlog.pipeline.documents import calls_of
-from axlog.query.query import Query, parse_query
+from axlog.query.query import Query
 from axlog.views.step_chain import OnValueError
+from axlog.views.view_query import parse_view
 
 
 @dataclass(frozen=True)
@@ -123,8 +124,13 @@ class Definition:
 
     def horizon(self, is_dated: bool = False) -> Horizon:
         """Return how far ahead the streams may be; `is_dated`: numbers are dates, too."""
-        said = {n: call.get("ahead") for n, call in calls_of(read(self.document).root).items()}
-        declared = {name: None if text is None else read_ahead(text) for name, text in said.items()}
+        declared_ahead = {
+            n: call.get("ahead") for n, call in calls_of(read(self.document).root).items()
+        }
+        declared = {
+            name: None if text is None else read_ahead(text)
+            for name, text in declared_ahead.items()
+        }
         return Horizon(declared, is_dated or self.times == "dates")
 
     def settings(self) -> dict[str, Any]:
@@ -166,4 +172,4 @@ class Definition:
 @lru_cache(maxsize=256)
 def _parsed(text: str, language: str | None, namespaces: tuple[tuple[str, str], ...]) -> Query:
     """Parse queries once for all documents of a kind."""
-    return parse_query(text, dict(namespaces), language)
+    return parse_view(text, dict(namespaces), language)

@@ -44,7 +44,7 @@ from axlog.runtime.progress import Outlooks, Progress, kept, state
 from axlog.runtime.source_reader import Feed, source_of
 from axlog.runtime.systems import System
 from axlog.runtime.unreachable import TRIES, Interrupted, Patience, lagging_of
-from axlog.runtime.upstream_filters import tell
+from axlog.runtime.upstream_filters import narrow_subscription
 from axlog.views.change import Change
 
 _events = getLogger("axlog.pipeline")
@@ -67,8 +67,11 @@ class Runner:
         *,
         once: bool = False,
         on_progress: Callable[[Progress], None] | None = None,
+        wall: Callable[[], float] = time.time,
     ) -> None:
+        """`wall`: the wall clock, for `settings: {clock: wall}`; tests give a fake one."""
         self.model = model
+        self._wall = wall
         self.system = System(model)
         self.once = once
         self.progress = Progress()
@@ -161,7 +164,7 @@ class Runner:
             if saved["keep"][document] == "needed"
         ]
         let_go = set(saved.get("system", {}).get("gone", ()))
-        wanted = self.model.told_views() - set(saved.get("told", ()))
+        wanted = self.model.delivered_views() - set(saved.get("told", ()))
         changed += [f"the view {full} was dropped" for full in sorted(let_go & wanted)]
         fresh = {self.model.full_name(*view) for view in fitted.added}
         changed += [
@@ -192,7 +195,7 @@ class Runner:
             "counted": {name: getattr(progress, name) for name in _COUNTED},
             "keep": {name: self.model.settings_of(name).keep for name in self.model.documents},
             "system": self.system.state(self.instances),
-            "told": sorted(self.model.told_views()),
+            "told": sorted(self.model.delivered_views()),
         }
         began = time.monotonic()
         parts = {name: one.saved() for name, one in self.instances.items()}
@@ -304,7 +307,7 @@ class Runner:
             inputs += [item[BODY] for item in released]
         if self.model.settings.clock == "wall" and now - self._looked >= _DEADLINES:
             self._looked = now
-            inputs += self._passed(time.time() - self.model.settings.hold)
+            inputs += self._passed(self._wall() - self.model.settings.hold)
         if not inputs and not self._refused:
             return came > 0
         self._take(inputs)
@@ -320,7 +323,8 @@ class Runner:
         return lambda item: item[BODY].read <= until
 
     def _passed(self, wall: float) -> Iterator[Input]:
-        """Return inputs that advance the time, for documents in which a deadline has passed.
+        """Return inputs that advance the time, for documents in which time alone changes something:
+        a deadline has passed, or a row appears or disappears (`now`).
 
         Updates held back for a slower stream come first: time advances after them.
         """
@@ -338,20 +342,20 @@ class Runner:
         pending = [item for order in self._orders.values() for item in order.pending]
         waiting = [(item[BODY], item[AT]) for item in pending]
         positions = {feed.plan.name: feed.position for feed in self.feeds}
-        told, self._refused = self._refused, []
-        self.checkpoint.decide(number, inputs, waiting, positions, told)
+        refused_now, self._refused = self._refused, []
+        self.checkpoint.decide(number, inputs, waiting, positions, refused_now)
         changes, refused = self._feed(inputs)
-        told += refused
-        self._count(inputs, changes, told)
+        refused_now += refused
+        self._count(inputs, changes, refused_now)
         if refused and self.model.settings.on_error == "stop":
             raise PipelineError(
                 "AX407", f"{refused[0].origin}: {refused[0].error}",
                 advice="settings: {on_error: dead-letter} skips such messages",
             )  # fmt: skip
-        for one in told:
+        for one in refused_now:
             report(_events, WARNING, "refused", stream=one.stream, seq=number, origin=one.origin,
                    error=one.error)  # fmt: skip
-        self._deliver(number, [*changes, *as_changes(told, number)])
+        self._deliver(number, [*changes, *as_changes(refused_now, number)])
         self.batch = number
         self.taking.note(time.monotonic() - began)
         report(_events, DEBUG, "batch", seq=number, updates=len(inputs), changes=len(changes))
@@ -377,7 +381,7 @@ class Runner:
             source, stream = feed.source, feed.plan.stream
             is_reached = feed.troubles is None  # otherwise it is retried when it is read
             if is_reached and isinstance(source, ChannelSource) and stream is not None:
-                tell(self.instances[feed.plan.document], stream, source)
+                narrow_subscription(self.instances[feed.plan.document], stream, source)
 
     def _commit(self) -> None:
         """Acknowledge to sources what the checkpoint has, so that they need not keep it."""

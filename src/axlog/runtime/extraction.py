@@ -362,8 +362,8 @@ class Extractor:
                 bags = bags_of(plan, message.content, message.time or 0, root)
         # over a limit: the unit's view is set aside, the others continue
         except QueryError as error:
-            said = [error.code, error.message]
-            return [(bucket, SET_ASIDE, said) for bucket in range(unit.buckets)]
+            reason = [error.code, error.message]
+            return [(bucket, SET_ASIDE, reason) for bucket in range(unit.buckets)]
         if is_given_time and not self._timed.isdisjoint(unit.views):
             content = text_of(message.content)
             every = range(unit.buckets)

@@ -22,7 +22,7 @@ def failure_of(error: Exception) -> AxlogError:
         kind = getattr(errors, name, PipelineError)
         if code in CODES and isinstance(kind, type) and issubclass(kind, AxlogError):
             return kind(code, message)
-    said = (text.strip() or type(error).__name__).splitlines()[0]
+    reason = (text.strip() or type(error).__name__).splitlines()[0]
     return PipelineError(
-        "AX868", f"Spark failed: {said[:500]}", advice="run `axlog doctor --spark`"
+        "AX868", f"Spark failed: {reason[:500]}", advice="run `axlog doctor --spark`"
     )

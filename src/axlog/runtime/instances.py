@@ -30,10 +30,10 @@ from axlog.live.log_records import settings_of
 from axlog.live.options import Options
 from axlog.pipeline.documents import document_of, horizon_of, may_delete, types_of
 from axlog.pipeline.model import PipelineModel
-from axlog.query.query import parse_query
 from axlog.runtime.checkpoint import Input
 from axlog.runtime.engine import DocumentEngine, load
 from axlog.views.change import Change, headed_row
+from axlog.views.view_query import parse_view
 from axlog.views.why import named_message
 
 TIME = "time"
@@ -64,7 +64,9 @@ class Instances:
         self.horizon = horizon_of(self.model, self._root, is_dated)
         self.full = {view: model.full_name(name, view) for view in self.model.views}
         self.queries = {
-            view: parse_query(written.query, model.namespaces, written.language)
+            view: parse_view(
+                written.query, model.namespaces, written.language, maintainer=written.maintainer
+            )
             for view, written in self.model.views.items()
         }
         for view in gone:

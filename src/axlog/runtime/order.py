@@ -198,18 +198,18 @@ class Order:
         """
         floors: list[dict[str, int | None]] = [{} for _ in packets]
         places: list[dict[str, tuple[int, str]]] = [{} for _ in packets]
-        told: dict[tuple[str, int], list[tuple[str, Lane]]] = {}
+        census: dict[tuple[str, int], list[tuple[str, Lane]]] = {}
         for number, packet in enumerate(packets):
             for lane, one in packet.census.items():
-                told.setdefault((_partition(lane), number), []).append((lane, one))
+                census.setdefault((_partition(lane), number), []).append((lane, one))
         latest: dict[str, int] = {}
         for lane, time in self.lanes.items():
             latest[_partition(lane)] = max(time, latest.get(_partition(lane), time))
         for partition, number in sorted(
-            told, key=lambda each: (each[0], min(lane.first for _, lane in told[each]), each[1])
+            census, key=lambda each: (each[0], min(lane.first for _, lane in census[each]), each[1])
         ):
             before, place = latest.get(partition), self.places.get(partition)
-            for lane, one in told[partition, number]:
+            for lane, one in census[partition, number]:
                 floors[number][lane] = before
                 if place is not None:
                     places[number][lane] = place
@@ -223,19 +223,19 @@ class Order:
             self.lanes[lane] = min(time, self.ended.get(_stream(lane), time))
         return zip(packets, floors, places, strict=True)
 
-    def _move(self, lane: str, told: Lane) -> None:
+    def _move(self, lane: str, news: Lane) -> None:
         """Advance a lane."""
-        if told.rests:
+        if news.rests:
             self.resting.add(lane)
             return
         self.resting.difference_update(_resting_with(lane))
-        known = (self.lanes.get(lane), told.latest, told.ended)
+        known = (self.lanes.get(lane), news.latest, news.ended)
         self.lanes[lane] = max((time for time in known if time is not None), default=self.start)
-        if told.latest is not None:
-            self.heard = max(self.heard, told.latest)
-        if told.ended is not None:
+        if news.latest is not None:
+            self.heard = max(self.heard, news.latest)
+        if news.ended is not None:
             stream = _stream(lane)
-            self.ended[stream] = min(told.ended, self.ended.get(stream, told.ended))
+            self.ended[stream] = min(news.ended, self.ended.get(stream, news.ended))
 
     def _judge(self, item: Item, before: int | None, now: int) -> Late | None:
         """Assign a time to an item without one or to a late item; return its rejection, if any."""

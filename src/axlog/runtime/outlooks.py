@@ -96,20 +96,20 @@ def watcher_of(instance: Instance, most: int) -> Watcher:
     return found
 
 
-def together(said: Iterable[Mapping[str, Any]]) -> dict[str, Outlook]:
+def together(reports: Iterable[Mapping[str, Any]]) -> dict[str, Outlook]:
     """Merge the reports of its buckets for each view."""
     found: dict[str, Outlook] = {}
     everywhere: dict[str, dict[str, Any]] = {}
-    for one in said:
-        for view, told in one.items():
+    for one in reports:
+        for view, part in one.items():
             outlook = found.setdefault(view, Outlook())
-            if told.get("reason") is not None:
-                outlook.reason = told["reason"]
+            if part.get("reason") is not None:
+                outlook.reason = part["reason"]
                 continue
-            outlook.count += told["count"]
-            outlook.rows += told["rows"]
+            outlook.count += part["count"]
+            outlook.rows += part["rows"]
             known = everywhere.setdefault(view, {})
-            known |= {json.dumps(row, sort_keys=True): row for row in told["everywhere"]}
+            known |= {json.dumps(row, sort_keys=True): row for row in part["everywhere"]}
     for view, rows in everywhere.items():
         found[view].count += len(rows)
         found[view].rows += rows.values()

@@ -33,7 +33,7 @@ from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.match.stream_plan import MessagePlan
 from axlog.query.compile import Column
 from axlog.query.pattern import Axis, Name, PatternNode, Variable
-from axlog.query.steps import Compute, Group, Order, Step, is_hidden
+from axlog.query.steps import Compute, Group, Order, Step, clock_of, is_hidden
 from axlog.query.syntax_tree import Reference
 from axlog.runtime.definition import Definition
 from axlog.runtime.step_partitions import ALL, Fed, by_steps, column_of
@@ -83,9 +83,9 @@ class Unit:
         key = f"key {self.key}" if self.key else "key document" if self.kind == "documents" else ""
         key = "by message" if self.by_message else key
         spread = f"{self.buckets} buckets" if self.buckets > 1 else "one partition"
-        said = ", ".join(part for part in (spread, key, what) if part)
+        summary = ", ".join(part for part in (spread, key, what) if part)
         final = "" if self.cut is None else f"; {self.cut}"
-        return f"{', '.join(self.views)}: {said} ({self.reason}{final})"
+        return f"{', '.join(self.views)}: {summary} ({self.reason}{final})"
 
 
 @dataclass(frozen=True)
@@ -217,6 +217,9 @@ def _cut(document: Document, view: str, fed: Fed, count: int, finals: bool) -> U
     if not finals:
         reason = "its final step has no place: the view was added, or the checkpoint is not local"
         return Unit(name, (view,), "bindings", 1, reason)
+    if clock_of(maintainer.stepping.key.steps) is not None:
+        reason = "its rows follow the clock, and moments are emitted one by one"
+        return Unit(name, (view,), "bindings", 1, reason)
     found = by_steps(maintainer, maintained(document).tree, fed)
     if found is None:
         return Unit(name, (view,), "bindings", 1, f"{reason}, and its messages meet in joins")
@@ -331,8 +334,6 @@ def _noted(document: Document, stream: str) -> list[Column]:
     Their relations are the last of those at the message's root.
     """
     found: list[Column] = []
-    for waiting, part, key in streams_of(document).collector.keys_of(stream):
-        side = waiting.pair.sides[part]
-        assert side.key is not None
-        found += [side.columns[side.key[0]]] * len(key.patterns)
+    for _, _, column, key in streams_of(document).collector.keys_of(stream):
+        found += [column] * len(key.patterns)
     return found

@@ -27,9 +27,9 @@ from axlog.errors import AxlogError, PipelineError
 from axlog.future.grounding import has_not
 from axlog.pipeline.documents import calls_of, document_of
 from axlog.pipeline.model import PipelineModel, Settings
-from axlog.query.query import parse_query
 from axlog.runtime.embedded import Runner
 from axlog.runtime.instances import Instances
+from axlog.views.view_query import parse_view
 from axlog.views.why import Derivation
 
 MOST = 100_000
@@ -79,7 +79,7 @@ class Replay:
         """Whether no message can remove a derivation."""
         written = self._model.documents[document]
         query = written.views[view]
-        parsed = parse_query(query.query, self._model.namespaces, query.language)
+        parsed = parse_view(query.query, self._model.namespaces, query.language)
         calls = calls_of(document_of(written, self._model.directory)).values()
         if not parsed.is_pattern:
             return False

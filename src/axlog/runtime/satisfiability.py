@@ -28,11 +28,12 @@ from axlog.live.document import Document
 from axlog.live.options import Options
 from axlog.pipeline.documents import calls_of, document_of
 from axlog.pipeline.model import PipelineModel
-from axlog.query.query import Query, parse_query
+from axlog.query.query import Query
 from axlog.query.truth import Truth
 from axlog.runtime.instances import Instances
 from axlog.runtime.systems import System, Wire, wires_of
 from axlog.views.change import Row
+from axlog.views.view_query import parse_view
 
 MOST_ROWS = 200
 """Maximum rows of one view that are placed on its wires one by one."""
@@ -61,7 +62,7 @@ class Satisfiability:
         }
         self.queries: dict[str, dict[str, Query]] = {
             name: {
-                model.full_name(name, view): parse_query(
+                model.full_name(name, view): parse_view(
                     written.query, model.namespaces, written.language
                 )
                 for view, written in document.views.items()

@@ -43,7 +43,7 @@ def words(error: Exception) -> str:
     return error.message if isinstance(error, AxlogError) else str(error)
 
 
-def tell(place: str, index: int, error: str, since: float, tries: int) -> None:
+def record_failure(place: str, index: int, error: str, since: float, tries: int) -> None:
     """Record that a source cannot be read, since when (wall clock) and after how many attempts.
 
     Best effort: display only, so write errors are ignored.
@@ -58,7 +58,7 @@ def tell(place: str, index: int, error: str, since: float, tries: int) -> None:
         return
 
 
-def tell_no_more(place: str, index: int) -> None:
+def clear_failure(place: str, index: int) -> None:
     """Record that a source can be read again."""
     (Path(place) / "lagging" / f"{index}.json").unlink(missing_ok=True)
 

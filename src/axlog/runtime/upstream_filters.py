@@ -19,12 +19,15 @@ from axlog.errors import AxlogError, QueryError
 from axlog.match.filters import Filter
 from axlog.query.pattern import Kind, TimeConstraint
 from axlog.query.query import Query
+from axlog.query.steps import clock_of
 from axlog.runtime.instances import Instances
 
 
 def speaks_of_time(query: Query) -> bool:
     """Whether a view depends on the clock."""
     pattern = query.pattern
+    if clock_of(query.steps) is not None:
+        return True
     return any(isinstance(each, TimeConstraint) for each in pattern.where) or any(
         output.kind is Kind.TIME for output in pattern.outputs
     )
@@ -41,7 +44,7 @@ def filter_of(wanted: Iterable[str]) -> Filter | None:
     return made
 
 
-def tell(one: Instances, stream: str, source: ChannelSource) -> bool:
+def narrow_subscription(one: Instances, stream: str, source: ChannelSource) -> bool:
     """Narrow a channel's subscription to what is needed; return False if nothing is."""
     if not one.is_single or any(speaks_of_time(query) for query in one.queries.values()):
         return True

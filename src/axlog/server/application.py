@@ -183,8 +183,8 @@ class Doorkeeper:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
-                said = {name.lower() for name, _ in message["headers"]}
-                headers = [(name, value) for name, value in _HEADERS if name not in said]
+                names = {name.lower() for name, _ in message["headers"]}
+                headers = [(name, value) for name, value in _HEADERS if name not in names]
                 message = {**message, "headers": [*message["headers"], *headers]}
             await send(message)
 

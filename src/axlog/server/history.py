@@ -43,13 +43,13 @@ class History:
     def hear(self, document: str, change: Change, view: str | None = None) -> None:
         """Add a change; its view may have another name within its document."""
         name = view or change.view or ""
-        said = {"document": document, **change.to_dict(), "view": name}
+        entry = {"document": document, **change.to_dict(), "view": name}
         with self._lock:
             self._count += 1
-            self._changes.append({"number": self._count, **said})
+            self._changes.append({"number": self._count, **entry})
             if change.op == "never":
                 key = (document, name)
-                self._nevers.setdefault(key, deque(maxlen=NEVERS)).append(said)
+                self._nevers.setdefault(key, deque(maxlen=NEVERS)).append(entry)
                 self._never_counts[key] = self._never_counts.get(key, 0) + 1
 
     def refuse(self, refused: Refusal, code: str = "") -> None:

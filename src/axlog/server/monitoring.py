@@ -89,8 +89,8 @@ def operating_operations(report: Report, access: Access) -> list[Operation]:
 
     async def health(request: Request, caller: Principal) -> Response:
         found = together([await asyncio.to_thread(report.health), access.health()])
-        said = found.plain() if caller.may("read", SERVER) else {"status": found.state.value}
-        return answer(said, status=found.status)
+        body = found.plain() if caller.may("read", SERVER) else {"status": found.state.value}
+        return answer(body, status=found.status)
 
     return [
         Operation("GET", "/metrics", "Metrics for Prometheus", metrics, answers=("text/plain",)),

@@ -77,7 +77,7 @@ class Operation:
         named = [_parameter(name, "path", "", True) for name in re.findall(r"{(\w+)", self.path)]
         named += [_parameter(name, "query", words) for name, words in self.query]
         named += [_parameter(name, "header", words) for name, words in self.headers]
-        said: dict[str, Any] = {
+        operation: dict[str, Any] = {
             "summary": self.summary,
             "operationId": self.handler.__name__.strip("_"),
             "responses": {
@@ -89,15 +89,15 @@ class Operation:
             },
         }
         if self.successor is not None:
-            said |= {"deprecated": True, "operationId": f"old_{said['operationId']}"}
+            operation |= {"deprecated": True, "operationId": f"old_{operation['operationId']}"}
         if named:
-            said["parameters"] = named
+            operation["parameters"] = named
         if self.body:
-            said["requestBody"] = {"required": True, "content": {t: {} for t in self.body}}
+            operation["requestBody"] = {"required": True, "content": {t: {} for t in self.body}}
         if self.needs:
-            said["security"] = [{"token": []}, {"session": []}]
-            said["x-axlog-grant"] = self.needs
-        return said
+            operation["security"] = [{"token": []}, {"session": []}]
+            operation["x-axlog-grant"] = self.needs
+        return operation
 
 
 def mark_deprecated(answered: Response, successor: str) -> None:
@@ -123,12 +123,12 @@ def address_of(request: Request) -> str:
 
 def _parameter(name: str, where: str, words: str, required: bool = False) -> dict[str, Any]:
     kind = next((kind for kind, names in _TYPES.items() if name in names), "string")
-    said: dict[str, Any] = {"name": name, "in": where, "schema": {"type": kind}}
+    parameter: dict[str, Any] = {"name": name, "in": where, "schema": {"type": kind}}
     if words:
-        said["description"] = words
+        parameter["description"] = words
     if required:
-        said["required"] = True
-    return said
+        parameter["required"] = True
+    return parameter
 
 
 def description(operations: Iterable[Operation], version: str) -> dict[str, Any]:

@@ -116,11 +116,11 @@ def shown_to(caller: Principal, state: dict[str, Any]) -> dict[str, Any]:
     changes = [
         one for one in state["changes"] if caller.may("read", view(one["document"], one["view"]))
     ]
-    said = {**state, "documents": documents, "changes": changes}
+    page = {**state, "documents": documents, "changes": changes}
     if not caller.may("read", SERVER):
         empty: dict[str, Any] = {"sources": [], "wires": [], "sinks": []}
-        said |= {"letters": [], "refused": 0, "lagging": [], "system": empty}
-    return said
+        page |= {"letters": [], "refused": 0, "lagging": [], "system": empty}
+    return page
 
 
 def _asked(request: Request) -> Asked:

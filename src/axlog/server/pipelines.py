@@ -47,9 +47,9 @@ def system_of(model: PipelineModel) -> dict[str, Any]:
     sources: list[dict[str, str | None]] = []
     for document, written in model.documents.items():
         for stream, one in written.streams.items():
-            said = f"channel {one.channel}" if one.channel else _source(one.source)
-            if said is not None:
-                sources.append({"document": document, "stream": stream, "says": said})
+            label = f"channel {one.channel}" if one.channel else _source(one.source)
+            if label is not None:
+                sources.append({"document": document, "stream": stream, "says": label})
         sources += [
             {"document": document, "stream": None, "says": _source(s)} for s in written.sources
         ]

@@ -21,7 +21,6 @@ from axlog.document.times import plain, shown
 from axlog.errors import QueryError
 from axlog.pipeline.documents import document_of
 from axlog.pipeline.model import PipelineModel
-from axlog.query.query import parse_query
 from axlog.runtime.instances import Instances
 from axlog.runtime.progress import Lagging
 from axlog.server.history import History
@@ -29,6 +28,7 @@ from axlog.server.pipelines import system_of
 from axlog.server.row_lists import Asked, Listing, Prospect, by_deadline
 from axlog.server.summaries import LARGEST, NODES, POSSIBLE, Why
 from axlog.views.change import Change
+from axlog.views.view_query import parse_view
 
 _CALL = "{urn:axlog}call"
 _NOTE = "this run resumed from a checkpoint: rows from before it are not listed here"
@@ -109,7 +109,7 @@ class Reported:
         many = written.document_key is not None
         views = {}
         for view, one in written.views.items():
-            query = parse_query(one.query, self._model.namespaces, one.language)
+            query = parse_view(one.query, self._model.namespaces, one.language)
             shape = ViewShape.of(view, query, many)
             views[view] = _View(one.query.strip(), tuple(c.name for c in shape.columns))
         root = document_of(written, self._model.directory)
@@ -119,7 +119,7 @@ class Reported:
         for change in instances.rows():  # the initial rows of the document
             views[_short(name, change)].take(change)
         for kept in instances.documents.values():
-            made.wanted = {stream: list(said.wanted) for stream, said in kept.streams().items()}
+            made.wanted = {stream: list(status.wanted) for stream, status in kept.streams().items()}
         return made
 
     def take(self, report: BatchSummary) -> None:

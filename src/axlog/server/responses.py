@@ -50,7 +50,7 @@ def status_of(error: AxlogError) -> int:
 def problem(error: AxlogError) -> Response:
     """Return an error as a response."""
     status = status_of(error)
-    said: dict[str, Any] = {
+    body: dict[str, Any] = {
         "type": f"urn:axlog:error:{error.code}",
         "title": CODES[error.code],
         "status": status,
@@ -58,16 +58,16 @@ def problem(error: AxlogError) -> Response:
         "detail": error.message,
     }
     if error.place is not None:
-        said["place"] = str(error.place)
+        body["place"] = str(error.place)
     for name in ("expected", "advice", "context"):
         value = getattr(error, name)
         if value:
-            said[name] = value
+            body[name] = value
     headers = {"Retry-After": "1"} if status in _LATER else {}
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return Response(
-        json.dumps(said, ensure_ascii=False),
+        json.dumps(body, ensure_ascii=False),
         status,
         headers=headers,
         media_type="application/problem+json",

@@ -378,8 +378,8 @@ def _refused(problem: Any, found: Located) -> ChannelError:
         advice = f"did you mean {close[0]!r}?" if close else None
         if last == "token":
             advice = "use the token's hash: `axlog token NAME` creates both, --stdin hashes yours"
-        said = f"the key {last!r} is unknown here"
-        return _wrong(found, said, tuple(path), ", ".join(known), advice, at_key=True)
+        message = f"the key {last!r} is unknown here"
+        return _wrong(found, message, tuple(path), ", ".join(known), advice, at_key=True)
     if last == "[key]":
         return _wrong(found, f"the name: {problem['msg']}", tuple(path), at_key=True)
     return _wrong(found, f"{last}: {problem['msg']}", tuple(path))

@@ -98,8 +98,8 @@ class CutOff:
             if scope["type"] != "http":
                 raise
             if not begun:
-                said = Response("the server is ending\n", 503, {"Retry-After": "1"})
-                await said(scope, receive, send)
+                response = Response("the server is ending\n", 503, {"Retry-After": "1"})
+                await response(scope, receive, send)
             elif not any(name == b"content-length" for name, _ in begun[0].get("headers", ())):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             # otherwise its length was sent: the client sees that it is incomplete

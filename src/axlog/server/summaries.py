@@ -105,7 +105,7 @@ class Observer:
     def state(self, asked: Asked) -> dict[str, Any]:
         """Return everything that the page shows without a click."""
         documents = self.documents()
-        said = [self._document(name, document) for name, document in documents.items()]
+        summaries = [self._document(name, document) for name, document in documents.items()]
         changes, count = self.history.changes()
         letters, refused = self.history.letters()
         return {
@@ -114,7 +114,7 @@ class Observer:
             "changes": changes[:100],
             "changed": count,
             "rate": self.history.rate("changes", count),
-            "documents": said,
+            "documents": summaries,
             "shown": self.shown(asked),
             "letters": letters,
             "refused": refused,

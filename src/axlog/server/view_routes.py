@@ -92,23 +92,23 @@ class Views:
     async def _documents(self, request: Request, caller: Principal) -> Response:
         """Return the documents that the principal may read, or of which it may read a view."""
         self.access.check_known(caller)
-        said = {}
+        documents: dict[str, dict[str, list[str]]] = {}
         for name, doc in self.documents.items():
             is_whole = caller.may("read", whole(name))
             views = [view for view in sorted(doc.views) if caller.may("read", resource(name, view))]
             if is_whole or views:
-                said[name] = {
+                documents[name] = {
                     "views": views,
                     "streams": sorted(doc.streams()) if is_whole else [],
                 }
-        return answer(said)
+        return answer(documents)
 
     async def _rows(self, request: Request, caller: Principal) -> Response:
         _, doc = self._named(request)
         view = self._view(doc, request.path_params["view"])
         limit = int(number_in(request, "limit", MOST_ROWS, 0, MOST_ROWS))
         rows = await asyncio.to_thread(view.rows)
-        said: dict[str, Any] = {
+        body: dict[str, Any] = {
             "query": view.query.text,
             "key": list(view.key),
             "count": len(rows),
@@ -118,10 +118,10 @@ class Views:
             ],
         }
         try:
-            said["truth"] = (await asyncio.to_thread(lambda: view.truth)).value
+            body["truth"] = (await asyncio.to_thread(lambda: view.truth)).value
         except (UndecidedError, UpdateError) as error:  # undecided, or the needed data was dropped
-            said["undecided"] = error.message
-        return answer(said)
+            body["undecided"] = error.message
+        return answer(body)
 
     async def _changes(self, request: Request, caller: Principal) -> Response:
         name, doc = self._named(request)

@@ -52,8 +52,8 @@ class HookFile:
     def _write(self) -> None:
         if self.path is None:
             return
-        said = {key: asdict(hook) for key, hook in self.hooks.items()}
-        text = json.dumps({"axlog-hooks": VERSION, "hooks": said})
+        hooks = {key: asdict(hook) for key, hook in self.hooks.items()}
+        text = json.dumps({"axlog-hooks": VERSION, "hooks": hooks})
         try:
             write_private(self.path, text)
         except OSError as error:

@@ -87,17 +87,17 @@ class DriverBuckets:
         inbox: dict[str, list[bytes]] = {}
         for key, body in rows:
             inbox.setdefault(key, []).append(body)
-        said: list[Row] = []
+        replies: list[Row] = []
         for key in sorted(inbox):
             name, _ = bucket_of(key)
             if name == ASIDE:
-                said += [(ASIDE, body) for body in inbox[key]]
+                replies += [(ASIDE, body) for body in inbox[key]]
             elif not self._buckets.plan.has(name):
                 self._state.store(key).clear()  # its view was removed
             else:
                 told, _ = self._buckets.take(key, self._state.store(key), inbox[key])
-                said.append((key, told.body))
-        return said + self._finals.say(self._finals.input(said), self._state.store)
+                replies.append((key, told.body))
+        return replies + self._finals.say(self._finals.input(replies), self._state.store)
 
 
 DIRECTORY = "driver"

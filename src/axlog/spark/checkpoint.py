@@ -143,7 +143,7 @@ def _refused(place: str, changed: Iterable[str]) -> PipelineError:
 
 
 def _written(settled: Settled, rest: Mapping[str, Any]) -> str:
-    said = {
+    saved = {
         "form": _FORM,
         "definition": settled.definition.plain(),
         "units": {unit.name: _shape(unit) for unit in settled.plan.units},
@@ -154,7 +154,7 @@ def _written(settled: Settled, rest: Mapping[str, Any]) -> str:
         "fills": settled.fills,
         "gone": settled.gone,
     }
-    return json.dumps(said, indent=1)
+    return json.dumps(saved, indent=1)
 
 
 def _shape(unit: Unit) -> list[Any]:
@@ -170,19 +170,19 @@ def _unit(key: str) -> str:
 
 def differences(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     """Describe the differences, except added and removed views."""
-    said: list[str] = []
+    found: list[str] = []
     before, after = known.get("definition", {}), wanted["definition"]
     old, new = before.get("views", {}), after["views"]
-    said += [
+    found += [
         f"the view {name!r} has changed" for name in new if name in old and old[name] != new[name]
     ]
     for part in after:
         if part not in ("views", "groups") and before.get(part) != after[part]:
-            said.append(f"its {part} has changed" if part in before else f"it has {part} now")
+            found.append(f"its {part} has changed" if part in before else f"it has {part} now")
     for part in wanted:
         if part != "definition" and known.get(part) != wanted[part]:
-            said.append(f"{part} was {known.get(part)!r} and is {wanted[part]!r}")
-    return said
+            found.append(f"{part} was {known.get(part)!r} and is {wanted[part]!r}")
+    return found
 
 
 def state_of(spark: SparkSession, place: str) -> str | None:

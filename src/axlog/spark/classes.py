@@ -59,12 +59,12 @@ def _fingerprint() -> str:
     found = find_spec("pyspark")
     assert found is not None
     assert found.origin is not None
-    said = hashlib.sha256()
+    digest = hashlib.sha256()
     with os.scandir(Path(found.origin).parent / "jars") as jars:
         for jar in sorted(jars, key=lambda entry: entry.name):
             known = jar.stat()
-            said.update(f"{jar.path}|{known.st_size}|{known.st_mtime_ns}\n".encode())
-    return said.hexdigest()[:16]
+            digest.update(f"{jar.path}|{known.st_size}|{known.st_mtime_ns}\n".encode())
+    return digest.hexdigest()[:16]
 
 
 def _base(place: Path, home: Path) -> Path:
@@ -85,8 +85,8 @@ def _claimed(archive: Path) -> bool:
         with claim.open("x", encoding="utf-8") as file:
             file.write(str(os.getpid()))
     except FileExistsError:
-        said = claim.read_text(encoding="utf-8")
-        if said.isdigit() and (_is_running(int(said)) or not _is_settled(claim)):
+        owner = claim.read_text(encoding="utf-8")
+        if owner.isdigit() and (_is_running(int(owner)) or not _is_settled(claim)):
             return False
         claim.write_text(str(os.getpid()), encoding="utf-8")
     return True

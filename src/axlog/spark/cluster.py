@@ -32,11 +32,11 @@ def spark_class(role: str, options: Sequence[str], log: Path) -> subprocess.Pope
         "SPARK_NO_DAEMONIZE": "1",
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    with log.open("ab") as said:
+    with log.open("ab") as output:
         return subprocess.Popen(
             [home / "bin" / "spark-class", name, "--webui-port", "0", *options],
             env=environment,
-            stdout=said,
+            stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )

@@ -65,10 +65,10 @@ def run(
     shown = Shown(pipeline, on_progress)
     possible = outlook or (1 if on_progress is not None else 0)
 
-    def report(document: str, told: BatchReport) -> None:
-        shown.take(document, told)
+    def report(document: str, result: BatchReport) -> None:
+        shown.take(document, result)
         if on_report is not None:
-            on_report(document, told)
+            on_report(document, result)
 
     try:
         with _stopped_by_signals(stopping) as stopped:
@@ -199,16 +199,16 @@ class Shown:
         self._documents: dict[str, BatchReport] = {}
         self._looked = 0.0
 
-    def take(self, document: str, told: BatchReport) -> None:
+    def take(self, document: str, result: BatchReport) -> None:
         """Add a batch of a document to the progress."""
         progress = self.progress
-        self._documents[document] = told
+        self._documents[document] = result
         every = self._documents.values()
         progress.batch = max(one.batch for one in every)
-        progress.messages += told.messages
-        progress.kept += told.kept
-        progress.refused += len(told.refused)
-        progress.count(told.changes)
+        progress.messages += result.messages
+        progress.kept += result.kept
+        progress.refused += len(result.refused)
+        progress.count(result.changes)
         progress.state = sum(one.state for one in every)
         progress.held = sum(one.waiting for one in every)
         progress.set_aside = {

@@ -139,19 +139,19 @@ class Maintaining(StatefulProcessor):
 
     def _said(self, key: str, bodies: list[bytes], times: TimerValues) -> Row:
         if self._delay is None:
-            said, _ = self._buckets.take(key, self._store, bodies)
+            reply, _ = self._buckets.take(key, self._store, bodies)
         else:
             now = times.getCurrentProcessingTimeInMs()
             passed = max(0, now * 1000 - self._delay)
-            said, keeper = self._buckets.take(key, self._store, bodies, passed)
-            self._wake(keeper, said, now, self._delay)
-        return Row(bucket=key, body=said.body)
+            reply, keeper = self._buckets.take(key, self._store, bodies, passed)
+            self._wake(keeper, reply, now, self._delay)
+        return Row(bucket=key, body=reply.body)
 
-    def _wake(self, keeper: Keeper[Instance], said: Said, now: int, delay: int) -> None:
+    def _wake(self, keeper: Keeper[Instance], reply: Said, now: int, delay: int) -> None:
         """Set a timer for the next due time."""
         due = keeper.next
         wanted: int | None = None
-        if said.ticks:
+        if reply.ticks:
             wanted = (now // TOGETHER + 1) * TOGETHER
         elif due is not None:
             wanted = max((due + delay) // 1000 + 1, now + 1)

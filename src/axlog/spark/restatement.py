@@ -39,7 +39,8 @@ def refuses(shape: Shape) -> str | None:
     for node in conditional(shape):
         if node.number == ROOT:
             return "`or` or `not` is at the document node"
-        if node.step.axis not in _AXES or not isinstance(node.step.test, Name | Wildcard):
+        is_named = isinstance(node.step.test, Name) or node.step.test == Wildcard()
+        if node.step.axis not in _AXES or not is_named:
             return "`or` or `not` is at a node that is not an element"
     return None
 

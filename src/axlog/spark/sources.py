@@ -53,7 +53,7 @@ from axlog.runtime.message_rows import (
     rows_of,
 )
 from axlog.runtime.order import EVERY
-from axlog.runtime.unreachable import TRIES, pause_after, tell, tell_no_more, words
+from axlog.runtime.unreachable import TRIES, clear_failure, pause_after, record_failure, words
 from axlog.runtime.upstream_filters import filter_of
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 sleep(pause_after(self._failed))
                 continue
             if self._failed and self._place:
-                tell_no_more(self._place, self._index)
+                clear_failure(self._place, self._index)
             self._failed = 0
             if reach.count or not reach.more or self._is_done is None:
                 return reach
@@ -288,7 +288,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._retry = monotonic() + wait
         log.warning("source %d is lagging, next try in %.1f s: %s", self._index, wait, error)
         if self._place:
-            tell(self._place, self._index, words(error), self._since, self._failed)
+            record_failure(self._place, self._index, words(error), self._since, self._failed)
 
     def _want(self, source: Source) -> None:
         """Install the needed patterns at a source that can filter; unsubscribe if nothing is
@@ -355,8 +355,8 @@ def _horizon(options: Any) -> Horizon | None:
     """Return how far ahead the streams of a source may be; None: dates are not checked."""
     if not options.get("horizon"):
         return None
-    said = json.loads(options["horizon"])
-    return Horizon(said["declared"], said["is_dated"])
+    horizon = json.loads(options["horizon"])
+    return Horizon(horizon["declared"], horizon["is_dated"])
 
 
 def read_part(
@@ -419,10 +419,10 @@ def frame_of(
     reader = reader.option("source", base64.b64encode(_pickled(made_of(source))).decode())
     if through is not None:
         reader = reader.option("through", base64.b64encode(_pickled(through)).decode())
-    told = {"index": index, "limit": limit, "parts": parts, "hold": hold, "mark": mark,
+    settings = {"index": index, "limit": limit, "parts": parts, "hold": hold, "mark": mark,
             "place": place, "filters": "yes" if filters else "",
             "horizon": _written(horizon)}  # fmt: skip
-    for name, value in {**told, "streams": json.dumps(list(streams))}.items():
+    for name, value in {**settings, "streams": json.dumps(list(streams))}.items():
         reader = reader.option(name, str(value))
     return reader.load()
 

@@ -216,17 +216,17 @@ def maintain(
     tuning = Tuning(settled.plan, beside, tuned_at(beside)) if tune and beside else None
     local: DriverBuckets | None = None
     finals: DurableFinalSteps | None = None
-    said = packets
+    changes = packets
     if on_driver:
         local = _local(settled, place, held, tune, outlook)
     else:
-        said = _keep(packets, settled, documents, cores, buckets, held, delay, tune, outlook)
+        changes = _keep(packets, settled, documents, cores, buckets, held, delay, tune, outlook)
         finals = _finals(settled, place)
     delivery = Delivery(sinks, dead_letters, report, first, tuning, local, beside, finals)
     done = last_done(place) if on_driver or finals is not None else None
     if done is not None:
         delivery.catch_up(done)
-    writer = said.writeStream.foreachBatch(delivery).outputMode("update")
+    writer = changes.writeStream.foreachBatch(delivery).outputMode("update")
     writer = writer.option("checkpointLocation", place)
     if clock == "wall":
         every = max(every, LEAST)

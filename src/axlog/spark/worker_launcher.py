@@ -22,22 +22,22 @@ NUMBER = 4
 def main(place: str, python: str, arguments: list[str]) -> None:
     """Run what Spark asked for: by fork, or directly."""
     directory = os.getcwd()  # noqa: PTH109  # pathlib is slow to import
-    said = [
+    fields = [
         directory,
         str(len(arguments)),
         *arguments,
         *(f"{k}={v}" for k, v in os.environ.items()),
     ]
-    told = b"\0".join(map(os.fsencode, said))  # none of them contains a NUL
+    request = b"\0".join(map(os.fsencode, fields))  # none of them contains a NUL
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         line.connect(place)
         files = b"".join(each.to_bytes(NUMBER, sys.byteorder) for each in (0, 1, 2))
         line.sendmsg(
-            [len(told).to_bytes(NUMBER, "big")],
+            [len(request).to_bytes(NUMBER, "big")],
             [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)],
         )
-        line.sendall(told)
+        line.sendall(request)
         process = received(line)
     except OSError:
         process = None

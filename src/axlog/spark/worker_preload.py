@@ -206,14 +206,14 @@ def _asked(line: socket.socket) -> tuple[tuple[list[str], dict[str, str], str], 
     """A request: a command, and its standard files."""
     head, files, *_ = socket.recv_fds(line, NUMBER, 3)
     left = int.from_bytes(head, "big")
-    told = bytearray()
-    while len(told) < left:
-        more = line.recv(left - len(told))
+    request = bytearray()
+    while len(request) < left:
+        more = line.recv(left - len(request))
         if not more:
             raise EOFError
-        told += more
-    directory, count, *said = map(os.fsdecode, bytes(told).split(b"\0"))
-    arguments, variables = said[: int(count)], said[int(count) :]
+        request += more
+    directory, count, *rest = map(os.fsdecode, bytes(request).split(b"\0"))
+    arguments, variables = rest[: int(count)], rest[int(count) :]
     environment = dict(each.split("=", 1) for each in variables)
     return (arguments, environment, directory), list(files)
 

@@ -322,19 +322,19 @@ class Change:
         ('insert', {'x': '17'}, 1)
         """
         cause = self.cause
-        said: dict[str, Any] = {
+        envelope: dict[str, Any] = {
             "view": self.view,
             "op": self.op,
             "key": self.row.plain_key(),
             "row": self.row.to_dict(),
         }
         if self.before is not None:
-            said["before"] = self.before.to_dict()
-        said["time"] = plain(self.time)
-        said["cause"] = None if cause is None else cause.to_dict()
-        said["final"] = self.final
-        said["position"] = self.position
-        return said
+            envelope["before"] = self.before.to_dict()
+        envelope["time"] = plain(self.time)
+        envelope["cause"] = None if cause is None else cause.to_dict()
+        envelope["final"] = self.final
+        envelope["position"] = self.position
+        return envelope
 
     def __repr__(self) -> str:
         was = f", before={self.before!r}" if self.before is not None else ""

@@ -8,14 +8,15 @@ counting and the algebra by the size of each pending update list. `choice` gives
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from axlog.document.tree import Tree
 from axlog.errors import QueryError
+from axlog.evaluate.value_tests import check_formulas
 from axlog.query.aggregate_patterns import counted_once
 from axlog.query.pattern import Pattern
 from axlog.query.query import Query
-from axlog.query.steps import Step, has_groups
+from axlog.query.steps import Step, blockers, clock_of, has_groups
 from axlog.views.adaptive import MEASURED, Adaptive, Prices
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.maintainer import Algebraic
@@ -27,6 +28,9 @@ from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.maintainer import Maintainer
 from axlog.views.records.maintainer import Records, keep_records
 from axlog.views.reevaluate import Reevaluate
+from axlog.views.saxon.documents import SaxonDocument
+from axlog.views.saxon.maintainer import Saxon
+from axlog.views.step_chain import StepChain
 from axlog.views.step_rows import Stepping
 from axlog.views.stepped import Stepped
 
@@ -82,7 +86,7 @@ def choice(
             )
         return chosen
     if has_groups(steps):
-        if wanted in (None, Counting.name) and Counting.refusal(pattern) is None:
+        if wanted in (None, Counting.name) and _refusal(Counting, pattern, steps) is None:
             return Chosen(Counting.name, "it gives groups the counts of their rows")
         pattern = counted_once(pattern)
     if wanted is not None:
@@ -91,7 +95,7 @@ def choice(
             raise QueryError(
                 "AX212", f"there is no maintainer {wanted!r}", expected=" or ".join(MAINTAINERS)
             )
-        refusal = kind.refusal(pattern)
+        refusal = _refusal(kind, pattern, steps)
         if refusal is not None:
             raise QueryError(
                 "AX212",
@@ -99,18 +103,24 @@ def choice(
                 advice="leave the choice to axlog",
             )
         return Chosen(wanted, "requested")
-    refusal = Counting.refusal(pattern)
+    refusal = _refusal(Counting, pattern, steps)
     is_edited = tree is not None and len(tree) >= thresholds.large and not tree.calls()
-    if is_edited and Adaptive.refusal(pattern) is None:
+    if is_edited and _refusal(Adaptive, pattern, steps) is None:
         return Chosen(Adaptive.name, "by the size of each update, as the document is large")
     if refusal is None:
         return Chosen(Counting.name, "its cost does not grow with the document")
-    declined = Records.refusal(pattern)
+    declined = _refusal(Records, pattern, steps)
     if declined is None:
         return Chosen(Records.name, Records.reason(pattern))
     return Chosen(
         Reevaluate.name, f"counting declines it: {refusal}; records decline it: {declined}"
     )
+
+
+def _refusal(kind: type[Maintainer], pattern: Pattern, steps: tuple[Step, ...] = ()) -> str | None:
+    """Why a maintainer declines a pattern, or one whose rows block its rows; None: it does not."""
+    refusals = (kind.refusal(each) for each in (pattern, *blockers(clock_of(steps))))
+    return next((each for each in refusals if each is not None), None)
 
 
 def choice_for(
@@ -119,9 +129,29 @@ def choice_for(
     tree: Tree | None = None,
     thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> Chosen:
-    """The maintainer for a query: of its pattern, or of its plan."""
+    """The maintainer for a query: of its pattern, or of its plan; Saxon for a foreign query.
+
+    Raises QueryError, with the place in the text, also for expressions that cannot be computed for
+    any row: a function with a wrong number of arguments, for example.
+    """
+    if query.foreign is not None:
+        if wanted == INCREMENTAL:
+            raise QueryError(
+                "AX212",
+                f"the query cannot be kept incrementally: {query.foreign.reason}",
+                advice="leave the choice to axlog",
+            )
+        if wanted not in (None, Saxon.name):
+            raise QueryError(
+                "AX212",
+                f"{wanted} declines the query: {query.foreign.reason}",
+                advice="leave the choice to axlog",
+            )
+        return Chosen(Saxon.name, f"evaluated again; {query.foreign.reason}")
     if query.plan is None:
         key = query.row_key
+        check_formulas(key.pattern)
+        StepChain(key.steps, key.pattern.columns, query.text)  # compiles the expressions
         return choice(key.pattern, wanted, tree, thresholds, key.steps)
     if wanted not in (None, Dataflow.name, INCREMENTAL):
         raise QueryError(
@@ -148,6 +178,7 @@ class Engines:
     counting: CountingEngine
     algebraic: AlgebraicEngine
     prices: Prices = MEASURED
+    saxon: SaxonDocument = field(default_factory=SaxonDocument)
 
 
 def make_for(
@@ -159,8 +190,11 @@ def make_for(
     work: int | None = None,
 ) -> Maintainer:
     """Create the maintainer of this name for a query; `work` is the budget of the view."""
+    if query.foreign is not None:
+        return Saxon(tree, query, engines.saxon, stepping.on_value_error == "reject")
     if query.plan is not None:
-        return Dataflow(tree, query, engines.counting, work)
+        rejects = stepping.on_value_error == "reject"
+        return Dataflow(tree, query, engines.counting, work, rejects=rejects)
     return make(tree, stepping, name, engines, work)
 
 
@@ -199,8 +233,11 @@ def recomputed(tree: Tree, query: Query, name: str | None = None) -> list[Row]:
     re-evaluation.
     """
     key = query.row_key
+    if query.foreign is not None:
+        name = Saxon.name
     if name is None:
-        name = Reevaluate.name if Counting.refusal(key.pattern) else Counting.name
+        declined = _refusal(Counting, key.pattern, key.steps)
+        name = Reevaluate.name if declined else Counting.name
     engines = Engines(CountingEngine(tree), AlgebraicEngine(tree))
     rows = make_for(tree, query, Stepping(key, query.text), name, engines).rows()
     return list(rows) if key.is_all else [split_row(row, key) for row in rows]

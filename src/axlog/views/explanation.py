@@ -51,7 +51,7 @@ def explain(
     query: Query, chosen: Chosen, maintainer: Maintainer | None = None, never: str | None = None
 ) -> Explanation:
     """Explain how a query is kept; a maintainer adds a report of its last update."""
-    if query.plan is not None:
+    if query.has_items:
         return Explanation(
             query=query.text,
             language=query.language,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from typing import Any
 
 from axlog.document.delta import Delta
 from axlog.document.tree import Tree
@@ -29,6 +30,8 @@ class Maintainer(ABC):
     """The name that users select it by."""
     is_ordered = False
     """Whether `rows` gives the rows in the order of the query."""
+    has_items = False
+    """Whether `items` gives the result of the query."""
 
     def __init__(self, tree: Tree, pattern: Pattern) -> None:
         self.tree = tree
@@ -45,6 +48,10 @@ class Maintainer(ABC):
     @abstractmethod
     def rows(self) -> Iterable[Row]:
         """The current rows, in no particular order."""
+
+    def items(self) -> list[Any]:
+        """The result of a query whose rows are items, in its order, as people read it."""
+        raise NotImplementedError
 
     def size(self) -> int:
         """The number of rows."""
@@ -64,6 +71,17 @@ class Maintainer(ABC):
     def catch_up(self) -> list[Change]:
         """Do the work that `later` deferred; return the changes."""
         return []
+
+    def pass_time(self, clock: int) -> list[Change]:
+        """Follow the clock; return the changes that time alone causes, with their times.
+
+        Called before the clock moves, and before the update that moves it.
+        """
+        return []
+
+    def next_moment(self) -> int | None:
+        """The first moment after the clock at which time alone may change rows; None: never."""
+        return None
 
     @property
     def is_behind(self) -> bool:

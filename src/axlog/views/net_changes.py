@@ -36,6 +36,7 @@ class _Balance:
     lost: Changes = field(default_factory=dict)
     moved: Changes = field(default_factory=dict)  # by current row; `before` is the first state
     others: list[Change] = field(default_factory=list)
+    by_key: dict[Values, set[Values]] = field(default_factory=dict)  # identities of changed rows
 
     def take(self, change: Change) -> None:
         if change.op == "never":
@@ -44,18 +45,20 @@ class _Balance:
             self._seal(change)
         elif change.op == "insert":
             if _pop(self.lost, change.row) is None:
-                _put(self.gained, change)
+                self._put(self.gained, change)
         elif change.op == "delete":
             self._lose(change)
         elif change.before is not None:
             self._move(change, change.before)
 
     def _seal(self, change: Change) -> None:
-        """Keep a change of the clock, and the changes of its row before it."""
-        for row in (change.row, change.before):
-            if row is not None:
-                for by_row in (self.gained, self.lost, self.moved):
-                    self.others += by_row.pop(identity(row), ())
+        """Keep a change of the clock, and the changes of the rows with its key before it."""
+        rows = {identity(row) for row in (change.row, change.before) if row is not None}
+        if change.row.key_ is not None:
+            rows |= self.by_key.pop(change.row.key_, set())
+        for row in rows:
+            for by_row in (self.gained, self.lost, self.moved):
+                self.others += by_row.pop(row, ())
         self.others.append(change)
 
     def _lose(self, change: Change) -> None:
@@ -66,7 +69,7 @@ class _Balance:
             # Another row may have been inserted with the first values of this one.
             self._lose(replace(change, row=moved.before))
             return
-        _put(self.lost, change)
+        self._put(self.lost, change)
 
     def _move(self, change: Change, before: Row) -> None:
         if _pop(self.gained, before) is not None:
@@ -76,7 +79,13 @@ class _Balance:
         if moved is not None:
             change = replace(change, before=moved.before)
         if change.before is None or identity(change.row) != identity(change.before):
-            _put(self.moved, change)
+            self._put(self.moved, change)
+
+    def _put(self, changes: Changes, change: Change) -> None:
+        found = identity(change.row)
+        changes.setdefault(found, []).append(change)
+        if change.row.key_ is not None:
+            self.by_key.setdefault(change.row.key_, set()).add(found)
 
     def _pair(self) -> None:
         """Turn a deletion and an insertion with the same key into an update."""
@@ -95,7 +104,7 @@ class _Balance:
                 if lost is not None and lost.position < change.position:
                     _pop(self.gained, change.row)
                     _pop(self.lost, lost.row)
-                    _put(self.moved, replace(change, op="update", before=lost.row))
+                    self._put(self.moved, replace(change, op="update", before=lost.row))
 
     def changes(self) -> list[Change]:
         if self.lost and self.gained:
@@ -103,10 +112,6 @@ class _Balance:
         rows = (self.lost, self.moved, self.gained)
         kept = [change for by_row in rows for each in by_row.values() for change in each]
         return sorted([*kept, *self.others], key=lambda change: change.position)
-
-
-def _put(changes: Changes, change: Change) -> None:
-    changes.setdefault(identity(change.row), []).append(change)
 
 
 def _pop(changes: Changes, row: Row) -> Change | None:

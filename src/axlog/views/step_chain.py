@@ -1,30 +1,33 @@
 """The chain of operators that steps are kept by: between the rows of a pattern and those of a view.
 
-    rows of the pattern -> Filter, Map, Group, Top, Distinct -> rows of the view
+    rows of the pattern -> Filter, ClockFilter, Map, Group, Top, Distinct -> rows of the view
 
 `StepChain.apply` passes a signed bag of pattern rows through the operators and returns the signed
 bag of the view's rows. A value that an expression cannot compute for a row is None, and counted
 (`problems`); with `on_value_error="reject"` it raises instead. An order without a limit drops no
 row, so it needs no operator.
+
+A `not` about the clock is an anti join. The rows that block come from patterns of their own
+(`sides`), each through a chain of its own. The inputs of a chain are the rows of its pattern, then
+those of its sides, each followed by the sides inside it (`steps.blockers`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from decimal import Decimal
-from functools import lru_cache
-from operator import itemgetter
+from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from axlog.errors import ValueProblem
-from axlog.evaluate.joins import Bag, Row, picker
-from axlog.evaluate.native_values import number, text
+from axlog.evaluate.joins import Bag, Row, add_all, picker
 from axlog.evaluate.scalars import compile_scalar
-from axlog.evaluate.sort_keys import exact_key, exact_row_key, order_key
+from axlog.evaluate.sort_keys import exact_row_key, order_key
 from axlog.query.columns import Columns
 from axlog.query.steps import (
     Aggregate,
     Cell,
+    Clock,
     Compute,
     Distinct,
     Filter,
@@ -32,22 +35,35 @@ from axlog.query.steps import (
     Order,
     Scalar,
     Step,
+    Unless,
     columns_after,
 )
 from axlog.query.syntax_tree import Reference
 from axlog.views.operators import aggregates as kinds
+from axlog.views.operators.anti_join import RIGHT
+from axlog.views.operators.clock_filter import ClockFilter
 from axlog.views.operators.distinct import Distinct as DistinctOperator
-from axlog.views.operators.feed import Feed
+from axlog.views.operators.feed import Feed, Stored
 from axlog.views.operators.filter import Filter as FilterOperator
 from axlog.views.operators.group import Group as GroupOperator
 from axlog.views.operators.map import Map
 from axlog.views.operators.operator import Operator, Snapshot, Source
 from axlog.views.operators.order import Descending
+from axlog.views.operators.sets import difference
 from axlog.views.operators.top import Top
+from axlog.views.step_values import (
+    Compute_,
+    addend,
+    choice_key,
+    extreme_key,
+    number_first,
+    pair,
+    reader,
+    row_spans,
+    texts,
+)
 
 OnValueError: TypeAlias = Literal["null", "reject"]
-Compute_: TypeAlias = Callable[[Row], Any]
-_CACHED = 40  # characters, as in `query/values.py`
 _NO_PASS = frozenset({False, None})
 
 
@@ -61,9 +77,12 @@ class StepChain:
         text: str = "",
         on_value_error: OnValueError = "null",
         find: Callable[[tuple[str, ...], Row], Bag] | None = None,
+        clock: int = 0,
     ) -> None:
         """`columns`: of the pattern's rows; `find`: looks up such rows, for lineage."""
         self.problems = 0
+        self._clock = clock
+        self.sides: list[Side] = []
         self._text = text
         self.rejects = on_value_error == "reject"
         self._checked: list[Compute_] = []  # what a group computes of its rows
@@ -81,18 +100,81 @@ class StepChain:
 
     # Deltas ---------------------------------------------------------------------------------------
 
-    def apply(self, delta: Bag) -> Bag:
+    def apply(self, delta: Bag, others: Sequence[Bag] = ()) -> Bag:
         """Pass the delta of the pattern's rows; return the delta of the view's rows.
 
-        If a value is rejected, it raises and changes nothing.
+        `others`: the deltas of the patterns that block rows. If a value is rejected, it raises and
+        changes nothing.
         """
         if self.rejects:
             return self._apply_whole(delta)
-        for operator in self.operators:
+        if not others:
+            return self._pass(delta)
+        found: Bag = {}
+        at = 0
+        for side in self.sides:  # first: rows of the pattern meet the rows that block them now
+            end = at + 1 + side.chain.width
+            moved = side.chain.apply(others[at], others[at + 1 : end])
+            add_all(found, self._pass(moved, side.at, RIGHT))
+            at = end
+        add_all(found, self._pass(delta))
+        return found
+
+    def _pass(self, delta: Bag, at: int = 0, port: int = 0) -> Bag:
+        """Pass a delta through the operators from one of them on."""
+        for operator in self.operators[at:]:
             if not delta:
                 return delta
-            delta = operator.apply(0, delta)
+            delta, port = operator.apply(port, delta), 0
         return delta
+
+    @property
+    def width(self) -> int:
+        """The number of patterns that block rows."""
+        return sum(1 + side.chain.width for side in self.sides)
+
+    # Time -----------------------------------------------------------------------------------------
+
+    @property
+    def clock(self) -> int:
+        """The clock that the rows are those of."""
+        return self._clock
+
+    @clock.setter
+    def clock(self, clock: int) -> None:
+        """Set the clock of a chain without rows."""
+        self._clock = clock
+        for each in self._all_filters():
+            each.clock = clock
+
+    def _all_filters(self) -> Iterator[ClockFilter]:
+        yield from (each for each in self.operators if isinstance(each, ClockFilter))
+        for side in self.sides:
+            yield from side.chain._all_filters()
+
+    def next_moment(self) -> int | None:
+        """The first moment after the clock at which time alone may change rows; None: never."""
+        moments = (each.next_moment() for each in self._all_filters())
+        return min((each for each in moments if each is not None), default=None)
+
+    def advance(self, clock: int) -> Iterator[tuple[int, Bag]]:
+        """The deltas of the view's rows that the passing of time causes, in order of time."""
+        while (moment := self.next_moment()) is not None and moment <= clock:
+            delta = self._advance_to(moment)
+            if delta:
+                yield moment, delta
+        self._advance_to(clock)
+
+    def _advance_to(self, clock: int) -> Bag:
+        """The delta of one moment, before which time changes nothing."""
+        found: Bag = {}
+        for side in self.sides:
+            add_all(found, self._pass(side.chain._advance_to(clock), side.at, RIGHT))
+        for at, operator in enumerate(self.operators):
+            for _, delta in operator.advance(clock):
+                add_all(found, self._pass(delta, at + 1))
+        self._clock = max(clock, self._clock)
+        return found
 
     def _apply_whole(self, delta: Bag) -> Bag:
         applied: list[tuple[Operator, Bag]] = []
@@ -135,13 +217,18 @@ class StepChain:
 
     def snapshot(self) -> tuple[Snapshot, ...]:
         """The state of the operators that have some."""
-        return tuple(each.snapshot() for each in self.operators if each.has_state)
+        return tuple(each.snapshot() for each in self._with_state())
 
     def restore(self, saved: Sequence[Snapshot]) -> None:
         """Replace the state of the operators."""
-        kept = [each for each in self.operators if each.has_state]
-        for operator, each in zip(kept, saved, strict=True):
+        for operator, each in zip(self._with_state(), saved, strict=True):
             operator.restore(each)
+        self._clock = next((each.clock for each in self._all_filters()), self._clock)
+
+    def _with_state(self) -> Iterator[Operator]:
+        yield from (each for each in self.operators if each.has_state)
+        for side in self.sides:
+            yield from side.chain._with_state()
 
     def lineage(self, row: Row) -> list[Row]:
         """The rows of the pattern behind a row of the view."""
@@ -161,6 +248,8 @@ class StepChain:
                 f"{operator.name} ({', '.join(operator.schema)}): {rows} rows, {by};"
                 f" per row {cost.probes} look-ups, {cost.scans} scans"
             )
+        for side in self.sides:
+            yield from (f"unless: {line}" for line in side.chain.lines())
 
     # Operators ------------------------------------------------------------------------------------
 
@@ -171,6 +260,8 @@ class StepChain:
                 return [FilterOperator(below, lambda row: holds(row) not in _NO_PASS)]
             case Compute(cells=cells):
                 return [self._map(cells, below, times)]
+            case Clock():
+                return self._by_clock(step, below, times)
             case Group():
                 return self._group(step, below)
             case Distinct():
@@ -182,6 +273,35 @@ class StepChain:
             case Order(limit=limit):
                 order = sort_order(step, below.schema)
                 return [Top(below, order, 0, limit, tie=exact_row_key)]
+
+    def _by_clock(self, step: Clock, below: Source, times: Sequence[str]) -> list[Operator]:
+        """The clock filter of the tests, an anti join for each `not`, and a projection."""
+        made: list[Operator] = []
+        if step.tests:
+            scalar = partial(self._scalar, columns=below.schema, times=times)
+            spans = row_spans(step.tests, below.schema, scalar)
+            made.append(ClockFilter(below, spans, self._clock))
+        if step.unless:
+            schema = made[-1].schema if made else below.schema
+            made.append(Stored(schema, {}, [each.columns for each in step.unless]))
+        for each in step.unless:
+            made.append(difference(made[-1], each.columns))
+            self.sides.append(Side(len(self.operators) + len(made) - 1, self._side(each)))
+        if step.dropped:
+            last: Source = made[-1] if made else below
+            shown = [column for column in last.schema if column not in step.dropped]
+            positions = [last.schema.index(column) for column in shown]
+            made.append(Map(last, shown, picker(positions), shown))
+        return made
+
+    def _side(self, unless: Unless) -> StepChain:
+        """The chain of the rows that block."""
+        cells = [Cell(name, Reference(name, 0), "any") for name in unless.columns]
+        pattern = unless.pattern
+        types = dict(zip(pattern.columns, pattern.columns.types, strict=True))
+        cells = [replace(cell, type=types[cell.name]) for cell in cells]
+        steps = (unless.clock, Compute(tuple(cells)))
+        return StepChain(steps, pattern.columns, self._text, clock=self._clock)
 
     def _map(self, cells: Sequence[Cell], below: Source, times: Sequence[str]) -> Operator:
         given = below.schema
@@ -234,18 +354,18 @@ class StepChain:
         return [group, Map(group, group.schema, shown, step.keys)]
 
     def _checked_addend(self, read: Compute_) -> Compute_:
-        addend = self._guarded(_addend(read))
-        self._checked.append(addend)
-        return addend
+        checked = self._guarded(addend(read))
+        self._checked.append(checked)
+        return checked
 
     def _aggregate(self, step: Aggregate, columns: Sequence[str]) -> kinds.Aggregate:
         if step.argument is None:
             return kinds.Count()
-        read = _reader(columns.index(step.argument))
+        read = reader(columns.index(step.argument))
         if step.by is not None:
-            both = _pair(read, _reader(columns.index(step.by)))
+            both = pair(read, reader(columns.index(step.by)))
             kind = kinds.Max if step.function == "latest" else kinds.Min
-            return kind(both, _choice_key)
+            return kind(both, choice_key)
         match step.function:
             case "count":
                 return kinds.CountDistinct(read) if step.is_distinct else kinds.Count(read)
@@ -254,12 +374,19 @@ class StepChain:
             case "avg":
                 return kinds.Average(self._checked_addend(read))
             case "min":
-                return kinds.Min(_number_first(read), _extreme_key)
+                return kinds.Min(number_first(read), extreme_key)
             case "max":
-                return kinds.Max(_number_first(read), _extreme_key)
+                return kinds.Max(number_first(read), extreme_key)
             case "collect":
-                return kinds.Collect(read, read, _extreme_key)
-        return kinds.StringJoin(_texts(read), step.separator, read, _extreme_key)
+                return kinds.Collect(read, read, extreme_key)
+        return kinds.StringJoin(texts(read), step.separator, read, extreme_key)
+
+
+class Side(NamedTuple):
+    """The chain of rows that block rows, and the place of the anti join among the operators."""
+
+    at: int
+    chain: StepChain
 
 
 class GroupPath(NamedTuple):
@@ -325,64 +452,3 @@ def _is_copy(cell: Cell, times: Sequence[str]) -> bool:
     if not isinstance(cell.expression, Reference):
         return False
     return cell.type == "time" or cell.expression.name not in times
-
-
-def _reader(at: int) -> Compute_:
-    return itemgetter(at)
-
-
-def _pair(value: Compute_, by: Compute_) -> Compute_:
-    """The value by which a row is chosen, and the value that it shows; None without one of them."""
-
-    def both(row: Row) -> tuple[Any, Any] | None:
-        found, place = value(row), by(row)
-        return None if found is None or place is None else (place, found)
-
-    return both
-
-
-def _choice_key(pair: tuple[Any, Any]) -> tuple[Any, ...]:
-    place, found = pair
-    return order_key(place), order_key(found), exact_key(found), exact_key(place)
-
-
-def _extreme_key(value: Any) -> tuple[Any, ...]:
-    return order_key(value), exact_key(value)
-
-
-def _addend(read: Compute_) -> Compute_:
-    """The value of a row as a number, to be added."""
-
-    def value(row: Row) -> Any:
-        found = read(row)
-        if type(found) is str and len(found) <= _CACHED:
-            return _number_of_text(found)
-        return found if found is None or type(found) is Decimal else number(found)
-
-    return value
-
-
-@lru_cache(maxsize=65536)
-def _number_of_text(text: str) -> Decimal:
-    return number(text)
-
-
-def _number_first(read: Compute_) -> Compute_:
-    """The value of a row, as a number if it is one."""
-
-    def value(row: Row) -> Any:
-        found = read(row)
-        if isinstance(found, str):
-            key = order_key(found)[1]
-            return key if type(key) is Decimal else found
-        return found
-
-    return value
-
-
-def _texts(read: Compute_) -> Compute_:
-    def value(row: Row) -> Any:
-        found = read(row)
-        return None if found is None else text(found)
-
-    return value

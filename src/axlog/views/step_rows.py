@@ -13,8 +13,10 @@ from axlog.errors import QueryError
 from axlog.evaluate.joins import Bag, picker
 from axlog.evaluate.joins import Row as Cells
 from axlog.query.columns import Columns
+from axlog.query.pattern import Pattern
 from axlog.query.row_key import RowKey
-from axlog.views.change import Change, Row
+from axlog.query.steps import blockers, clock_of
+from axlog.views.change import CLOCK, Change, Row
 from axlog.views.step_chain import OnValueError, StepChain
 
 
@@ -31,9 +33,23 @@ class Stepping:
         """Whether an update with a value that the query cannot compute is refused."""
         return bool(self.key.steps) and self.on_value_error == "reject"
 
-    def chain(self, columns: Columns) -> StepChain:
+    def check(self) -> None:
+        """Refuse to reject values that appear as the clock advances."""
+        if self.rejects and clock_of(self.key.steps) is not None:
+            raise QueryError(
+                "AX211",
+                'on_value_error="reject" with `now`: no update can be refused when time passes',
+                expected='on_value_error="null"',
+            )
+
+    def chain(self, columns: Columns, clock: int) -> StepChain:
         """The operators of the steps, over rows of a pattern with these columns."""
-        return StepChain(self.key.steps, columns, self.text, self.on_value_error)
+        return StepChain(self.key.steps, columns, self.text, self.on_value_error, clock=clock)
+
+    @property
+    def blockers(self) -> tuple[Pattern, ...]:
+        """The patterns whose rows block rows, by a `not` about the clock."""
+        return tuple(blockers(clock_of(self.key.steps)))
 
 
 class StepRows:
@@ -67,6 +83,15 @@ class StepRows:
                 *(Change("insert", Row(columns, row, count)) for row, count in come),
             ]
         return self._paired(gone, come)
+
+    def pass_time(self, chain: StepChain, clock: int) -> list[Change]:
+        """Advance the chain; return the changes of each moment with its time."""
+        changes: list[Change] = []
+        for moment, delta in chain.advance(clock):
+            for change in self.take(delta):
+                change.origin, change.microseconds = CLOCK, moment
+                changes.append(change)
+        return changes
 
     def move(self, before: Cells | None, after: Cells | None) -> list[Change]:
         """Replace one row by another with the same key; None: there is none."""

@@ -151,14 +151,14 @@ def restored_value(saved: Any) -> Any:
     """
     if not isinstance(saved, dict):
         return saved
-    ((kind, said), *_) = saved.items()
+    ((kind, content), *_) = saved.items()
     if kind == "id":
-        return Id(bytes.fromhex(said), tuple(saved["labels"]))
+        return Id(bytes.fromhex(content), tuple(saved["labels"]))
     if kind == "values":
-        return tuple(restored_value(each) for each in said)
+        return tuple(restored_value(each) for each in content)
     if kind == "atom":
-        return _atom(*said)
-    return Decimal(said) if kind == "decimal" else float(said)
+        return _atom(*content)
+    return Decimal(content) if kind == "decimal" else float(content)
 
 
 def _atom(type_: str, text: str) -> Any:

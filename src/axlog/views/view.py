@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from html import escape
 from itertools import islice
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from axlog.document.delta import Delta
-from axlog.document.times import Times, shown
+from axlog.document.times import Times
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, SetupError, UndecidedError
 from axlog.evaluate.joins import picker
@@ -23,9 +22,9 @@ from axlog.future.reasons import WhyNot, why_not
 from axlog.future.truth import Outlook, Possible
 from axlog.future.verdict_cache import TruthCache
 from axlog.query.columns import Columns
-from axlog.query.pattern import Kind, Pattern
+from axlog.query.pattern import Kind
 from axlog.query.query import Query
-from axlog.query.steps import has_groups, order_of
+from axlog.query.steps import clock_of, order_of
 from axlog.query.truth import Truth
 from axlog.views.arrow_table import arrow_table
 from axlog.views.change import (
@@ -40,15 +39,23 @@ from axlog.views.change import (
 from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.change_order import by_operation, by_typed_values, by_values, paired
 from axlog.views.choose import Chosen
-from axlog.views.counting.prospects import Prospects
+from axlog.views.counting.join_prospects import AnyProspects
 from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.explanation import Explanation, explain
+from axlog.views.html_table import html_table
 from axlog.views.items import ItemReader
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
 from axlog.views.step_chain import sort_order
+from axlog.views.step_outlook import StepOutlook
 from axlog.views.step_rows import Stepping
-from axlog.views.why import Derivation, derivations, inward, step_derivations
+from axlog.views.why import (
+    Derivation,
+    derivations,
+    inward,
+    shown_possible,
+    step_derivations,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -95,7 +102,7 @@ class MaintainedView:
         self.truth_cache = TruthCache(query.pattern, lambda: self.nodes_left())
         self.how_never: Callable[[], str] = lambda: "not reported: no stream feeds the document"
         """How `never` changes are found, or why they are not."""
-        self.prospects: Callable[[], Prospects | None] = _no_prospects
+        self.prospects: Callable[[], AnyProspects | None] = _no_prospects
         """The possible rows as the joins know them, if they do; avoids reading the document."""
         self.nodes_left = nodes
         """The document without the nodes that were garbage-collected."""
@@ -107,6 +114,8 @@ class MaintainedView:
         self.is_batched: Callable[[], bool] = lambda: False
         """Whether changes are held back until the end of a batch."""
         self._key = query.row_key
+        self.reads_clock = clock_of(self._key.steps) is not None
+        """Whether rows appear and disappear as the clock advances."""
         order = order_of(self._key.steps)
         is_ordered, has_steps = maintainer.is_ordered, bool(self._key.steps)
         self._change_order: Callable[[Change], Any] = (
@@ -172,7 +181,7 @@ class MaintainedView:
             broken = self.maintainer.broken
             if broken is not None:
                 raise broken
-            if isinstance(self.maintainer, Dataflow):
+            if self.maintainer.has_items:
                 return self.maintainer.items()
             return self._reader.items(self._nodes())
 
@@ -215,11 +224,20 @@ class MaintainedView:
             if self.holds():
                 return Truth.TRUE
             self._refuse_undecided("truth")
-            return self.truth_cache.truth
+            if not self._key.steps:
+                return self.truth_cache.truth
+        return self._step_outlook().truth
+
+    def _step_outlook(self) -> StepOutlook:
+        with self._lock:
+            tree = self.nodes_left().copied()
+        return StepOutlook(tree, self._key, self.times)
 
     def possible(self) -> list[Possible]:
         """The rows that may still come, each with its known values, its needs and its deadline."""
         self._refuse_undecided("possible rows")
+        if self._key.steps:
+            return self._step_outlook().possible()
         return [shown_possible(one, self.pattern, self.times) for one in self._possible()]
 
     def _possible(self) -> list[Possible]:
@@ -237,32 +255,39 @@ class MaintainedView:
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row, given by its values; omitted values may be anything."""
         self._refuse_undecided("status")
+        if self._key.steps:
+            return self._step_outlook().status(row)
         row = inward(self.pattern, row)
         with self._lock:
+            prospects = self.prospects()
+            known = None if prospects is None else prospects.status(row)
+            if known is not None:
+                return known
             tree = self.nodes_left().copied()
             is_collected = not self.is_whole() and any(_is_of(row, each) for each in self.rows())
         status = Outlook(tree, self.query.pattern).status(row)
         return Truth.TRUE if is_collected else status
 
     def _refuse_undecided(self, question: str) -> None:
-        """The analyses of the future decide rows of patterns."""
-        if self.query.plan is not None:
-            what = "an expression that is more than a pattern"
-        elif self._key.steps:
-            what = "aggregates" if has_groups(self._key.steps) else "computed values or an order"
-        else:
-            return
-        raise UndecidedError(
-            "AX502",
-            f"the {question} of a view with {what} is not decided",
-            advice="ask the view of the pattern alone",
-        )
+        """The analyses of the future decide rows of patterns and their steps, not of plans."""
+        if self.query.has_items:
+            raise UndecidedError(
+                "AX502",
+                f"the {question} of a view that is more than a pattern is not decided",
+                advice="ask the view of the pattern alone",
+            )
 
     def why(self, row: Mapping[str, Any]) -> list[Derivation]:
         """The derivations of a row: the document node that each pattern node matched."""
         with self._lock:
             if isinstance(self.maintainer, Dataflow):
                 return self.maintainer.why(row, self.times)
+            if self.query.foreign is not None:
+                raise UndecidedError(
+                    "AX502",
+                    "the nodes behind a row that Saxon gives are not known",
+                    advice="a query that axlog keeps itself: explain() says why it does not",
+                )
             tree = self._nodes().copied()
         if self._key.steps:
             return step_derivations(tree, self.stepping, row, self.times)
@@ -271,6 +296,8 @@ class MaintainedView:
     def why_not(self, row: Mapping[str, Any]) -> WhyNot:
         """The truth of a row, and why: what can bring it, what can end it, what rules it out."""
         self._refuse_undecided("status")
+        if self._key.steps:
+            raise UndecidedError("AX502", "the reasons for rows of a view with steps are not given")
         row = inward(self.pattern, row)
         with self._lock:
             tree = self.nodes_left().copied()
@@ -313,20 +340,13 @@ class MaintainedView:
 
     def html(self) -> str:
         """Return the rows as a table for a notebook."""
-        head = "".join(f"<th>{escape(c)}</th>" for c in (*self.columns, "count"))
-        body = "".join(
-            "<tr>"
-            + "".join(f"<td>{escape(_cell(v))}</td>" for v in (*row.values(), row.count))
-            + "</tr>"
-            for row in self.rows()
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return html_table(self.columns, self.rows())
 
     def __repr__(self) -> str:
         with self._lock:
             broken = self.broken
-            said = f"{len(self)} rows" if broken is None else f"set aside, {broken.code}"
-        return f"View({self.name!r}, {said}, {self.chosen.name})"
+            size = f"{len(self)} rows" if broken is None else f"set aside, {broken.code}"
+        return f"View({self.name!r}, {size}, {self.chosen.name})"
 
     # Changing -------------------------------------------------------------------------------------
 
@@ -447,6 +467,14 @@ class MaintainedView:
             return self.taken(self.maintainer.later(delta), delta.time)
         return self.number(self.maintainer.after(delta), delta.time)
 
+    def passed(self, clock: int) -> list[Change]:
+        """The changes that time alone causes up to a clock, numbered but not emitted yet."""
+        changes = self.maintainer.pass_time(clock)
+        if changes and self._is_deferred:
+            for change in changes:
+                change.origin = None  # netted like the others
+        return self.taken(changes, clock) if changes else []
+
     def taken(self, changes: list[Change], time: int) -> list[Change]:
         """Number the changes of the maintainer; a deferred view holds them until it is read."""
         if not self._is_deferred:
@@ -496,6 +524,10 @@ class MaintainedView:
         """
         if not isinstance(change.origin, tuple | str):
             return False
+        if self.reads_clock and (
+            change.origin == CLOCK or self.maintainer.next_moment() is not None
+        ):
+            return False  # time may bring it back
         return self.is_over() or (
             self._is_lasting and not may_return(self.maintainer.tree, self.query.pattern)
         )
@@ -546,23 +578,5 @@ def _is_of(wanted: Mapping[str, Any], row: Row) -> bool:
     return all(value is None or values[column] == value for column, value in wanted.items())
 
 
-def shown_possible(one: Possible, pattern: Pattern, times: Times) -> Possible:
-    """A possible row with its times converted to seconds or dates."""
-    timed = {output.column for output in pattern.outputs if output.kind is Kind.TIME}
-    row = {
-        column: shown(value, times) if column in timed and value is not None else value
-        for column, value in one.row.items()
-    }
-    until = one.deadline
-    return Possible(row, one.needs, None if until is None else shown(int(until), times))
-
-
-def _no_prospects() -> Prospects | None:
+def _no_prospects() -> AnyProspects | None:
     return None
-
-
-def _cell(value: Any) -> str:
-    """A value as a table shows it."""
-    if value is None:
-        return ""
-    return ", ".join(map(_cell, value)) if isinstance(value, tuple) else str(value)

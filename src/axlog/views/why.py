@@ -16,6 +16,8 @@ from axlog.document.times import Shown, Times, microseconds, shown
 from axlog.document.tree import Tree
 from axlog.evaluate.definition import Valuation, row_of, valuations
 from axlog.evaluate.joins import Bag
+from axlog.future.truth import Possible
+from axlog.query.columns import Columns
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.steps import Group, Order
 from axlog.views.step_chain import StepChain
@@ -117,6 +119,23 @@ def matched(tree: Tree, name: str, node: int, times: Times) -> Matched:
 def inward(pattern: Pattern, row: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a caller, with its times converted to microseconds."""
     timed = {output.column for output in pattern.outputs if output.kind is Kind.TIME}
+    return {column: _inward(v) if column in timed else v for column, v in row.items()}
+
+
+def shown_possible(one: Possible, pattern: Pattern, times: Times) -> Possible:
+    """A possible row with its times converted to seconds or dates."""
+    timed = {output.column for output in pattern.outputs if output.kind is Kind.TIME}
+    row = {
+        column: shown(value, times) if column in timed and value is not None else value
+        for column, value in one.row.items()
+    }
+    until = one.deadline
+    return Possible(row, one.needs, None if until is None else shown(int(until), times))
+
+
+def inward_by_type(columns: Columns, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of a caller, with the times of its columns converted to microseconds."""
+    timed = {columns[at] for at in columns.times}
     return {column: _inward(v) if column in timed else v for column, v in row.items()}
 
 

@@ -208,14 +208,14 @@ class LocalChannel:
             if subscription.lasts:
                 acknowledged = after if known is None else min(known.acknowledged, after)
                 kept = known.options if known is not None else "{}"
-                said = kept if options is None else json.dumps(dict(options))
-                self._remember(subscription, acknowledged, said)
+                encoded = kept if options is None else json.dumps(dict(options))
+                self._remember(subscription, acknowledged, encoded)
             return subscription
 
-    def _remember(self, subscription: LocalSubscription, acknowledged: int, said: str) -> None:
+    def _remember(self, subscription: LocalSubscription, acknowledged: int, encoded: str) -> None:
         installed = self._installed.get(subscription.name)
         text = None if installed is None else installed.text
-        self._named[subscription.name] = Remembered(subscription.name, acknowledged, text, said)
+        self._named[subscription.name] = Remembered(subscription.name, acknowledged, text, encoded)
         if self._journal is not None:
             self._journal.remember(self._named[subscription.name])
 

@@ -74,10 +74,10 @@ class Unreadable:
 
 def plain(update: StreamUpdate) -> dict[str, object]:
     """Return an update for JSON; a time without a JSON form is written in seconds."""
-    said = update.plain()
+    fields = update.plain()
     if update.at is not None and not isinstance(update.at, int | float | str):
-        said["at"] = microseconds(update.at) / 1_000_000
-    return said
+        fields["at"] = microseconds(update.at) / 1_000_000
+    return fields
 
 
 def read_entry(text: str) -> Entry:

@@ -62,8 +62,8 @@ class HttpChannel:
         headers = {}
         if producer is not None:
             headers = {"Axlog-Producer": producer[0], "Axlog-Number": str(producer[1])}
-        said = self.ask("POST", "/updates", plain(update), headers)
-        return int(said["sequence"])
+        reply = self.ask("POST", "/updates", plain(update), headers)
+        return int(reply["sequence"])
 
     def subscribe(
         self, name: str | None = None, *, wanted: Filter | None = None, after: int | None = None
@@ -89,10 +89,10 @@ class HttpChannel:
             content=None if body is None else json.dumps(body).encode(),
             seconds=seconds,
         )
-        said = _read(answer)
+        reply = _read(answer)
         if not answer.is_success:
-            raise _told(answer, said)
-        return said
+            raise _told(answer, reply)
+        return reply
 
     def close(self) -> None:
         self._client.close()
@@ -112,8 +112,8 @@ class HttpSubscription:
         body: dict[str, Any] = {} if after is None else {"after": after}
         if wanted is not None:
             body["filter"] = json.loads(wanted.to_json())
-        said = self.channel.ask("PUT", self._path, body)
-        self.seen = int(said["acknowledged"]) if after is None else after
+        reply = self.channel.ask("PUT", self._path, body)
+        self.seen = int(reply["acknowledged"]) if after is None else after
 
     def read(self, limit: int = 1000, timeout: float = 0.0) -> Delivery:
         query = urlencode(
@@ -124,10 +124,10 @@ class HttpSubscription:
                 "wait": min(timeout, 60.0),
             }
         )
-        said = self.channel.ask("GET", f"/updates?{query}", seconds=timeout + _SLACK)
+        reply = self.channel.ask("GET", f"/updates?{query}", seconds=timeout + _SLACK)
         try:
-            found = [_entry(written) for written in said["entries"]]
-            self.seen, clock = int(said["upto"]), said.get("clock")
+            found = [_entry(written) for written in reply["entries"]]
+            self.seen, clock = int(reply["upto"]), reply.get("clock")
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             if isinstance(error, AxlogError):
                 raise
@@ -140,7 +140,7 @@ class HttpSubscription:
             raise ConnectorError("AX824", "the peer's clock is not a time") from None
         entries = [each for each in found if isinstance(each, Entry)]
         unreadable = [each for each in found if isinstance(each, Unreadable)]
-        return Delivery(entries, self.seen, clock, bool(said.get("closed")), unreadable)
+        return Delivery(entries, self.seen, clock, bool(reply.get("closed")), unreadable)
 
     def seek(self, sequence: int) -> None:
         self.seen = sequence
@@ -171,20 +171,20 @@ def _read(answer: Answer) -> dict[str, Any]:
     if not answer.content:
         return {}
     try:
-        said = json.loads(answer.content)
+        reply = json.loads(answer.content)
     except (ValueError, RecursionError):
-        said = None
-    if isinstance(said, dict):
-        return said
+        reply = None
+    if isinstance(reply, dict):
+        return reply
     raise ConnectorError(
         "AX824",
         f"{shown_address(answer.url)} returned status {answer.status} without a JSON object",
     )
 
 
-def _told(answer: Answer, said: dict[str, Any]) -> AxlogError:
+def _told(answer: Answer, reply: dict[str, Any]) -> AxlogError:
     """Return the peer's error as an error of axlog."""
-    code, detail = str(said.get("code")), str(said.get("detail", ""))[:500]
+    code, detail = str(reply.get("code")), str(reply.get("detail", ""))[:500]
     if code in ("AX811", "AX812", "AX814", "AX815", "AX817"):
         return AccessError(code, detail)
     if code.startswith("AX80") and code in CODES:

@@ -105,7 +105,7 @@ def atom(about: About, items: Sequence[Item]) -> bytes:
 
 
 def json_feed(about: About, items: Sequence[Item]) -> bytes:
-    said = {
+    feed = {
         "version": "https://jsonfeed.org/version/1.1",
         "title": about.title,
         "home_page_url": about.link,
@@ -120,7 +120,7 @@ def json_feed(about: About, items: Sequence[Item]) -> bytes:
             for item in items
         ],
     }
-    return json.dumps(said, ensure_ascii=False, indent=1).encode()
+    return json.dumps(feed, ensure_ascii=False, indent=1).encode()
 
 
 RENDER = {"rss": rss, "atom": atom, "json": json_feed}

@@ -53,9 +53,9 @@ class State:
         """Store that a batch was written, and the data for the next one."""
         self.batch, self.kept = batch, kept
         if self.path is not None:
-            said = {"run": self.run, "batch": batch, "kept": kept}
+            state = {"run": self.run, "batch": batch, "kept": kept}
             try:
-                replace_file(self.path, json.dumps(said, ensure_ascii=False).encode())
+                replace_file(self.path, json.dumps(state, ensure_ascii=False).encode())
             except OSError as error:
                 raise unwritable(self.path, error) from error
 

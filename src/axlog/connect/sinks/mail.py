@@ -74,13 +74,13 @@ class MailSink:
         with self._lock:
             if self._state.has(batch):
                 return
-            said = [self._said(batch, at, change) for at, change in enumerate(changes)]
+            entries = [self._said(batch, at, change) for at, change in enumerate(changes)]
             if self.options.every is not None:
-                self._state.keep(batch, [*(self._state.kept or ()), *said])
+                self._state.keep(batch, [*(self._state.kept or ()), *entries])
                 self._plan()
                 return
-            if said:
-                self._send([self._message(one["subject"], [one]) for one in said])
+            if entries:
+                self._send([self._message(one["subject"], [one]) for one in entries])
             self._state.keep(batch, [])
 
     def _said(self, batch: int, at: int, change: Change) -> dict[str, Any]:

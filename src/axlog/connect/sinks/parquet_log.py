@@ -60,11 +60,11 @@ class ParquetLogSink:
         if not changes or path.exists():
             return
         rows = [
-            (said["batch"], said["view"], said["position"], said["op"], change.key_text,
-             str(said["time"]), _json(said["row"]), _json(said.get("before")),
-             _json(said["cause"]), said["final"])
+            (fields["batch"], fields["view"], fields["position"], fields["op"], change.key_text,
+             str(fields["time"]), _json(fields["row"]), _json(fields.get("before")),
+             _json(fields["cause"]), fields["final"])
             for change in changes
-            for said in (logged(batch, change),)
+            for fields in (logged(batch, change),)
         ]  # fmt: skip
         partial = path.with_name(f".{path.name}.part")
         try:

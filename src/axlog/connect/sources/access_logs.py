@@ -136,10 +136,10 @@ def _unescaped(text: str | None) -> str:
     """Unescape the backslashes that the server wrote."""
 
     def one(matched: re.Match[str]) -> str:
-        said = matched[1]
-        if said[0] == "x" and len(said) == 3:
-            return chr(int(said[1:], 16))
-        return _ESCAPED.get(said, said)
+        escape = matched[1]
+        if escape[0] == "x" and len(escape) == 3:
+            return chr(int(escape[1:], 16))
+        return _ESCAPED.get(escape, escape)
 
     return _ESCAPE.sub(one, text or "")
 

@@ -61,10 +61,10 @@ class _Place:
         return cls(set(given.get("done", ())), given.get("file"), given.get("records", 0))
 
     def plain(self) -> Position:
-        said: dict[str, Any] = {"done": sorted(self.done)}
+        state: dict[str, Any] = {"done": sorted(self.done)}
         if self.file is not None:
-            said |= {"file": self.file, "records": self.records}
-        return said
+            state |= {"file": self.file, "records": self.records}
+        return state
 
 
 class DirectorySource:

@@ -39,8 +39,8 @@ class MemorySource:
             try:
                 update = StreamUpdate.of(given)
             except AxlogError as error:
-                said = str(given.get("stream", ""))
-                refused.append(Refusal(said, str(given), f"update {number}", error.describe()))
+                stream = str(given.get("stream", ""))
+                refused.append(Refusal(stream, str(given), f"update {number}", error.describe()))
                 continue
             updates.append(
                 StreamUpdate(

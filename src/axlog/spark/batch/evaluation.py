@@ -93,10 +93,10 @@ def _joined(relation: Any) -> str:
         "descendant": "on each ancestor's id, made from the id",
         "descendant-or-self": "on the id and each ancestor's",
     }
-    said = [f"{edge.relation.name} {ways[edge.axis.value]}" for edge in relation.edges]
-    said += ["a union of distinct rows (or)" for _ in relation.choices]
-    said += ["an anti-join (not)" for _ in relation.absences]
-    return ", ".join(said)
+    parts = [f"{edge.relation.name} {ways[edge.axis.value]}" for edge in relation.edges]
+    parts += ["a union of distinct rows (or)" for _ in relation.choices]
+    parts += ["an anti-join (not)" for _ in relation.absences]
+    return ", ".join(parts)
 
 
 def chosen_plan(query: Query, plan: str | None = None) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from axlog.document.ids import component_ends
+from axlog.evaluate.value_tests import comparison
 from axlog.query.compile import Absence, Choice, Edge, Relation, Test
 from axlog.query.pattern import (
     AnyComment,
@@ -26,12 +27,13 @@ from axlog.query.pattern import (
     Axis,
     Literal,
     Name,
+    PartialName,
     PatternNode,
     TimeConstraint,
     Variable,
     Wildcard,
 )
-from axlog.query.values import comparer, comparison
+from axlog.query.values import comparer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -108,6 +110,12 @@ class Joins:
         match node.test:
             case Name(label=name):
                 return element & (label == (f"@{name}" if is_attribute else name))
+            case PartialName(namespace=namespace, local=local):
+                bare = f.regexp_replace(label, "^@", "")
+                uri = f.regexp_extract(bare, r"^\{([^}]*)\}", 1)
+                is_here = f.lit(True) if namespace is None else uri == namespace
+                name = f.regexp_replace(bare, r"^\{[^}]*\}", "")
+                return element & is_here & (f.lit(True) if local is None else name == local)
             case Wildcard():
                 return element
             case Literal(text=text):

@@ -37,6 +37,7 @@ from axlog.query.pattern import (
     Not,
     Or,
     Output,
+    PartialName,
     Pattern,
     PatternNode,
     Test,
@@ -76,8 +77,10 @@ def wanted_of(step: PatternNode) -> str:
 
 
 def is_by_content(test: Test) -> bool:
-    """Whether a test depends on more than a kind or a name: the string of a text, a target."""
-    return isinstance(test, Literal) or (isinstance(test, AnyInstruction) and bool(test.target))
+    """Whether a test depends on more than a kind or a whole name: on a string, a target, a part."""
+    if isinstance(test, AnyInstruction):
+        return bool(test.target)
+    return isinstance(test, Literal | PartialName)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from axlog.document.delta import Delta, renames
@@ -17,7 +17,7 @@ from axlog.errors import QueryError
 from axlog.evaluate.collected_paths import gather
 from axlog.evaluate.joins import Bag, add_all
 from axlog.evaluate.joins import Row as Binding
-from axlog.query.compile import Gather, Program, compile_pattern
+from axlog.query.compile import Gather, Program, Relation, compile_pattern
 from axlog.query.pattern import Kind, Output, Pattern, nodes_of
 from axlog.views.change import Change, Row, Values
 from axlog.views.counting.engine import CountingEngine
@@ -45,6 +45,7 @@ class Counting(Maintainer):
         """`work`: the rows that an update may make the view read; None: the engine's budget."""
         super().__init__(tree, pattern)
         self.work = work
+        self.version = 0  # increases when rows come or go
         self._refused: QueryError | None = None
         self._names = pattern.columns
         program = compile_pattern(pattern)
@@ -61,6 +62,7 @@ class Counting(Maintainer):
         self.root = self.engine.add(program, self._load, self)
 
     def _load(self, first: Bag) -> None:
+        self.version += 1
         for binding, count in first.items():
             self._counts[binding] = count
             self._enter(binding)
@@ -74,6 +76,15 @@ class Counting(Maintainer):
             raise AssertionError("filters have changed the rows of a view")  # law 5
         for binding, count in whole.items():
             self._counts[binding] = count
+
+    @property
+    def roots(self) -> tuple[Relation, ...]:
+        """The root relations that feed the view; most have one."""
+        return (self.root,)
+
+    def reloads(self) -> list[tuple[Relation, Callable[[Bag], None]]]:
+        """The functions that get the rows of the root relations after filters dropped rows."""
+        return [(self.root, self.recount)]
 
     @property
     def gathers(self) -> bool:
@@ -140,13 +151,21 @@ class Counting(Maintainer):
                 del counts[binding]
                 values = self._leave(binding)
                 changes.append(Change("delete", Row(columns, values, old)))
+        if changes:
+            self.version += 1
         return changes
+
+    def take_all(self, moved: Sequence[Bag]) -> list[Change]:
+        """Do the same for the deltas of all root relations, in their order."""
+        (only,) = moved
+        return self.take(only)
 
     def let_go(self) -> None:
         """Drop all rows but one; they can neither leave nor return (`Prospects.settles`).
 
         The remaining row keeps the fact that the view has rows.
         """
+        self.version += 1
         for binding in list(self._counts)[1:]:
             del self._counts[binding]
             self._leave(binding)

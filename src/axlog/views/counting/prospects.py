@@ -15,7 +15,7 @@ the same instant could have completed is not reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -23,14 +23,13 @@ from axlog.evaluate.joins import Row as Binding
 from axlog.future.garbage import KeyUsed, system_of
 from axlog.future.time_constraints import not_before, some_new
 from axlog.future.truth import Possible, Wanted, column_of, possible_rows
+from axlog.query.compile import Column
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.truth import Truth
 from axlog.views.change import CLOCK, Change, Row
 from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.row_index import RowIndex, Shown, status_of
 from axlog.views.counting.waiting_rows import Ended, WaitingRows
-
-Shown = tuple[Any, ...]
-"""Values by output; None: unknown so far."""
 
 
 def shows_only_strings_and_times(pattern: Pattern) -> bool:
@@ -63,6 +62,8 @@ class Prospects:
         self._binding = [
             self._columns.index(column) for column in maintainer.root.columns
         ]  # the order of a binding's values among the outputs
+        self._index = RowIndex(maintainer)
+        waiting.rows_with.append(self._has_row_with)
         self._could_start = self._may_start()
         self._starts_late = waiting.pair.both_until != waiting.tree.clock
 
@@ -70,6 +71,8 @@ class Prospects:
 
     def take(self, changes: Iterable[Change]) -> None:
         """Note inserted and deleted rows, if rows are identified by a part of their values."""
+        changes = list(changes)
+        self._index.take(changes)
         if any(self._partial):
             for change in changes:
                 if change.op in ("insert", "delete"):
@@ -89,6 +92,13 @@ class Prospects:
             return shown in self._held[part]
         return self._is_there(shown)
 
+    def _has_row_with(self, column: Column, value: Any) -> bool:
+        """Whether some row shows this value of a column."""
+        if column not in self._columns:
+            return False
+        at = self._columns.index(column)
+        return self._index.has(tuple(value if i == at else None for i in range(len(self._columns))))
+
     # Verdicts ------------------------------------------------------------------------------------
 
     @property
@@ -96,13 +106,30 @@ class Prospects:
         """The truth of the view: some row holds, may come, or can never come."""
         if self.maintainer.has_rows:
             return Truth.TRUE
-        waits = not all(table.is_empty for table in self.waiting.live)
-        return Truth.POSSIBLE if waits or self._may_start() else Truth.NEVER
+        return Truth.POSSIBLE if self._may_start() or self._waits() else Truth.NEVER
+
+    def _waits(self) -> bool:
+        """Whether some row may still find a partner."""
+        waiting = self.waiting
+        if not waiting.is_late or waiting.known is None:
+            return not all(table.is_empty for table in waiting.live)
+        return any(
+            waiting.truly_pending(part, row) is not None
+            for part, table in enumerate(waiting.live)
+            for row in table.rows()
+        )
+
+    def status(self, row: Mapping[str, Any]) -> Truth | None:
+        """The truth of one row; None: the tables do not decide it."""
+        outlook = self.waiting.outlook
+        if outlook is None:
+            return None
+        return status_of(self._index, outlook, self._columns, self.pattern.columns, row)
 
     @property
     def is_partial(self) -> bool:
         """Whether the values of one part identify rows: changes must then be followed."""
-        return any(self._partial)
+        return any(self._partial) or self._index.is_used
 
     @property
     def settles(self) -> bool:
@@ -111,19 +138,18 @@ class Prospects:
         This holds if the row shows a key of each part, because a key value occurs once.
         """
         shown = self.maintainer.root.columns
-        return not self.is_partial and all(
+        return not any(self._partial) and all(
             side.key is not None and side.columns[side.key[0]] in shown
             for side in self.waiting.pair.sides
         )
 
     @property
     def is_certain(self) -> bool:
-        """Whether all key values that rule rows out are remembered (`Pair.remembers`).
+        """Whether all key values that rule rows out are known.
 
         Otherwise a row that a key rules out may count as waiting until its deadline.
         """
-        sides, seen = self.waiting.pair.sides, self.waiting.seen
-        return all(s.key is None or seen[part] is not None for part, s in enumerate(sides))
+        return self.waiting.known is not None or not self.waiting.is_late
 
     @property
     def until(self) -> int | None:
@@ -135,7 +161,7 @@ class Prospects:
         ways: list[tuple[Shown, tuple[Wanted, ...], int | None]] = []
         for part, table in enumerate(self.waiting.live):
             for row in table.rows():
-                shown, pending = self._shown(part, row), self.waiting.pending(part, row)
+                shown, pending = self._shown(part, row), self.waiting.truly_pending(part, row)
                 is_there = not self._partial[part] and self._is_there(shown)
                 if pending is None or is_there or not self._may_be_new(part, row, shown):
                     continue
@@ -144,8 +170,7 @@ class Prospects:
             nothing = tuple(None for _ in self._columns)
             both = product(self._wanted(0), self._wanted(1))
             ways += [(nothing, needs, self.waiting.pair.both_until) for needs in both]
-        listed = possible_rows(self.pattern.columns, ways)
-        return [one for one in listed if not _has_fewer_needs(one, listed)]
+        return without_dominated(possible_rows(self.pattern.columns, ways))
 
     def _is_superseded(self) -> bool:
         """Whether the row without known values holds, or is possible with fewer needs."""
@@ -228,11 +253,12 @@ class Prospects:
         could_start, self._could_start = self._could_start, self._may_start()
         if could_start and not self._could_start and self._starts_late:
             nothing = tuple(None for _ in self._columns)
-            if self.truth is Truth.NEVER:
+            is_empty = all(table.is_empty for table in self.waiting.live)
+            if is_empty and not self.maintainer.has_rows:  # whatever keys are known besides
                 until = self.waiting.pair.both_until if all(self.waiting.open) else None
                 found[nothing] = [until, *(each.limit for each in ended)]
         columns = self.pattern.columns
-        return [_never(Row(columns, shown), limits) for shown, limits in found.items()]
+        return [never_change(Row(columns, shown), limits) for shown, limits in found.items()]
 
     def _may_hold(self, ended: Ended, shown: Shown) -> bool:
         """Whether a row that agrees with these values holds or may still come."""
@@ -309,7 +335,7 @@ class Prospects:
         return until is None or until >= clock
 
 
-def _never(row: Row, limits: Sequence[int | None]) -> Change:
+def never_change(row: Row, limits: Sequence[int | None]) -> Change:
     """A `never` change. `limits`: the deadlines that passed; None: another reason."""
     passed = [limit for limit in limits if limit is not None]
     if len(passed) < len(limits):
@@ -317,14 +343,23 @@ def _never(row: Row, limits: Sequence[int | None]) -> Change:
     return Change("never", row, microseconds=max(passed) + 1, origin=CLOCK)
 
 
-def _has_fewer_needs(one: Possible, others: Iterable[Possible]) -> bool:
-    """Whether a known row is possible with fewer needs and as late a deadline (`Outlook`)."""
-    if len(one.needs) < 2 or None in one.row.values():
-        return False
+def without_dominated(listed: list[Possible]) -> list[Possible]:
+    """Without known rows that are possible with fewer needs and as late a deadline (`Outlook`)."""
+    by_row: dict[Shown, list[Possible]] = {}
+    for one in listed:
+        if None not in one.row.values():
+            by_row.setdefault(tuple(one.row.values()), []).append(one)
+    return [
+        one
+        for one in listed
+        if len(one.needs) < 2
+        or None in one.row.values()
+        or not any(_dominates(other, one) for other in by_row[tuple(one.row.values())])
+    ]
+
+
+def _dominates(other: Possible, one: Possible) -> bool:
     until = one.deadline
-    return any(
-        other.row == one.row
-        and set(other.needs) < set(one.needs)
-        and (other.deadline is None or (until is not None and until <= other.deadline))
-        for other in others
+    return set(other.needs) < set(one.needs) and (
+        other.deadline is None or (until is not None and until <= other.deadline)
     )

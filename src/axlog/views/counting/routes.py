@@ -11,7 +11,7 @@ general propagation instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
@@ -39,6 +39,7 @@ ViewChanges: TypeAlias = "list[tuple[MaintainedView, list[Change]]]"
 Carry: TypeAlias = Callable[[tuple[Bag, ...], int], ViewChanges]
 """Applies the bags of one message, in the order of the relations of the route, at a time."""
 _NUMBER = itemgetter(0)
+_NOTHING: Bag = {}
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 Known: TypeAlias = Mapping[str, frozenset[str | int]]
 """By column, the values that can still matter; an absent column may have any value."""
@@ -96,6 +97,7 @@ class Route:
                 _only(r, known.everywhere.get(r), everywhere[r]) for r in self.everywhere
             ]
         self._views: dict[Relation, list[tuple[int, MaintainedView]]] = {}
+        self._joint: list[tuple[int, MaintainedView, tuple[Relation, ...]]] = []
         self._keys = [sink for _, sink in keys]
         at = len(self.here)
         self.here += tuple(relation for relation, _ in keys)
@@ -207,12 +209,16 @@ class Route:
 
     def follow(self, views: Iterable[MaintainedView]) -> None:
         """Pass answers on to these views (`carry`)."""
-        self._views = {}
+        self._views, self._joint = {}, []
         self.rejects = False
         for number, view in enumerate(views):
             if isinstance(view.maintainer, Counting):
                 self.rejects = self.rejects or view.rejects
-                self._views.setdefault(view.maintainer.root, []).append((number, view))
+                roots = view.maintainer.roots
+                if len(roots) > 1:
+                    self._joint.append((number, view, roots))
+                else:
+                    self._views.setdefault(roots[0], []).append((number, view))
 
     def carry(self, bags: tuple[Bag, ...], time: int) -> ViewChanges:
         """Apply the bags of one message to the tables and the views; the changes, by view.
@@ -222,35 +228,53 @@ class Route:
         if self.rejects:
             return self._carry_whole(bags, time)
         found: list[tuple[int, MaintainedView, list[Change]]] = []
-        for root, bag in self.deliver(bags).items():
+        answers = self.deliver(bags)
+        for root, bag in answers.items():
             for number, view in self._views.get(root, ()):
                 maintainer = view.maintainer
                 if isinstance(maintainer, Counting):  # else it was set aside
                     changes = view.taken(maintainer.take(bag), time)
                     if changes:
                         found.append((number, view, changes))
+        for number, view, maintainer, moved in self._jointly(answers):
+            changes = view.taken(maintainer.take_all(moved), time)
+            if changes:
+                found.append((number, view, changes))
         if len(found) > 1:
             found.sort(key=_NUMBER)
         return [(view, changes) for _, view, changes in found]
 
     def _carry_whole(self, bags: tuple[Bag, ...], time: int) -> ViewChanges:
         """Do the same; a view that rejects a value takes back what the others did."""
-        taken: list[tuple[int, MaintainedView, Counting, Bag, list[Change]]] = []
+        taken: list[tuple[int, MaintainedView, Counting, list[Bag], list[Change]]] = []
         try:
-            for root, bag in self.deliver(bags).items():
+            answers = self.deliver(bags)
+            for root, bag in answers.items():
                 for number, view in self._views.get(root, ()):
                     maintainer = view.maintainer
                     if isinstance(maintainer, Counting):
                         changes = maintainer.take(bag)
-                        taken.append((number, view, maintainer, bag, changes))
+                        taken.append((number, view, maintainer, [bag], changes))
+            for number, view, maintainer, moved in self._jointly(answers):
+                taken.append((number, view, maintainer, moved, maintainer.take_all(moved)))
         except ValueProblem:
             self.deliver(tuple(map(negated, bags)))
-            for _, _, maintainer, bag, _ in reversed(taken):
-                maintainer.take(negated(bag))
+            for _, _, maintainer, moved, _ in reversed(taken):
+                maintainer.take_all(list(map(negated, moved)))
             raise
         taken.sort(key=_NUMBER)
         emitted = [(view, view.taken(changes, time)) for _, view, _, _, changes in taken]
         return [(view, changes) for view, changes in emitted if changes]
+
+    def _jointly(
+        self, answers: Answers
+    ) -> Iterator[tuple[int, MaintainedView, Counting, list[Bag]]]:
+        """The views with several root relations that an update concerns, with their deltas."""
+        for number, view, roots in self._joint:
+            maintainer = view.maintainer
+            moved = [answers.get(root, _NOTHING) for root in roots]
+            if any(moved) and isinstance(maintainer, Counting):
+                yield number, view, maintainer, moved
 
     def deliver(self, bags: tuple[Bag, ...]) -> Answers:
         """The answers for the bags of one message; updates the tables."""

@@ -5,20 +5,26 @@
 The rows of the pattern are not kept, unless they show ids, values or contents: a change below a
 node must find the rows that show it, and a deleted node has no id any more. Messages that become no
 nodes take the same path.
+
+A `not` about the clock has a root relation of its own, whose rows block rows of the view
+(`SideRows`). The deltas of all roots pass the operators together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from axlog.document.delta import Delta
 from axlog.document.tree import Tree
-from axlog.errors import StoreError
+from axlog.errors import QueryError, StoreError
 from axlog.evaluate.joins import Bag, add
-from axlog.views.change import Change, Row
+from axlog.query.compile import Relation, compile_pattern
+from axlog.query.pattern import Pattern
+from axlog.views.change import Change, Row, Values
 from axlog.views.counting.engine import CountingEngine
-from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.maintainer import Counting, Showing
 from axlog.views.step_cut import FinalSteps, LocalSteps, Owns, StepCut
 from axlog.views.step_rows import Stepping, StepRows
 from axlog.views.value_codec import restored_row, saved_row
@@ -38,11 +44,16 @@ class SteppedCounting(Counting):
         self._owns: Owns | None = None
         self._final: FinalSteps | None = None
         self._parts: tuple[Owns, ...] = ()
-        self._start()
+        self._start(tree.clock)
         super().__init__(tree, stepping.key.pattern, engine, work)
+        self.sides = [SideRows(tree, pattern) for pattern in stepping.blockers]
+        for number, side in enumerate(self.sides):
+            load = partial(self._load_side, number)
+            side.root = self.engine.add(side.program, load, self)
+        self._whole: dict[int, Bag] = {}
 
-    def _start(self) -> None:
-        self.chain = self.stepping.chain(self.stepping.key.pattern.columns)
+    def _start(self, clock: int) -> None:
+        self.chain = self.stepping.chain(self.stepping.key.pattern.columns, clock)
         self.kept = StepRows(self.stepping.key, self.chain.first())
         self._path = self.chain.group_path()
 
@@ -53,7 +64,25 @@ class SteppedCounting(Counting):
         elif self._owns is not None:  # the final steps start with the rows of all parts
             self.chain.apply({row: count for row, count in values.items() if self._owns(row)})
         else:
-            self.kept.take(self.chain.apply(values))
+            self.kept.take(self.chain.apply(values, [{} for _ in self.sides]))
+
+    def _load_side(self, number: int, first: Bag) -> None:
+        moved: list[Bag] = [{} for _ in self.sides]
+        moved[number] = self.sides[number].values_of(first)
+        self.kept.take(self.chain.apply({}, moved))
+
+    @property
+    def roots(self) -> tuple[Relation, ...]:
+        return (self.root, *(side.root for side in self.sides))
+
+    def reloads(self) -> list[tuple[Relation, Callable[[Bag], None]]]:
+        return [(root, partial(self._reload, n)) for n, root in enumerate(self.roots)]
+
+    def _reload(self, number: int, whole: Bag) -> None:
+        self._whole[number] = whole
+        if len(self._whole) == len(self.roots):
+            every, self._whole = self._whole, {}
+            self._recount([every[n] for n in range(len(every))])
 
     # Parts ----------------------------------------------------------------------------------------
 
@@ -77,12 +106,17 @@ class SteppedCounting(Counting):
 
     def recount(self, whole: Bag) -> None:
         """Compute all rows again from the whole document. They must be the same."""
+        self._recount([whole])
+
+    def _recount(self, whole: Sequence[Bag]) -> None:
         before = self.kept.counts
-        self._start()
+        self._start(self.chain.clock)
         self._counts.clear()
         self._values.clear()
         self._shown_by.clear()
-        self._load(whole)
+        for side in self.sides:
+            side.clear()
+        self.take_all(whole)
         if self.kept.counts != before:
             raise AssertionError("filters have changed the rows of a view")  # law 5
 
@@ -99,15 +133,16 @@ class SteppedCounting(Counting):
         return self.size() > 0
 
     def after(self, delta: Delta) -> list[Change]:
-        moved = self.engine.after(delta).get(self.root, {})
+        answers = self.engine.after(delta)
         if self.broken is not None:  # just now
             return []
-        values = self._values_of(moved)
+        values = self._values_of(answers.get(self.root, {}))
         if self._show.reads:
             for node in self._touched.union(self._above(delta)):
                 for binding in tuple(self._shown_by.get(node, ())):
                     self._read_again(binding, values)
-        return self.kept.take(self.chain.apply(values))
+        others = [side.values_of(answers.get(side.root, {})) for side in self.sides]
+        return self.kept.take(self.chain.apply(values, others))
 
     def take(self, moved: Bag) -> list[Change]:
         path = self._path
@@ -123,6 +158,29 @@ class SteppedCounting(Counting):
                 None if old is None else path.after(old), None if new is None else path.after(new)
             )
         return self.kept.take(self.chain.apply(self._values_of(moved)))
+
+    def take_all(self, moved: Sequence[Bag]) -> list[Change]:
+        first, *others = moved
+        values = [side.values_of(each) for side, each in zip(self.sides, others, strict=True)]
+        return self.kept.take(self.chain.apply(self._values_of(first), values))
+
+    def pass_time(self, clock: int) -> list[Change]:
+        self.engine.build(self.root)
+        return self.kept.pass_time(self.chain, clock)
+
+    def next_moment(self) -> int | None:
+        self.engine.build(self.root)
+        return self.chain.next_moment()
+
+    @property
+    def broken(self) -> QueryError | None:
+        refusals = (self.engine.refusal(side.root) for side in self.sides)
+        return super().broken or next((each for each in refusals if each is not None), None)
+
+    def close(self) -> None:
+        super().close()
+        for side in self.sides:
+            self.engine.drop(side.root, self)
 
     def _values_of(self, moved: Bag) -> Bag:
         """A delta of bindings as a delta of the values that the pattern shows."""
@@ -184,3 +242,35 @@ class SteppedCounting(Counting):
                 "the saved state is of another query",
                 advice="run the version that wrote it, or start again without this state",
             ) from None
+
+
+class SideRows:
+    """The rows of a root relation that block rows of a view."""
+
+    root: Relation
+
+    def __init__(self, tree: Tree, pattern: Pattern) -> None:
+        self.program = compile_pattern(pattern)
+        self._show = Showing(tree, self.program)
+        self._known: dict[
+            Any, tuple[Values, int]
+        ] = {}  # where rows show ids: deleted nodes have none
+
+    def clear(self) -> None:
+        """Forget the rows."""
+        self._known.clear()
+
+    def values_of(self, moved: Bag) -> Bag:
+        """A delta of bindings as a delta of the values that the pattern shows."""
+        found: dict[Any, int] = {}
+        for binding, count in moved.items():
+            if not self._show.needs_nodes:
+                add(found, self._show.values(binding), count)
+                continue
+            values, old = self._known.get(binding) or (self._show.values(binding), 0)
+            add(found, values, count)
+            if old + count:
+                self._known[binding] = values, old + count
+            else:
+                self._known.pop(binding, None)
+        return found

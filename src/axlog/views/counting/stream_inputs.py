@@ -80,16 +80,25 @@ def is_plain(relation: Relation) -> bool:
 
 def joins_of_two(engine: CountingEngine) -> Iterator[tuple[int, SiteRelation]]:
     """The joins of two parts at sites that only rows of these parts can change."""
+    for node, state in _plain_joins(engine):
+        one, other, *more = state.relation.edges
+        if not more and one.relation is not other.relation:
+            yield node, state
+
+
+def joins_of_more(engine: CountingEngine) -> Iterator[tuple[int, SiteRelation]]:
+    """The joins of three or more parts at sites that only rows of these parts can change."""
+    for node, state in _plain_joins(engine):
+        if len(state.relation.edges) > 2:
+            yield node, state
+
+
+def _plain_joins(engine: CountingEngine) -> Iterator[tuple[int, SiteRelation]]:
     for node in engine.sites():
         for state in engine.states_at(node):
             relation = state.relation
-            if (
-                len(relation.edges) == 2
-                and relation.edges[0].relation is not relation.edges[1].relation
-                and not relation.own
-                and not state.is_dead
-                and is_plain(relation)
-            ):
+            is_join = len(relation.edges) > 1 and not relation.own
+            if is_join and not state.is_dead and is_plain(relation):
                 yield node, state
 
 

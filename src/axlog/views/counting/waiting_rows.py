@@ -22,8 +22,13 @@ from math import inf
 from typing import NamedTuple
 
 from axlog.document.tree import Tree
-from axlog.evaluate.joins import Bag, Row
+from axlog.errors import UpdateError
+from axlog.evaluate.joins import Bag, Row, Value
 from axlog.future.garbage import Feeder, KeyUsed, Pair, Proof, StreamEnded, TimePassed
+from axlog.future.join_inputs import JoinInputs
+from axlog.future.keys import Key
+from axlog.query.compile import Column, Relation
+from axlog.views.counting.join_outlook import JoinOutlook
 from axlog.views.counting.sites import SiteRelation
 from axlog.views.operators.operator import Pending
 from axlog.views.operators.table import Table
@@ -49,14 +54,17 @@ class WaitingRows:
         pair: Pair,
         tree: Tree,
         seen: tuple[set[str], set[str]],
+        inputs: JoinInputs | str = "",
         *,
         drops: bool = True,
         exact: bool = False,
+        is_whole: bool = False,
     ) -> None:
         """`seen`: the key values that have arrived already, for each part.
 
         `exact`: remember arriving values until both parts had them, so that rows that they rule out
-        later are recognized at once and not at their deadline.
+        later are recognized at once and not at their deadline. `is_whole`: the document keeps all
+        messages, so questions may use all key values; `never` changes do not depend on it.
         """
         self.state = state
         self.pair = pair
@@ -72,10 +80,28 @@ class WaitingRows:
         self._keys = [self._key_positions(part) for part in range(2)]
         keyed = [side.key is not None for side in pair.sides]
         remembered = keyed if exact else [pair.remembers(part) for part in range(2)]
+        columns = {column for _, column, _ in self.keys}
+        self._is_one_key = all(keyed) and len(columns) == 1
+        """Whether the keys of both parts have one column: a value that both had is forgotten."""
         self.seen: list[set[str] | None] = [
-            seen[n] - (seen[1 - n] if remembered[1 - n] else set()) if remembered[n] else None
+            seen[n] - (seen[1 - n] if self._is_one_key and remembered[1 - n] else set())
+            if remembered[n]
+            else None
             for n in range(2)
         ]
+        self._forgets = any(seen)  # whether key values have arrived that are not remembered
+        self.rows_with: list[Callable[[Column, Value], bool]] = []
+        """Whether a view has a row with a value: then the value of a key has arrived."""
+        self.known: list[set[str]] | None = [set(each) for each in seen] if is_whole else None
+        """All key values that have arrived, for each part, where the document keeps them too."""
+        is_keyed_so = not isinstance(inputs, str) and all(
+            facts.keys in ((), None if side.key is None else (side.key,))
+            for facts, side in zip(inputs.parts, pair.sides, strict=True)
+        )
+        self.outlook: JoinOutlook | None = None
+        """Answers questions about rows; None: the tables do not decide them."""
+        if not isinstance(inputs, str) and is_keyed_so:
+            self.outlook = JoinOutlook(self, inputs)
         self.live = state.join.kept if drops else [Table({}, t.keys()) for t in state.join.kept]
         for part, key in enumerate(self._keys):
             if key is not None:  # before joins are generated: they fill the existing indexes
@@ -115,12 +141,66 @@ class WaitingRows:
             None if mine is None else set(values)
             for mine, values in zip(self.seen, seen, strict=True)
         ]
+        self._forgets = True
         self._heap = []
         for part in range(2):
             for row in self.live[part].rows():
                 deadline = self._deadlines[part](row)
                 if deadline is not None:
                     heappush(self._heap, (deadline, part, row))
+
+    # What the collector reads --------------------------------------------------------------------
+
+    @property
+    def relation(self) -> Relation:
+        """The relation of the join."""
+        return self.pair.relation
+
+    @property
+    def clock(self) -> int:
+        """The clock of the document."""
+        return self.tree.clock
+
+    @property
+    def keys(self) -> list[tuple[int, Column, Key]]:
+        """The keys whose values are followed: part, column and key."""
+        return [
+            (part, side.columns[side.key[0]], side.key[1])
+            for part, side in enumerate(self.pair.sides)
+            if side.key is not None
+        ]
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a single message can drop rows."""
+        return any(
+            side.key or (side.is_bounded and not side.is_born_dead) for side in self.pair.sides
+        )
+
+    @property
+    def is_late(self) -> bool:
+        """Whether key values are forgotten: rows that they rule out later wait till a deadline."""
+        sides = self.pair.sides
+        return any(s.key is not None and self.seen[part] is None for part, s in enumerate(sides))
+
+    def has_used(self, part: int, position: int, value: Value) -> bool:
+        """Whether a key value of a part is known to have arrived."""
+        if self.known is not None:
+            return value in self.known[part]
+        if self.has_seen(part, str(value)):
+            return True
+        column = self.pair.sides[part].columns[position]
+        if any(has_row(column, value) for has_row in self.rows_with):
+            return True
+        key = self._keys[part]
+        if not self._forgets or key is None or self.live[1 - part].has((key[1],), (value,)):
+            return False
+        raise UpdateError(
+            "AX307",
+            f"the join has forgotten whether {value!r} has arrived: both parts had it, or it waits"
+            " for nothing",
+            advice='use Options(keep="all")',
+        )
 
     def is_fed_by(self, feeders: Sequence[Iterable[Feeder]]) -> bool:
         """Whether these are the same streams as before; keys and times are then the same too."""
@@ -166,6 +246,13 @@ class WaitingRows:
             return None
         return Pending(1 - part, self.open[1 - part], None if latest == inf else int(latest))
 
+    def truly_pending(self, part: int, row: Row) -> Pending | None:
+        """Do the same as `pending` with all key values that have arrived, if they are known."""
+        key = self._keys[1 - part]
+        if self.known is not None and key is not None and row[key[1]] in self.known[1 - part]:
+            return None
+        return self.pending(part, row)
+
     def _latest(self, part: int, row: Row) -> float:
         """The latest clock at which a partner of a row may arrive; -inf: none, inf: no limit."""
         other = 1 - part
@@ -203,12 +290,16 @@ class WaitingRows:
         part, value = proof
         key = self._keys[part]
         assert key is not None
+        if self.known is not None:
+            self.known[part].add(value)
         other = 1 - part
         for row, count in list(self.live[other].matching((key[1],), (value,))):
             self._end(other, row, count, proof)
         mine, others = self.seen[part], self.seen[other]
-        if others is not None and value in others:
+        self._forgets = self._forgets or mine is None
+        if self._is_one_key and others is not None and value in others:
             others.remove(value)  # both parts had it
+            self._forgets = True
         elif mine is not None and self.open[other]:
             mine.add(value)
 

@@ -11,15 +11,15 @@ from axlog.evaluate.comparisons import grouping_key
 from axlog.evaluate.items import Items, Node
 from axlog.query.plan import Collection
 from axlog.query.syntax_tree import Path, Reference
-from axlog.views.dataflow.groups import Entry, Group, concatenated, defined
+from axlog.views.dataflow.groups import Entry, Group, concatenated, defined, tallied
 from axlog.views.dataflow.indexes import (
     ALL,
-    OrderedEntries,
     asked_keys,
     entry_keys,
     extreme_value,
 )
-from axlog.views.dataflow.tally import unequal
+from axlog.views.dataflow.ordered_entries import OrderedEntries
+from axlog.views.dataflow.tally import Summary, unequal
 from axlog.views.dataflow.units import Unit, UnitEvaluator
 
 Aspect = tuple[int, str]
@@ -37,11 +37,14 @@ class KeptCollection:
         self.plan = plan
         self.units: dict[Hashable, Unit] = {}
         self.groups: dict[Hashable, Group] = {}
-        self.ordered = OrderedEntries(plan.index) if plan.index.kind == "order" else None
+        self.ordered: OrderedEntries | None = None
+        if plan.index.kind == "order":
+            self.ordered = OrderedEntries(plan.index, len(plan.outputs))
         self.changed: dict[Hashable, None] = {}  # the keys of groups that the update changed
         self.stale: set[Unit] = set()
         self.errors = 0  # tuples that had no value, because of their data
         self.problem: ValueProblem | None = None  # of the last one
+        self.rejects = False  # whether such a tuple raises
         self.tree = evaluator.tree
         self._evaluator = evaluator
         self._is_root = is_root
@@ -111,6 +114,8 @@ class KeptCollection:
                 sort = (order, unit.place, number)
                 found.append(Entry(unit, sort, keys, labels, outputs, variables))
         except ValueProblem as problem:
+            if self.rejects:
+                raise
             self.errors += 1
             self.problem = problem
             found = []
@@ -167,9 +172,7 @@ class KeptCollection:
         """The value of a look-up; the unit becomes stale when it changes."""
         tree = self._evaluator.tree
         if self.ordered is not None:
-            entries = self.look_up_entries(unit, keys)
-            items = concatenated(tree, self.plan, output, entries)
-            return items if aspect == "all" else defined(tree, aspect, items)
+            return self._in_order(unit, keys, output, aspect)
         asked = self._asked(keys)
         for key in asked:
             self._watch(unit, key, (output, aspect))
@@ -181,17 +184,50 @@ class KeptCollection:
     def look_up_entries(self, unit: Unit | None, keys: list[Items]) -> list[Entry]:
         """The entries that a look-up finds, in order."""
         if self.ordered is not None:
-            extreme = extreme_value(self._evaluator.tree, self.plan.index, keys[0], is_inner=False)
-            if extreme is None:
-                return []
-            if unit is not None:
-                self.ordered.watch(unit, extreme)
-                unit.lookups.add((self, extreme))
-            return sorted(self.ordered.found(extreme), key=lambda entry: entry.sort)
-        asked = self._asked(keys)
-        for key in asked:
+            asked = self._compared(unit, keys, "tuples")
+            return [] if asked is None else self._ranged(self.ordered, asked)
+        found = self._asked(keys)
+        for key in found:
             self._watch(unit, key, (0, "tuples"))
-        return self._union(asked)
+        return self._union(found)
+
+    def _in_order(self, unit: Unit | None, keys: list[Items], output: int, aspect: str) -> Items:
+        """A look-up by comparison; aggregates do not read the entries."""
+        tree, ordered = self._evaluator.tree, self.ordered
+        assert ordered is not None
+        asked = self._compared(unit, keys, aspect)
+        if asked is None:
+            return [] if aspect == "all" else defined(tree, aspect, [])
+        if aspect != "all" and ordered.is_plain(output):
+            total = Summary()
+            if aspect in ("count", "exists", "empty"):
+                total.count = ordered.number(asked)
+            else:
+                for part in ordered.parts(asked, lambda entries: self._summary(output, entries)):
+                    total.merge(
+                        part if isinstance(part, Summary) else self._summary(output, [part])
+                    )
+            found = tallied(total, aspect)
+            if found is not None:
+                return found
+        items = concatenated(tree, self.plan, output, self._ranged(ordered, asked))
+        return items if aspect == "all" else defined(tree, aspect, items)
+
+    def _summary(self, output: int, entries: list[Entry]) -> Summary:
+        return Summary.of(self.tree, (item for entry in entries for item in entry.items[output]))
+
+    def _compared(self, unit: Unit | None, keys: list[Items], aspect: str) -> Any:
+        """The value that a look-up compares with those of the entries; None: with none."""
+        assert self.ordered is not None
+        asked = extreme_value(self._evaluator.tree, self.plan.index, keys[0], is_inner=False)
+        if asked is not None and unit is not None:
+            self.ordered.watch(unit, asked, aspect)
+            unit.lookups.add((self, asked))
+        return asked
+
+    @staticmethod
+    def _ranged(ordered: OrderedEntries, asked: Any) -> list[Entry]:
+        return sorted(ordered.found(asked), key=lambda entry: entry.sort)
 
     def _union(self, asked: list[Hashable]) -> list[Entry]:
         found = {e: None for key in asked if key in self.groups for e in self.groups[key].entries}
@@ -241,13 +277,19 @@ class KeptCollection:
             if not watchers:
                 del self._watchers[key]
 
+    def begin(self) -> None:
+        """Begin an update: the changes so far are known to all units."""
+        self.changed.clear()
+        if self.ordered is not None:
+            self.ordered.begin()
+
     def notify(self) -> None:
         """Make the units stale that looked up a group that changed."""
+        if self.ordered is not None:
+            for unit in self.ordered.settled():
+                unit.collection.stale.add(unit)
+            return
         for key in self.changed:
-            if self.ordered is not None:
-                for unit in self.ordered.watching(key):
-                    unit.collection.stale.add(unit)
-                continue
             for unit, aspects in self._watchers.get(key, {}).items():
                 if unit in unit.collection.stale:
                     continue

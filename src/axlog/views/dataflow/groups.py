@@ -10,7 +10,7 @@ from axlog.document.tree import Tree
 from axlog.evaluate.functions import FUNCTIONS
 from axlog.evaluate.items import Items, Node
 from axlog.query.plan import Collection
-from axlog.views.dataflow.tally import Tally
+from axlog.views.dataflow.tally import Summary, Tally
 
 if TYPE_CHECKING:
     from axlog.views.dataflow.units import Unit
@@ -100,12 +100,10 @@ class Group:
             chosen = entries[low:high]
             if all(len(entry.items[output]) == 1 for entry in chosen):
                 return [entry.items[output][0] for entry in chosen]
-        items = self.aspect(output, "all")
-        low, high = ends(bounds, len(items))
-        return items[low:high]
+        return defined(self._tree, aspect, self.aspect(output, "all"))
 
 
-def tallied(tally: Tally, aspect: str) -> Items | None:
+def tallied(tally: Summary, aspect: str) -> Items | None:
     """An aggregate of a tally; None if its items are no numbers."""
     match aspect:
         case "count":
@@ -127,7 +125,10 @@ def tallied(tally: Tally, aspect: str) -> Items | None:
 
 
 def defined(tree: Tree, aspect: str, items: Items) -> Items:
-    """An aggregate by the definition of its function."""
+    """An aggregate by the definition of its function, or the items at a range of positions."""
+    if ":" in aspect:
+        low, high = ends(parse_bounds(aspect), len(items))
+        return items[low:high]
     return FUNCTIONS[aspect].value(tree, [items])
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from axlog.document.tree import Tree
 from axlog.errors import ValueProblem
@@ -14,10 +13,6 @@ from axlog.evaluate.comparisons import grouping_key
 from axlog.evaluate.expressions import Evaluator, Scope
 from axlog.evaluate.items import Items, Node, atoms
 from axlog.query.plan import Index
-
-if TYPE_CHECKING:
-    from axlog.views.dataflow.groups import Entry
-    from axlog.views.dataflow.units import Unit
 
 ALL: Hashable = ()
 """The only key of an index of kind `one`."""
@@ -92,64 +87,3 @@ def extreme_value(tree: Tree, index: Index, items: Items, is_inner: bool) -> Any
         return None
     outer_is_greater = index.operator in (">", ">=")
     return min(values) if outer_is_greater == is_inner else max(values)
-
-
-class OrderedEntries:
-    """The entries of a collection by one value, and the units that compared a value with them."""
-
-    def __init__(self, index: Index) -> None:
-        self._operator = index.operator
-        self._values: list[Any] = []
-        self._entries: list[list[Entry]] = []
-        self._asked: list[Any] = []
-        self._units: list[dict[Unit, None]] = []
-
-    def add(self, value: Any, entry: Entry) -> None:
-        at = bisect_left(self._values, value)
-        if at == len(self._values) or self._values[at] != value:
-            self._values.insert(at, value)
-            self._entries.insert(at, [])
-        self._entries[at].append(entry)
-
-    def remove(self, value: Any, entry: Entry) -> None:
-        at = bisect_left(self._values, value)
-        self._entries[at].remove(entry)
-        if not self._entries[at]:
-            del self._values[at], self._entries[at]
-
-    def found(self, asked: Any) -> list[Entry]:
-        """The entries whose value compares with the asked one."""
-        low, high = self._range(self._values, asked, self._operator)
-        return [entry for each in self._entries[low:high] for entry in each]
-
-    def watch(self, unit: Unit, asked: Any) -> None:
-        at = bisect_left(self._asked, asked)
-        if at == len(self._asked) or self._asked[at] != asked:
-            self._asked.insert(at, asked)
-            self._units.insert(at, {})
-        self._units[at][unit] = None
-
-    def unwatch(self, unit: Unit, asked: Any) -> None:
-        at = bisect_left(self._asked, asked)
-        if at < len(self._asked) and self._asked[at] == asked:
-            self._units[at].pop(unit, None)
-            if not self._units[at]:
-                del self._asked[at], self._units[at]
-
-    def watching(self, value: Any) -> list[Unit]:
-        """The units whose value compares with that of an entry."""
-        mirrored = {">": "<", ">=": "<=", "<": ">", "<=": ">="}[self._operator]
-        low, high = self._range(self._asked, value, mirrored)
-        return [unit for each in self._units[low:high] for unit in each]
-
-    @staticmethod
-    def _range(values: list[Any], asked: Any, operator: str) -> tuple[int, int]:
-        """The values v in a sorted list with `asked operator v`."""
-        match operator:
-            case ">":
-                return 0, bisect_left(values, asked)
-            case ">=":
-                return 0, bisect_right(values, asked)
-            case "<":
-                return bisect_right(values, asked), len(values)
-        return bisect_left(values, asked), len(values)

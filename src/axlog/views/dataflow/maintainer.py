@@ -40,6 +40,7 @@ class Dataflow(Maintainer):
 
     name = "dataflow"
     is_ordered = True
+    has_items = True
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class Dataflow(Maintainer):
         engine: CountingEngine,
         work: int | None = None,
         given: Mapping[str, Any] | None = None,
+        rejects: bool = False,
     ) -> None:
         super().__init__(tree, query.pattern)
         assert query.plan is not None
@@ -60,6 +62,7 @@ class Dataflow(Maintainer):
         last = len(query.plan.collections) - 1
         for number, each in enumerate(query.plan.collections):
             into = KeptCollection(each, self._evaluator, number == last)
+            into.rejects = rejects
             self._sources.append(self._source(each.source, into, work))
             self.collections.append(into)
         self._root = self.collections[-1]
@@ -150,7 +153,7 @@ class Dataflow(Maintainer):
             collection.refresh()
             collection.notify()
         for collection in self.collections:
-            collection.changed.clear()
+            collection.begin()
         if renames(delta):
             self._relabel()
         return list(self._changes())
@@ -181,7 +184,7 @@ class Dataflow(Maintainer):
             source.load()
             collection.refresh()
         for collection in self.collections:
-            collection.changed.clear()
+            collection.begin()
         self._before = {}
 
     @property

@@ -15,6 +15,7 @@ Operators over the rows of a relation, for steps and plans:
 
 - `feed`: the inputs of a plan, kept or not
 - `filter`, `map`: rows that pass a test; computed columns. They have no state
+- `clock_filter`: rows that hold at the document's clock, which appear and disappear as it advances
 - `group`: aggregates of rows with equal keys
 - `aggregates`, `exact_sum`, `measures`: what can be aggregated, and the states
 - `group_generator`: the application of one row to a group as generated Python code

@@ -39,7 +39,7 @@ from axlog.views.operators.operator import Cost, Operator, Pending
 from axlog.views.operators.table import NewIndex, Positions, Table
 
 if TYPE_CHECKING:
-    from axlog.views.counting.waiting_rows import WaitingRows
+    from axlog.views.counting.join_prospects import Watch
 
 Noted: TypeAlias = dict[Relation, QueryError]
 """The relations whose joins exceeded a limit during the current update, with the error."""
@@ -231,7 +231,7 @@ class Join(Operator):
         self.rule = rule
         self.schema = rule.schema
         self.own = own
-        self.waiting: WaitingRows | None = None  # set where rows without a partner are dropped
+        self.waiting: Watch | None = None  # set where rows without a partner are dropped
         self.kept: list[Table] = []
         if not rule.is_passing:
             self.kept = [

@@ -22,7 +22,7 @@ from axlog.views.operators.join import Join, JoinRule, Term
 from axlog.views.operators.table import Table
 
 if TYPE_CHECKING:
-    from axlog.views.counting.waiting_rows import WaitingRows
+    from axlog.views.counting.join_prospects import Watch
 
 MOST_PARTS = 15
 """The largest number of parts in generated code: each is a loop, and Python nests twenty."""
@@ -73,9 +73,7 @@ class _SinkWriter:
     def line(self, depth: int, text: str) -> None:
         self.lines.append("    " * depth + text)
 
-    def function(
-        self, tables: list[Table], waiting: WaitingRows | None, scope: dict[str, object]
-    ) -> str:
+    def function(self, tables: list[Table], waiting: Watch | None, scope: dict[str, object]) -> str:
         name, number = self.relation.name, self.number + 1
         self.line(0, f"def sink(row, count, answers):  # {name}, part {number}")
         at = len(self.lines)

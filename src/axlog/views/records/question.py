@@ -34,6 +34,7 @@ from axlog.query.pattern import (
     Not,
     Or,
     Output,
+    PartialName,
     Pattern,
     PatternNode,
     Test,
@@ -323,11 +324,15 @@ class Letters:
     instruction: int = 0
     document: int = 0
     other: int = 0
+    partial: list[tuple[PartialName, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for number, step in enumerate(self.question.steps):
             self._enter(1 << number, step)
-        self.names = {name: bits | self.element for name, bits in self.names.items()}
+        named = self.names
+        self.names = {}
+        for name, bits in named.items():
+            self.names[name] = bits | self._new_name(name)
         self.texts = {text: bits | self.text for text, bits in self.texts.items()}
         self.targets = {name: bits | self.instruction for name, bits in self.targets.items()}
 
@@ -339,6 +344,8 @@ class Letters:
                 self.document |= bit
             case Name(label=label):
                 self.names[label] = self.names.get(label, 0) | bit
+            case PartialName():
+                self.partial.append((step.test, bit))
             case Wildcard():
                 self.element |= bit
             case Literal(text=text):
@@ -362,11 +369,24 @@ class Letters:
                     self.document |= bit
                     self.other |= bit
 
+    def _new_name(self, name: str) -> int:
+        """The letter of a name that no step has in full."""
+        if not self.partial:
+            return self.element
+        bits = self.element
+        for test, bit in self.partial:
+            if test.matches(name):
+                bits |= bit
+        self.names[name] = bits
+        return bits
+
     def of(self, tree: Tree, node: int) -> int:
         """The letter of a node, without facts."""
         kind = tree.kind_column[node]
         if kind == ELEMENT:
-            return self.names.get(tree.names[tree.label_column[node]], self.element)
+            name = tree.names[tree.label_column[node]]
+            found = self.names.get(name)
+            return self._new_name(name) if found is None else found
         if kind == TEXT:
             return self.texts.get(tree.text(node), self.text) if self.texts else self.text
         if kind == COMMENT:

@@ -1,0 +1,291 @@
+"""The future of joins of two, three and four parts, read off their tables, and by its definition.
+
+    truth, status(row), possible()   equal those that a walk over the whole document finds
+                                     (`future/truth.py`, which law 4 compares with brute force)
+    never after an update            the rows that were possible before it, of which afterwards no
+                                     instance holds or is possible
+
+Documents that keep all messages, or what is needed of them, that drop rows or not, and one that is
+saved and restored after every step, must all emit the same changes. Joins of two parts leave out a
+row that only the same instant could have completed (`never_law.py`), and may report a row that a
+forgotten key value rules out at its deadline: `never` is compared for the others. `status` and
+`possible` are compared for documents that keep no messages unless key values were forgotten.
+
+Cases: chains and stars of parts, shared and other variables, keys on some parts, differences of
+times, streams that end, messages that a part does not match although its key does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from random import Random
+from typing import Any
+
+from axlog.errors import UndecidedError, UpdateError
+from axlog.future.truth import Outlook, Possible
+from axlog.live.document import Document
+from axlog.live.internals import maintained, streams_of
+from axlog.live.options import Options
+from axlog.query.truth import Truth
+from axlog.views.change import Change
+from axlog.views.counting.prospects import Prospects
+from axlog.views.why import shown_possible
+from lab.laws.never_law import Step, take
+
+_STREAMS = "fghi"
+_PARTS = {
+    2: ("[f/a{w}/k/$x#t1][g/a/k/$x#t2]", "[f/a{w}[k/$x#t1]/y/$y][g/a[k/$x#t2]/y/$z]",
+        "[f/a[k/$x]/y/$y][g/a{w}[k/$y]/y/$x]"),
+    3: ("[f/a{w}/k/$x#t1][g/a/k/$x#t2][h/a/k/$x#t3]",
+        "[f/a[k/$x#t1]/y/$y][g/a{w}/k/$y#t2][h/a/k/$x]",
+        "[f/a{w}/k/$x#t1][g/a/k/$x#t2][h/a/y/$y#t3]",
+        "[f/a/y/$x#t1][g/a{w}[k/$x]/y/$y#t2][h/a/k/$y#t3]"),
+    4: ("[f/a{w}/k/$x#t1][g/a/k/$x#t2][h/a/k/$x#t3][i/a/k/$x]",
+        "[f/a[k/$x#t1]/y/$y][g/a{w}/k/$y][h/a/k/$x#t3][i/a[k/$x]/y/$z]"),
+}  # fmt: skip
+_TIMES = {
+    2: ("", "", "t2 - t1 <= 2", "t2 - t1 <= 2 and t2 >= t1", "t1 = t2"),
+    3: ("", "", "t2 - t1 <= 2", "t3 - t1 <= 3 and t2 - t1 >= 0", "t3 = t1",
+        "t3 - t2 <= 1 and t2 - t1 <= 2"),
+    4: ("", "", "t3 - t1 <= 2", "t3 - t1 <= 3 and t3 >= t1"),
+}  # fmt: skip
+_VALUES = ("1", "2")
+
+
+@dataclass(frozen=True, slots=True)
+class ProspectsCase:
+    """One case; its `str` is enough to run it again."""
+
+    parts: int
+    query: str
+    facts: tuple[str, ...]
+    inside: tuple[tuple[str, str], ...]  # streams, and trees that are there at the beginning
+    steps: tuple[Step, ...]
+
+    @property
+    def document(self) -> str:
+        """The document: an element with a call for each stream."""
+        call = '<ax:call xmlns:ax="urn:axlog" stream="{0}"/>'
+        return "<r>{}</r>".format(
+            "".join(
+                f"<{s}>{''.join(tree for of, tree in self.inside if of == s)}{call.format(s)}</{s}>"
+                for s in _STREAMS[: self.parts]
+            )
+        )
+
+
+def make_prospects_case(random: Random) -> ProspectsCase:
+    """A random case."""
+    parts = random.choice((2, 3, 3, 3, 4, 4))
+    pattern = random.choice(_PARTS[parts]).replace("{w}", random.choice(("", "[w]")))
+    times = [
+        t for t in _TIMES[parts] if all(f"#{n}" in pattern for n in ("t1", "t2", "t3") if n in t)
+    ]
+    where = random.choice(times)
+    named = [f"${name}" for name in "xyz" if f"${name}" in pattern]
+    named += [f"{name}.time" for name in ("t1", "t2") if f"#{name}" in pattern]
+    shown = [c for c in named if random.random() < (0.7 if c[0] == "$" else 0.15)]
+    query = f"match /r{pattern}" + (f" where {where}" if where else "")
+    query += f" return {', '.join(shown)}" if shown else ""
+    keyed = [s for s in _STREAMS[:parts] if random.random() < 0.5]
+    facts = tuple(f"key {stream}/a by k trusted" for stream in keyed)
+    used: dict[str, set[str]] = {stream: set() for stream in keyed}
+    inside = tuple(
+        (stream, tree)
+        for stream in random.choices(_STREAMS[:parts], k=random.choice((0, 0, 1, 2)))
+        if (tree := _tree(random, stream, used))
+    )
+    return ProspectsCase(parts, query, facts, inside, tuple(_steps(random, parts, used)))
+
+
+def _tree(random: Random, stream: str, used: dict[str, set[str]]) -> str:
+    """A message that respects the keys; empty if all values are used."""
+    values = [value for value in _VALUES if value not in used.get(stream, ())]
+    if not values:
+        return ""
+    value = random.choice(values)
+    if stream in used:
+        used[stream].add(value)
+    wanted = "<w/>" if random.random() < 0.6 else ""
+    return f"<a>{wanted}<k>{value}</k><y>{random.choice(_VALUES)}</y></a>"
+
+
+def _steps(random: Random, parts: int, used: dict[str, set[str]]) -> Iterator[Step]:
+    time, ended = 0, set()
+    for _ in range(random.randint(3, 9)):
+        time += random.choice((0, 0, 1, 1, 2, 3))
+        stream = random.choice(_STREAMS[:parts])
+        chance = random.random()
+        if chance < 0.1:
+            yield "advance", "", time
+        elif stream in ended:
+            continue
+        elif chance < 0.2:
+            ended.add(stream)
+            yield "end", stream, time
+        else:
+            tree = _tree(random, stream, used)
+            if tree:
+                yield stream, tree, time
+
+
+def smaller_prospects(case: ProspectsCase) -> Iterator[ProspectsCase]:
+    """Cases with less in them."""
+    for at in range(len(case.steps)):
+        yield replace(case, steps=case.steps[:at] + case.steps[at + 1 :])
+    for at in range(len(case.facts)):
+        yield replace(case, facts=case.facts[:at] + case.facts[at + 1 :])
+    for at in range(len(case.inside)):
+        yield replace(case, inside=case.inside[:at] + case.inside[at + 1 :])
+
+
+# The check ----------------------------------------------------------------------------------------
+
+_OPTIONS = (
+    Options(), Options(keep="needed"), Options(collect="off"), Options(never="all"),
+    Options(keep="needed", collect="off"),
+)  # fmt: skip
+
+
+def check_prospects(case: ProspectsCase) -> Counter[str]:
+    """Check one case; return the number of comparisons by name."""
+    seen: Counter[str] = Counter()
+    run = _Run(case)
+    run.compare("at the start", seen)
+    for step in case.steps:
+        run.step(step, seen)
+        run.compare(str(step), seen)
+    return seen
+
+
+class _Run:
+    """The documents of one case: with each of the options, one restored, one for the walk."""
+
+    def __init__(self, case: ProspectsCase) -> None:
+        self.case = case
+        self.random = Random(str(case))
+        views = {"v": case.query}
+        self.documents = [
+            Document(case.document, facts=case.facts, views=views, options=options)
+            for options in _OPTIONS
+        ]
+        self.restored = self._fresh()
+        self.walked = Document(
+            case.document, facts=case.facts, views=views, options=Options(collect="off")
+        )
+        self.pattern = self.walked.view("v").query.pattern
+        self.before = self._possible()
+
+    def _fresh(self) -> Document:
+        return Document(
+            self.case.document, facts=self.case.facts, views={"v": self.case.query},
+            options=Options(keep="needed"),
+        )  # fmt: skip
+
+    def _outlook(self) -> Outlook:
+        return Outlook(maintained(self.walked).nodes(), self.pattern)
+
+    def _possible(self) -> list[tuple[Any, ...]] | None:
+        try:
+            return [tuple(one.row.values()) for one in self._outlook().possible()]
+        except UndecidedError:
+            return None
+
+    def step(self, step: Step, seen: Counter[str]) -> None:
+        """Apply a step everywhere, and compare the changes."""
+        each = [_told(take(doc, step)) for doc in self.documents]
+        is_late, is_two, is_known = self._kind()
+        same = each[:3] + each[4:] if is_late else each  # never="all" remembers key values
+        for options, told in zip(_OPTIONS, same, strict=False):
+            _same(f"the changes at {step} with {options}", told, each[0])
+        if step[0] != "end" and maintained(self.restored).tree.calls():
+            state = streams_of(self.restored).engine.state()
+            fresh = self._fresh()
+            for done in self.case.steps[: self.case.steps.index(step)]:
+                if done[0] == "end":
+                    take(fresh, done)
+            streams_of(fresh).engine.restore(state)
+            self.restored = fresh
+            seen["restored"] += 1
+        _same(f"the changes at {step} after a restart", _told(take(self.restored, step)), each[1])
+        take(self.walked, step)
+        before, self.before = self.before, self._possible()
+        if before is None or self.before is None or is_two or not is_known:
+            seen["never not compared"] += 1
+            return
+        columns, outlook = self.walked.view("v").columns, self._outlook()
+        wanted = {
+            row
+            for row in before
+            if outlook.status(dict(zip(columns, row, strict=True))) is Truth.NEVER
+        }
+        never = sorted((values for op, values in each[0] if op == "never"), key=str)
+        _same(f"what never comes after {step}", never, sorted(wanted, key=str))
+        seen["never"] += len(never)
+
+    def _kind(self) -> tuple[bool, bool, bool]:
+        """Whether key values are forgotten; whether the join has two parts; whether it answers."""
+        doc = self.documents[0]
+        found = streams_of(doc).prospects(maintained(doc).views["v"])
+        is_two = isinstance(found, Prospects)
+        return isinstance(found, Prospects) and found.waiting.is_late, is_two, found is not None
+
+    def compare(self, when: str, seen: Counter[str]) -> None:
+        """Compare truth, status and possible rows."""
+        is_late, _, is_known = self._kind()
+        seen["by the state" if is_known else "by the document"] += 1
+        outlook, view = self._outlook(), self.walked.view("v")
+        rows = list(product(*([None, *self._values(c)] for c in view.columns)))
+        listed = _plain(
+            [shown_possible(one, self.pattern, "seconds") for one in outlook.possible()]
+        )
+        for doc, options in zip(self.documents, _OPTIONS, strict=True):
+            if options.keep == "needed" and (is_late or not is_known):
+                continue
+            may_forget = options.keep == "needed" and bool(self.case.facts)
+            mine = doc.view("v")
+            try:
+                _same(f"the truth {when} with {options}", mine.truth, outlook.truth)
+            except UpdateError as error:
+                if error.code != "AX307":
+                    raise
+                seen["AX307"] += 1
+                continue
+            for row in self.random.sample(rows, min(8, len(rows))):
+                asked = {c: v for c, v in zip(view.columns, row, strict=True) if v is not None}
+                inner = {c: round(v * 1e6) if c.endswith("time") else v for c, v in asked.items()}
+                wanted = outlook.status(inner)
+                try:
+                    found = mine.status(asked)
+                except UpdateError as error:
+                    if error.code != "AX307" or not may_forget:
+                        raise
+                    seen["AX307"] += 1
+                    continue
+                _same(f"the status of {asked} {when} with {options}", found, wanted)
+                seen["status"] += 1
+            _same(f"what is possible {when} with {options}", _plain(mine.possible()), listed)
+
+    def _values(self, column: str) -> tuple[Any, ...]:
+        clock = maintained(self.walked).tree.clock
+        if column.endswith("time"):
+            return ((clock - 1) / 1e6, (clock + 1) / 1e6) if clock else ((clock + 1) / 1e6,)
+        return (*_VALUES, "9")
+
+
+def _told(changes: list[Change]) -> list[tuple[str, tuple[Any, ...]]]:
+    return sorted(((c.op, c.row.values_) for c in changes), key=str)
+
+
+def _plain(possible: list[Possible]) -> list[str]:
+    """Possible rows as texts. Equal branches are one relation, which has the name of one node."""
+    return sorted(re.sub(r"#t\d", "", str(one.to_dict())) for one in possible)
+
+
+def _same(what: str, found: object, wanted: object) -> None:
+    if found != wanted:
+        raise AssertionError(f"{what}: found {found}, wanted {wanted}")

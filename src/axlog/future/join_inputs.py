@@ -1,0 +1,244 @@
+"""The inputs of a join, as far as its future rows depend on them: streams, keys, times.
+
+A future row of a join takes a row of each part: one that has arrived, or one that an open stream
+will bring. `inputs_of` says what an arriving row can be. It can have any values and any time from
+the clock on, except that
+
+    a value of a key      has not arrived yet: at most one node has it
+    a text                is not empty, where the pattern asks for a text
+    tests                 bound its time by the times of the rows that it joins
+
+Law: rows of some parts and streams of the others give a future row exactly if these conditions can
+be met. Where that is not known, `inputs_of` returns the reason instead, and the analyses of the
+document decide (`future/truth.py`). `views/counting/join_outlook.py` reads the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from axlog.future.garbage import Feeder, never_empty
+from axlog.future.keys import Key, speaks_of
+from axlog.future.time_constraints import Inequality, TimeSystem, at_or_after, not_before
+from axlog.query.compile import Column, Relation, Test
+from axlog.query.pattern import TimeConstraint
+
+CLOCK = ""
+"""The name of the clock among the unknown times; no column has it."""
+
+FAR = 1 << 62
+"""Later than every time."""
+
+Keyed = Mapping[Relation, Sequence[tuple[Column, Key]]]
+"""Relations that match nodes of a key, with the column that holds its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPart:
+    """One part of a join."""
+
+    columns: tuple[Column, ...]
+    feeders: tuple[Feeder, ...]
+    keys: tuple[tuple[int, Key], ...]  # positions of key values, and the keys
+    texts: frozenset[int]  # positions of values that are never empty
+    time: int | None  # the position of its time
+    is_timed: bool  # whether a test bounds its time
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a stream can bring any row of this part, at any time."""
+        return not self.keys and not self.is_timed
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A test as inequalities over times: sums of (factor, column) that are at most a number."""
+
+    sums: tuple[tuple[tuple[tuple[int, Column], ...], int], ...]
+    columns: frozenset[Column]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinInputs:
+    """The parts of a join, and the tests between their times."""
+
+    parts: tuple[JoinPart, ...]
+    tests: tuple[Bounds, ...]
+
+    def latest(self, known: Mapping[Column, str | int], future: Iterable[int]) -> int | None:
+        """The latest clock at which rows of some parts can arrive and meet the tests.
+
+        `known` are the times that are given. None: they cannot; `FAR`: there is no limit.
+        """
+        unknown, limit = [], FAR
+        for part in future:
+            at = self.parts[part].time
+            if at is None:
+                continue
+            column = self.parts[part].columns[at]
+            if column in known:
+                limit = min(limit, int(known[column]))
+            else:
+                unknown.append(column)
+        highs = dict.fromkeys(unknown, FAR)
+        lows = dict.fromkeys(unknown, -FAR)
+        linked: list[Inequality] = []
+        for test in self.tests:
+            for terms, bound in test.sums:
+                left = bound
+                open_terms: list[tuple[int, Column]] = []
+                for factor, column in terms:
+                    if column in highs:
+                        open_terms.append((factor, column))
+                    else:
+                        left -= factor * int(known[column])
+                if not open_terms:
+                    if left < 0:
+                        return None
+                elif len(open_terms) == 1:
+                    ((factor, column),) = open_terms
+                    if factor > 0:
+                        highs[column] = min(highs[column], left // factor)
+                    else:
+                        lows[column] = max(lows[column], -(left // -factor))
+                else:
+                    linked.append(Inequality(tuple(sorted(open_terms)), left))
+        if linked:
+            return self._latest_linked(linked, lows, highs, limit)
+        for column in unknown:
+            if lows[column] > highs[column]:
+                return None
+            limit = min(limit, highs[column])
+        return limit
+
+    def system(self, known: Mapping[Column, str | int], future: Iterable[int]) -> list[Inequality]:
+        """The tests on times that are not known, with those that are put in."""
+        unknown = {
+            part.columns[part.time]
+            for part in (self.parts[each] for each in future)
+            if part.time is not None and part.columns[part.time] not in known
+        }
+        return [
+            Inequality(
+                tuple(sorted((factor, column) for factor, column in terms if column in unknown)),
+                bound - sum(f * int(known[column]) for f, column in terms if column not in unknown),
+            )
+            for test in self.tests
+            for terms, bound in test.sums
+            if not unknown.isdisjoint(test.columns)
+        ]
+
+    @staticmethod
+    def _latest_linked(
+        linked: list[Inequality], lows: dict[Column, int], highs: dict[Column, int], limit: int
+    ) -> int | None:
+        """Do the same where tests link two times that are not known."""
+        system = list(linked)
+        for column, high in highs.items():
+            if high < FAR:
+                system.append(Inequality(((1, column),), high))
+            if lows[column] > -FAR:
+                system.append(not_before(column, lows[column]))
+            system.append(at_or_after(column, CLOCK))
+        closed = TimeSystem(system)
+        if not closed.is_satisfiable:
+            return None
+        latest = closed.latest(CLOCK)
+        return limit if latest is None else min(limit, latest)
+
+
+def inputs_of(
+    relation: Relation, feeders: Sequence[tuple[Feeder, ...]], keyed: Keyed
+) -> JoinInputs | str:
+    """The inputs of a join, or the reason why its future rows are not read off them."""
+    columns = [edge.relation.columns for edge in relation.edges]
+    if len({id(edge.relation) for edge in relation.edges}) < len(columns):
+        return "one relation is two parts of a join"
+    tests: list[Bounds] = []
+    for test in relation.tests:
+        made = _bounds(test, columns)
+        if made is None:
+            return f"a test that is not a bound between two times: {test.constraint}"
+        tests.append(made)
+    timed = {column for test in tests for column in test.columns}
+    parts: list[JoinPart] = []
+    for each, fed in zip(columns, feeders, strict=True):
+        part = _part(each, fed, keyed, timed)
+        if isinstance(part, str):
+            return part
+        parts.append(part)
+    return _conflict(parts) or JoinInputs(tuple(parts), tuple(tests))
+
+
+def _part(
+    columns: tuple[Column, ...], feeders: tuple[Feeder, ...], keyed: Keyed, timed: set[Column]
+) -> JoinPart | str:
+    times = [at for at, column in enumerate(columns) if column.endswith(".time")]
+    if len(times) > 1:
+        return "a part has the times of several nodes"
+    if any(column.endswith((".node", ".label")) for column in columns):
+        return "a part has nodes or labels"
+    texts: set[frozenset[int]] = set()
+    keys: set[frozenset[tuple[int, Key]]] = set()
+    for feeder in feeders:
+        found = never_empty(feeder.relation, feeder.is_root)
+        if found is None:
+            return f"the stream {feeder.stream!r} cannot bring any value"
+        texts.add(frozenset(columns.index(column) for column in found if column in columns))
+        keys.add(frozenset(_keys(feeder, columns, keyed)))
+    if len(texts) > 1 or len(keys) > 1:
+        return "streams of one part differ in what they can bring"
+    is_timed = any(columns[at] in timed for at in times)
+    return JoinPart(
+        columns,
+        feeders,
+        tuple(sorted(next(iter(keys), ()), key=str)),
+        next(iter(texts), frozenset()),
+        times[0] if times else None,
+        is_timed,
+    )
+
+
+def _keys(feeder: Feeder, columns: tuple[Column, ...], keyed: Keyed) -> Iterator[tuple[int, Key]]:
+    """The keys of a stream's nodes. Nodes deeper in a message are at no path of a key."""
+    for below in feeder.relation.walk() if feeder.is_root else ():
+        for column, key in keyed.get(below, ()):
+            if column in columns and speaks_of(key, feeder.place, feeder.relation, below):
+                yield columns.index(column), key
+
+
+def _conflict(parts: Sequence[JoinPart]) -> str | None:
+    """Why two parts cannot be judged one by one: nodes of a key may be one node."""
+    for at, part in enumerate(parts):
+        streams = {feeder.stream for feeder in part.feeders}
+        for other in (*parts[:at], *parts[at + 1 :]):
+            if part.keys and not streams.isdisjoint(feeder.stream for feeder in other.feeders):
+                return "a stream brings nodes of a key for two parts"
+            if {key for _, key in part.keys} & {key for _, key in other.keys}:
+                return "two parts have nodes of one key"
+    return None
+
+
+def _bounds(test: Test, columns: Sequence[tuple[Column, ...]]) -> Bounds | None:
+    """A test between the times of two parts as inequalities; None: it is another test."""
+    constraint = test.constraint
+    if not isinstance(constraint, TimeConstraint) or constraint.operator == "!=":
+        return None
+    factors: dict[Column, int] = {}
+    for (factor, _), column in zip(constraint.terms, test.columns, strict=True):
+        factors[column] = factors.get(column, 0) + factor
+    terms = tuple((factor, column) for column, factor in factors.items() if factor)
+    owners = {at for at, part in enumerate(columns) for _, column in terms if column in part}
+    if len(terms) != 2 or len(owners) != 2:
+        return None
+    opposite = tuple((-factor, column) for factor, column in terms)
+    bound = constraint.bound
+    sums = {
+        "<=": ((terms, bound),),
+        "<": ((terms, bound - 1),),
+        ">=": ((opposite, -bound),),
+        ">": ((opposite, -bound - 1),),
+        "=": ((terms, bound), (opposite, -bound)),
+    }[constraint.operator]
+    return Bounds(sums, frozenset(column for _, column in terms))

@@ -1,0 +1,39 @@
+"""What views need of the messages of a stream: which names, and whether nodes."""
+
+from __future__ import annotations
+
+from axlog.match.matcher_generator import names_needed
+from axlog.query.pattern import Kind
+from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.routes import Route
+from axlog.views.maintainer import PutAside
+from axlog.views.view import MaintainedView
+
+
+def names_wanted(route: Route) -> tuple[tuple[bytes, ...], ...] | None:
+    """Return the names that a message must have for some relation.
+
+    None: one relation needs no name.
+    """
+    groups = [names_needed(relation) for relation in (*route.here, *route.everywhere)]
+    if not all(groups):
+        return None
+    # Long names first: they are rarer and faster to search for.
+    return tuple(
+        tuple(sorted((name.encode() for name in names), key=lambda n: (-len(n), n)))
+        for names in groups
+    )
+
+
+def needs_no_nodes(view: MaintainedView) -> bool:
+    """Return whether a view needs only strings and times.
+
+    A view that is set aside needs nothing.
+    """
+    if isinstance(view.maintainer, PutAside):
+        return True
+    if not isinstance(view.maintainer, Counting) or view.maintainer.gathers:
+        return False
+    kinds = (Kind.VARIABLE, Kind.LABEL, Kind.TIME)
+    patterns = (view.query.pattern, *view.stepping.blockers)
+    return all(output.kind in kinds for each in patterns for output in each.outputs)

@@ -1,0 +1,194 @@
+"""The future rows of a join, read off its tables: whether a row may come, how, and until when.
+
+A way takes a row of some parts from the tables, and leaves the other parts to open streams:
+
+    a row may come  =  some way agrees with it: its rows join, and every part that is left has an
+                       open stream that can bring a row with the values and times that are left to
+                       it (`future/join_inputs.py`)
+
+The cost is that of a join which starts from the row: look-ups in the tables that the join uses for
+its deltas. It does not depend on the number of rows where the parts share variables with the row.
+
+A `Moment` is the state in which a way is judged: now, or before the update that is being applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from axlog.evaluate.joins import Row, Value
+from axlog.future.join_inputs import JoinInputs, JoinPart
+from axlog.future.search_budget import bounded, spend
+from axlog.query.compile import Column
+from axlog.views.operators.table import Table
+
+Bound = Mapping[Column, Value]
+"""Columns with known values."""
+
+
+class Watched(Protocol):
+    """A join whose inputs are followed: its tables, open streams and used key values."""
+
+    @property
+    def live(self) -> Sequence[Table]:
+        """The rows of each part that may still be joined."""
+
+    @property
+    def open(self) -> Sequence[set[str]]:
+        """The open streams of each part."""
+
+    @property
+    def clock(self) -> int:
+        """The clock of the document."""
+
+    def has_used(self, part: int, position: int, value: Value) -> bool:
+        """Whether a key value at this position of a part has arrived."""
+
+
+@dataclass(slots=True)
+class Moment:
+    """What an update did, for the state before it."""
+
+    clock: int
+    rows: set[tuple[int, Row]] = field(default_factory=set)  # parts and rows that arrived
+    values: set[tuple[int, int, Value]] = field(default_factory=set)  # used keys of parts
+    streams: set[tuple[int, str]] = field(default_factory=set)  # that fed parts, and ended
+
+
+class Way(NamedTuple):
+    """Rows of some parts, as the values of their columns, and the parts that are left."""
+
+    bound: Bound
+    taken: tuple[int, ...]
+    left: tuple[int, ...]
+
+
+class JoinOutlook:
+    """The future rows of one join."""
+
+    def __init__(self, watched: Watched, inputs: JoinInputs) -> None:
+        self._watched = watched
+        self.inputs = inputs
+        self._everything = tuple(range(len(inputs.parts)))
+        self._at: list[dict[Column, int]] = [
+            {column: at for at, column in enumerate(part.columns)} for part in inputs.parts
+        ]
+
+    # Questions ------------------------------------------------------------------------------------
+
+    def may_come(self, wanted: Bound) -> bool:
+        """Whether a row with these values may still come."""
+        with bounded(0):
+            for way in self._ways(self._everything, wanted, (), (), None):
+                if self.latest(way) is not None:
+                    return True
+        return False
+
+    def ways(self, wanted: Bound, before: Moment | None = None) -> Iterator[Way]:
+        """All ways that agree with some values, whether or not the clock leaves them time.
+
+        Those that leave nothing to streams are rows, and not among them.
+        """
+        return self._ways(self._everything, wanted, (), (), before, is_complete=True)
+
+    def latest(self, way: Way, before: Moment | None = None) -> int | None:
+        """The latest clock at which a way can come about; None: it cannot any more."""
+        for part in way.left:
+            if not self._may_arrive(part, way.bound, before):
+                return None
+        limit = self.inputs.latest(way.bound, way.left)
+        clock = self._watched.clock if before is None else before.clock
+        return None if limit is None or limit < clock else limit
+
+    # Ways -----------------------------------------------------------------------------------------
+
+    def _ways(
+        self,
+        left: tuple[int, ...],
+        bound: Bound,
+        taken: tuple[int, ...],
+        future: tuple[int, ...],
+        before: Moment | None,
+        is_complete: bool = False,
+    ) -> Iterator[Way]:
+        """The ways that extend one. Without `is_complete`, a part that streams can bring with any
+        values is left to them: if a way with a row of it exists, so does one without.
+        """
+        if not left:
+            if future:
+                yield Way(bound, taken, future)
+            return
+        spend(1)
+        part = self._next(left, bound)
+        rest = tuple(each for each in left if each != part)
+        if self._may_arrive(part, bound, before):
+            yield from self._ways(rest, bound, taken, (*future, part), before, is_complete)
+            if not is_complete and self.inputs.parts[part].is_free:
+                return
+        columns = self.inputs.parts[part].columns
+        for row in self._rows(part, bound):
+            if before is not None and (part, row) in before.rows:
+                continue
+            longer = {**bound, **dict(zip(columns, row, strict=True))}
+            yield from self._ways(rest, longer, (*taken, part), future, before, is_complete)
+
+    def _next(self, left: tuple[int, ...], bound: Bound) -> int:
+        """The part that shares most columns with what is known."""
+        if len(left) == 1:
+            return left[0]
+        return max(left, key=lambda part: sum(column in bound for column in self._at[part]))
+
+    def _rows(self, part: int, bound: Bound) -> Iterator[Row]:
+        """The rows of a part that agree with known values."""
+        at = self._at[part]
+        known = {at[column]: bound[column] for column in at if column in bound}
+        table = self._watched.live[part]
+        # Only indexes that exist: generated joins fill those that were there when they were made.
+        positions = _best(table.keys(), known)
+        if positions is None:
+            rows: Iterable[tuple[Row, int]] = table.rows().items()
+            positions = ()
+        else:
+            rows = tuple(table.matching(positions, tuple(known[i] for i in positions)))
+        rest = [(i, value) for i, value in known.items() if i not in positions]
+        for row, _ in rows:
+            if all(row[i] == value for i, value in rest):
+                yield row
+
+    def _may_arrive(self, part: int, bound: Bound, before: Moment | None) -> bool:
+        """Whether a stream can bring a row of a part with these values."""
+        facts: JoinPart = self.inputs.parts[part]
+        if not self._is_open(part, before):
+            return False
+        columns = facts.columns
+        for position in facts.texts:
+            if bound.get(columns[position]) == "":
+                return False
+        for position, _ in facts.keys:
+            value = bound.get(columns[position])
+            if value is None or (before is not None and (part, position, value) in before.values):
+                continue
+            if self._watched.has_used(part, position, value):
+                return False
+        if facts.time is not None:
+            time = bound.get(columns[facts.time])
+            clock = self._watched.clock if before is None else before.clock
+            if time is not None and int(time) < clock:
+                return False
+        return True
+
+    def _is_open(self, part: int, before: Moment | None) -> bool:
+        if self._watched.open[part]:
+            return True
+        return before is not None and any(each == part for each, _ in before.streams)
+
+
+def _best(indexes: Iterable[tuple[int, ...]], known: Collection[int]) -> tuple[int, ...] | None:
+    """The index that uses most of the known positions; None: no index uses only these."""
+    best: tuple[int, ...] | None = None
+    for positions in indexes:
+        if all(i in known for i in positions) and (best is None or len(positions) > len(best)):
+            best = positions
+    return best

@@ -1,0 +1,339 @@
+"""Joins of three or more parts, followed for their future: keys, deadlines, ends of streams.
+
+`WaitingRows` does this for two parts, where one row waits for one partner. With more parts a *way*
+waits: rows of some parts that join, and the parts that are left (`join_outlook.py`). Ways are not
+stored. An update names those that it may end:
+
+    a key value is used     the ways with this value that leave the part to streams
+    a deadline passes       the ways with the row that has this deadline
+    a stream ends           the ways that leave its part to streams
+
+Law: `ended` has every way that was possible before the update and is not any more. The tables keep
+all their rows. A key value is remembered only if the part has no row with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import combinations
+from typing import NamedTuple
+
+from axlog.document.tree import Tree
+from axlog.evaluate.joins import Bag, Row, Value
+from axlog.future.garbage import Feeder, KeyUsed, Proof, StreamEnded, TimePassed
+from axlog.future.join_inputs import FAR, Bounds, JoinInputs
+from axlog.future.keys import Key
+from axlog.future.search_budget import bounded
+from axlog.query.compile import Column, Relation
+from axlog.views.counting.join_outlook import JoinOutlook, Moment, Way
+from axlog.views.counting.sites import SiteRelation
+from axlog.views.operators.operator import Pending
+from axlog.views.operators.table import Table
+
+MOST_TIMED = 6
+"""The largest number of parts with tests between times: deadlines are found for each subset."""
+
+
+def refusal(inputs: JoinInputs) -> str | None:
+    """Why a join is not followed; None: it can be."""
+    if any(len(part.keys) > 1 for part in inputs.parts):
+        return "a part has several keys"
+    if not inputs.tests:
+        return None
+    if len(inputs.parts) > MOST_TIMED:
+        return f"tests between the times of more than {MOST_TIMED} parts"
+    for test in inputs.tests:
+        for terms, _ in test.sums:
+            if sorted(factor for factor, _ in terms) != [-1, 1]:
+                return "a test that is not a difference of two times"
+    return None
+
+
+class EndedWay(NamedTuple):
+    """A way that is not possible any more."""
+
+    way: Way
+    limit: int | None  # the deadline that passed; None: another reason
+
+
+class JoinWatch:
+    """The inputs of one join of several parts."""
+
+    drops = False  # the join's tables keep all rows
+    dropped = 0
+    passes_by = False
+    is_late = False  # no key value is forgotten
+
+    def __init__(
+        self, state: SiteRelation, inputs: JoinInputs, tree: Tree, seen: Sequence[Iterable[str]]
+    ) -> None:
+        """`seen`: the key values that have arrived already, for each key of each part."""
+        self.state = state
+        self.inputs = inputs
+        self.tree = tree
+        self.open = [{feeder.stream for feeder in part.feeders} for part in inputs.parts]
+        self.live: list[Table] = state.join.kept
+        self.outlook = JoinOutlook(self, inputs)
+        self._keys = [
+            (part, position, key)
+            for part, facts in enumerate(inputs.parts)
+            for position, key in facts.keys
+        ]
+        for part, position, _ in self._keys:
+            self.live[part].index((position,))
+        self._used = [set(values) for values in seen]
+        self._settles = [self._settles_by(part, position) for part, position, _ in self._keys]
+        self._offsets = [self._offsets_of(part) for part in range(len(inputs.parts))]
+        self._heap: list[tuple[int, int, Row]] = []
+        self._is_outgrown = False
+        self._moment = Moment(tree.clock)
+        self._ended: list[EndedWay] = []
+        self._start()
+        state.join.waiting = self
+
+    def _settles_by(self, part: int, position: int) -> bool:
+        """Whether a row with a key value ends no way: it joins with all rows that have the value.
+
+        No test and no other column tells it from them.
+        """
+        facts = self.inputs.parts[part]
+        shared = {
+            column
+            for other, each in enumerate(self.inputs.parts)
+            for column in each.columns
+            if other != part
+        }
+        mine = [at for at, column in enumerate(facts.columns) if column in shared]
+        return mine == [position] and not facts.is_timed and len(facts.keys) == 1
+
+    def _offsets_of(self, part: int) -> tuple[int, ...]:
+        """From the time of a row to the deadlines of the ways that have it."""
+        facts = self.inputs.parts[part]
+        if not facts.is_timed or facts.time is None:
+            return ()
+        column, found = facts.columns[facts.time], set()
+        others = [each for each in range(len(self.inputs.parts)) if each != part]
+        for size in range(1, len(others) + 1):
+            for left in combinations(others, size):
+                limit = JoinInputs(self.inputs.parts, self._tests_of((part, *left))).latest(
+                    {column: 0}, left
+                )
+                if limit is not None and limit < FAR:
+                    found.add(limit)
+        return tuple(sorted(found))
+
+    def _tests_of(self, parts: Iterable[int]) -> tuple[Bounds, ...]:
+        columns = {column for part in parts for column in self.inputs.parts[part].columns}
+        return tuple(test for test in self.inputs.tests if test.columns <= columns)
+
+    def _start(self) -> None:
+        """Take over the rows of the join."""
+        for number, (part, position, _) in enumerate(self._keys):
+            index = self.live[part].index((position,))
+            self._used[number] = {each for each in self._used[number] if (each,) not in index}
+        clock = self.tree.clock
+        self._heap = [
+            (deadline, part, row)
+            for part, offsets in enumerate(self._offsets)
+            if offsets
+            for row in self.live[part].rows()
+            for deadline in self._deadlines(part, row)
+            if deadline >= clock
+        ]
+        heapify(self._heap)
+
+    def _deadlines(self, part: int, row: Row) -> Iterator[int]:
+        at = self.inputs.parts[part].time
+        for offset in self._offsets[part]:
+            yield int(row[at]) + offset  # type: ignore[index]  # parts with offsets have a time
+
+    # What the collector reads ---------------------------------------------------------------------
+
+    @property
+    def relation(self) -> Relation:
+        """The relation of the join."""
+        return self.state.relation
+
+    @property
+    def clock(self) -> int:
+        """The clock of the document."""
+        return self.tree.clock
+
+    @property
+    def keys(self) -> list[tuple[int, Column, Key]]:
+        """The keys whose values are followed: part, column and key."""
+        return [(part, self.inputs.parts[part].columns[at], key) for part, at, key in self._keys]
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a single message can end a way."""
+        return bool(self._keys or self.inputs.tests)
+
+    @property
+    def seen(self) -> list[set[str]]:
+        """The remembered values of each key."""
+        return self._used
+
+    def values_of(self, key: Key) -> set[str]:
+        """All values of a key that have arrived."""
+        found: set[str] = set()
+        for number, (part, position, mine) in enumerate(self._keys):
+            if mine == key:
+                found |= self._used[number]
+                found.update(str(value) for (value,) in self.live[part].index((position,)))
+        return found
+
+    def restore(self, seen: Sequence[Iterable[str]]) -> None:
+        """Continue with restored tables, and the key values remembered with them."""
+        self._used = [set(values) for values in seen]
+        self._moment = Moment(self.tree.clock)
+        self._start()
+
+    def is_fed_by(self, feeders: Sequence[Iterable[Feeder]]) -> bool:
+        """Whether these are the same streams as before; keys and times are then the same too."""
+        is_same = [{feeder.stream for feeder in each} for each in feeders] == self.open
+        return is_same and not self._is_outgrown
+
+    def admit(self, part: int, streams: set[str]) -> None:
+        """New streams feed a part; ways wait until the join is analysed again."""
+        if streams:
+            self.open[part] |= streams
+            self._is_outgrown = True
+
+    def has_used(self, part: int, position: int, value: Value) -> bool:
+        """Whether a key value at this position of a part has arrived."""
+        if (value,) in self.live[part].index((position,)):
+            return True
+        return any(
+            value in self._used[number]
+            for number, (mine, at, _) in enumerate(self._keys)
+            if mine == part and at == position
+        )
+
+    # Arriving rows --------------------------------------------------------------------------------
+
+    def keeper(self, part: int) -> Callable[[Row, int], None] | None:
+        """The function that a generated join calls for each row; None: none is needed."""
+        if not self.inputs.tests:
+            return None
+        return lambda row, count: self.keep(part, row, count)
+
+    def keeps_none(self, part: int) -> bool:
+        return False
+
+    def keep(self, part: int, row: Row, count: int) -> None:
+        """Note an arriving row, which the join's table keeps."""
+        self._moment.rows.add((part, row))
+        clock = self.tree.clock
+        for deadline in self._deadlines(part, row) if self._offsets[part] else ():
+            if deadline >= clock:
+                heappush(self._heap, (deadline, part, row))
+
+    def keep_all(self, part: int, delta: Bag) -> None:
+        self.live[part].update(delta)
+        for row, count in delta.items() if self.inputs.tests else ():
+            self.keep(part, row, count)
+
+    # The contract of operators --------------------------------------------------------------------
+
+    def pending(self, part: int, row: Row) -> Pending | None:
+        """A part that a way with this row leaves to streams, with the latest deadline."""
+        columns = self.inputs.parts[part].columns
+        best: tuple[int, int] | None = None
+        for way in self.outlook.ways(dict(zip(columns, row, strict=True))):
+            limit = self.outlook.latest(way) if part in way.taken else None
+            if limit is not None and (best is None or limit > best[0]):
+                best = limit, way.left[0]
+        if best is None:
+            return None
+        return Pending(best[1], self.open[best[1]], None if best[0] == FAR else best[0])
+
+    def next_deadline(self) -> int | None:
+        """The clock after which some way may be impossible; None: no such clock."""
+        return self._heap[0][0] if self._heap else None
+
+    def prune(self, proof: Proof) -> int:
+        """Note the ways that a proof ends. No row is dropped."""
+        with bounded(0):
+            match proof:
+                case KeyUsed():
+                    self._use_up(proof)
+                case TimePassed():
+                    self._expire(proof)
+                case StreamEnded():
+                    self._close(proof)
+        return 0
+
+    def _use_up(self, proof: KeyUsed) -> None:
+        part, value = proof.input, proof.value
+        for number, (mine, position, _) in enumerate(self._keys):
+            if mine != part:
+                continue
+            if (value,) in self.live[part].index((position,)):
+                if self._settles[number]:
+                    if self.inputs.tests:
+                        self._moment.values.add((part, position, value))
+                    continue
+            elif value in self._used[number]:
+                continue
+            else:
+                self._used[number].add(value)
+            self._moment.values.add((part, position, value))
+            column = self.inputs.parts[part].columns[position]
+            for way in self.outlook.ways({column: value}, self._moment):
+                if part in way.left and self._has(way, column):
+                    self._note(way, None)
+
+    def _has(self, way: Way, column: Column) -> bool:
+        """Whether a row of a way has a column."""
+        return any(column in self.inputs.parts[each].columns for each in way.taken)
+
+    def _expire(self, proof: TimePassed) -> None:
+        heap, passed = self._heap, set()
+        while heap and heap[0][0] < proof.clock:
+            _, part, row = heappop(heap)
+            passed.add((part, row))
+        for part, row in passed:
+            if (part, row) in self._moment.rows or not self.live[part].count(row):
+                continue
+            known = dict(zip(self.inputs.parts[part].columns, row, strict=True))
+            for way in self.outlook.ways(known, self._moment):
+                if part in way.taken:
+                    self._note(way, self.inputs.latest(way.bound, way.left))
+
+    def _close(self, proof: StreamEnded) -> None:
+        streams = self.open[proof.input]
+        if proof.stream not in streams:
+            return
+        streams.discard(proof.stream)
+        self._moment.streams.add((proof.input, proof.stream))
+        if not streams:
+            for way in self.outlook.ways({}, self._moment):
+                if proof.input in way.left:
+                    self._note(way, None)
+
+    def _note(self, way: Way, limit: int | None) -> None:
+        """Note a way that was possible before the update and is not any more."""
+        if self.outlook.latest(way, self._moment) is None or self.outlook.latest(way) is not None:
+            return
+        self._ended.append(EndedWay(way, limit))
+
+    @property
+    def ended(self) -> bool:
+        """Whether the update must be examined: it ended ways, or was noted."""
+        return bool(self._ended or self._moment.rows or self._moment.values)
+
+    def take_ended(self) -> list[EndedWay]:
+        """The ways that ended since the last call. The next update begins."""
+        ended, self._ended = self._ended, []
+        self._moment = Moment(self.tree.clock)
+        return ended
+
+    def sizes(self) -> dict[str, int]:
+        """The numbers of kept rows, deadlines and key values."""
+        return {
+            "rows": sum(len(table) for table in self.live),
+            "deadlines": len(self._heap),
+            "values": sum(map(len, self._used)),
+        }

@@ -1,0 +1,95 @@
+"""The rows of a view by some of their values, for questions about rows that are not fully given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from axlog.errors import QueryError
+from axlog.future.truth import column_of
+from axlog.query.compile import Column
+from axlog.query.truth import Truth
+from axlog.views.change import Change
+from axlog.views.counting.join_outlook import JoinOutlook
+from axlog.views.counting.maintainer import Counting
+
+Shown = tuple[Any, ...]
+"""Values by output; None: unknown."""
+
+
+class RowIndex:
+    """Counts the rows of a view that agree with given values.
+
+    An index is made for the columns of a question, and follows the changes that it is given. If a
+    change passed it by, it is made again when it is next asked.
+    """
+
+    def __init__(self, maintainer: Counting) -> None:
+        self._maintainer = maintainer
+        columns = [column_of(output) for output in maintainer.pattern.outputs]
+        # The order of a binding's values among the outputs.
+        self._binding = [columns.index(column) for column in maintainer.root.columns]
+        self._version = -1
+        self._counts: dict[tuple[int, ...], dict[Shown, int]] = {}
+
+    @property
+    def is_used(self) -> bool:
+        """Whether there is an index that should follow changes."""
+        return bool(self._counts)
+
+    def has(self, shown: Shown) -> bool:
+        """Whether some row agrees with these values."""
+        if None not in shown:
+            return self._maintainer.has(tuple(shown[i] for i in self._binding))
+        at = tuple(i for i, value in enumerate(shown) if value is not None)
+        if not at:
+            return self._maintainer.has_rows
+        if self._version != self._maintainer.version:
+            self._counts = {}
+            self._version = self._maintainer.version
+        counts = self._counts.get(at)
+        if counts is None:
+            counts = self._counts[at] = {}
+            for row in self._maintainer.rows():
+                _count(counts, tuple(row.values_[i] for i in at), 1)
+        return tuple(shown[i] for i in at) in counts
+
+    def take(self, changes: Iterable[Change]) -> None:
+        """Follow the changes of one update."""
+        if self._version == self._maintainer.version - 1:
+            self._version = self._maintainer.version
+            for change in changes:
+                if change.op in ("insert", "delete"):
+                    sign = 1 if change.op == "insert" else -1
+                    for at, counts in self._counts.items():
+                        _count(counts, tuple(change.row.values_[i] for i in at), sign)
+
+
+def _count(counts: dict[Shown, int], key: Shown, sign: int) -> None:
+    total = counts.get(key, 0) + sign
+    if total:
+        counts[key] = total
+    else:
+        del counts[key]
+
+
+def status_of(
+    index: RowIndex,
+    outlook: JoinOutlook,
+    columns: Sequence[Column],
+    names: Sequence[str],
+    row: Mapping[str, Any],
+) -> Truth:
+    """The truth of a row of a view that a join makes.
+
+    `columns` and `names` are those of the view's outputs. A value that is not given may be any.
+    """
+    unknown = row.keys() - set(names)
+    if unknown:
+        expected = ", ".join(names)
+        raise QueryError("AX203", f"the view has no column {min(unknown)}", expected=expected)
+    shown = tuple(row.get(name) for name in names)
+    if index.has(shown):
+        return Truth.TRUE
+    known = {c: value for c, value in zip(columns, shown, strict=True) if value is not None}
+    return Truth.POSSIBLE if outlook.may_come(known) else Truth.NEVER

@@ -1,0 +1,87 @@
+"""The text of a view to a query: our own languages first, then any XQuery by Saxon.
+
+A text that our own parsers or compilers refuse is a query of Saxon's if the extra `xquery` is
+installed and Saxon accepts it. Otherwise the refusal is raised, with the extra as advice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from axlog.document.parser import DEFAULT_LIMITS, Limits
+from axlog.document.tree import Tree
+from axlog.errors import QueryError, QuerySyntaxError, UnsupportedError, ValueProblem
+from axlog.query.foreign import ForeignQuery
+from axlog.query.plan import EVERYTHING
+from axlog.query.projection import projection_of
+from axlog.query.query import Query, checked_language, language_of, parse_query
+from axlog.views.saxon.documents import SaxonDocument
+from axlog.views.saxon.maintainer import Saxon
+from axlog.views.saxon.process import Asked, is_installed
+
+INSTALL = 'pip install "axlog[xquery]"'
+
+
+def parse_view(
+    text: str,
+    namespaces: Mapping[str, str] | None = None,
+    language: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    maintainer: str | None = None,
+) -> Query:
+    """Parse the query of a view; `maintainer` is the one that the caller asks for."""
+    if maintainer == Saxon.name:
+        return _foreign(text, namespaces, language, "requested")
+    try:
+        return parse_query(text, namespaces, language, limits=limits)
+    except (QuerySyntaxError, UnsupportedError) as refusal:
+        if (checked_language(language) or language_of(text)) == "pattern":
+            raise
+        if not is_installed():
+            raise _with_advice(refusal) from None
+        try:
+            return _foreign(text, namespaces, language, f"our own evaluator: {refusal.message}")
+        except QueryError as error:
+            is_syntax = isinstance(refusal, QuerySyntaxError) and error.code == "AX201"
+            raise (refusal if is_syntax else error) from None
+
+
+def _with_advice(refusal: QuerySyntaxError | UnsupportedError) -> QueryError:
+    """The refusal with the extra as a remedy; a text that does not parse stays as it is."""
+    if isinstance(refusal, QuerySyntaxError):
+        return refusal
+    advice = f"{refusal.advice}; or {INSTALL}" if refusal.advice else INSTALL
+    return UnsupportedError(
+        refusal.code, refusal.message, place=refusal.place, expected=refusal.expected,
+        advice=advice,
+    )  # fmt: skip
+
+
+def _foreign(
+    text: str, namespaces: Mapping[str, str] | None, language: str | None, reason: str
+) -> Query:
+    asked = checked_language(language) or language_of(text)
+    if asked == "pattern":
+        raise QueryError(
+            "AX212", "Saxon declines a tree pattern", expected="a query in XPath or XQuery"
+        )
+    if language is None:
+        asked = "xquery"  # which extends XPath
+    given = tuple(sorted((namespaces or {}).items()))
+    _check(text, asked, given)
+    projection = projection_of(text, dict(given), asked)
+    foreign = ForeignQuery(text, asked, given, reason, projection)
+    return Query(EVERYTHING, text, asked, foreign=foreign, namespaces=given)
+
+
+@lru_cache(maxsize=256)
+def _check(text: str, language: str, namespaces: tuple[tuple[str, str], ...]) -> None:
+    """Evaluate the query on an empty document: errors of the query itself are raised."""
+    try:
+        SaxonDocument().run(Tree(), Asked(text, language, namespaces))
+    except ValueProblem:
+        return  # it may have a value for other data
+    except QueryError as error:
+        if error.code != "AX216":
+            raise

@@ -1,0 +1,126 @@
+"""Truth, status and possible rows of views with aggregates (lab/laws/thresholds_law.py)."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+import axlog
+from axlog import Truth
+from axlog.errors import UndecidedError
+from lab.laws.thresholds_cases import ThresholdCase, make_threshold_case
+from lab.laws.thresholds_law import check_thresholds
+
+_ORDERS = "match /document/orders/order#o[@client = $c] return $c, count() as n having count() >= 3"
+
+
+def _doc(
+    query: str, call: str = "", facts: tuple[str, ...] = ()
+) -> tuple[axlog.Document, axlog.View]:
+    call = f'<ax:call xmlns:ax="urn:axlog" stream="orders"{call}/>'
+    text = f"<document><orders>{call}</orders></document>"
+    doc = axlog.parse(text, facts=list(facts))
+    return doc, doc.watch(query)
+
+
+def test_thresholds_against_brute_force() -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(20):
+        seen += check_thresholds(make_threshold_case(Random(seed)))
+    for verdict in ("true", "possible", "never"):
+        assert seen[f"truth {verdict}"], seen
+        assert seen[f"row {verdict}"], seen
+
+
+def test_a_count_that_grows() -> None:
+    doc, view = _doc(_ORDERS)
+    assert view.truth is Truth.POSSIBLE
+    for number in range(3):
+        assert view.status({"c": "X"}) is Truth.POSSIBLE
+        assert [one.row for one in view.possible()][-1] == {"c": "X", "n": None} or not number
+        doc.feed("orders", '<order client="X"/>')
+    assert view.status({"c": "X"}) is Truth.TRUE
+    assert view.status({"c": "X", "n": 2}) is Truth.NEVER
+    assert view.status({"c": "X", "n": 4}) is Truth.POSSIBLE
+    doc.end("orders")
+    assert view.status({"c": "Y"}) is Truth.NEVER
+
+
+def test_a_limit_on_trees_makes_a_threshold_never() -> None:
+    doc, view = _doc(_ORDERS, ' most="4"')
+    doc.feed("orders", '<order client="Y"/>')
+    assert view.status({"c": "X"}) is Truth.POSSIBLE
+    doc.feed("orders", '<order client="Y"/>')
+    assert view.status({"c": "X"}) is Truth.NEVER
+    assert view.status({"c": "Y"}) is Truth.POSSIBLE
+
+
+def test_a_key_makes_a_threshold_never() -> None:
+    query = (
+        "match /document/orders/order[oid/$x]/line#l return $x, count() as n having count() >= 3"
+    )
+    doc, view = _doc(query, facts=("key orders/order by oid trusted",))
+    doc.feed("orders", "<order><oid>17</oid><line/><line/></order>")
+    assert view.status({"x": "17"}) is Truth.NEVER
+    assert view.status({"x": "18"}) is Truth.POSSIBLE
+
+
+def test_the_other_side_of_a_threshold_is_lost_for_good() -> None:
+    query = (
+        "match /document/orders/order#o[@client = $c] return $c, count() as n having count() < 2"
+    )
+    doc, view = _doc(query)
+    assert view.status({"c": "X"}) is Truth.POSSIBLE
+    doc.feed("orders", '<order client="X"/>')
+    assert view.status({"c": "X"}) is Truth.TRUE
+    doc.feed("orders", '<order client="X"/>')
+    assert view.status({"c": "X"}) is Truth.NEVER
+
+
+def test_the_clock_ends_a_threshold() -> None:
+    query = "match /document/orders/order#t where t <= 10s return count() as n having count() >= 2"
+    doc, view = _doc(query)
+    doc.feed("orders", "<order/>", at=1)
+    assert view.status({}) is Truth.POSSIBLE
+    assert [one.deadline for one in view.possible()] == [10.0]
+    doc.advance(11)
+    assert view.truth is Truth.NEVER
+
+
+def test_a_sum_of_numbers_that_are_not_negative_only_grows() -> None:
+    query = (
+        "match /document/orders/order[@client = $c]/total/$v where $v >= 0"
+        " return $c, sum($v) as s having sum($v) < 100"
+    )
+    doc, view = _doc(query)
+    doc.feed("orders", '<order client="X"><total>60</total></order>')
+    assert view.status({"c": "X"}) is Truth.TRUE
+    doc.feed("orders", '<order client="X"><total>60</total></order>')
+    assert view.status({"c": "X"}) is Truth.NEVER
+    doc, view = _doc(query.replace(" where $v >= 0", ""))
+    doc.feed("orders", '<order client="X"><total>160</total></order>')
+    assert view.status({"c": "X"}) is Truth.POSSIBLE  # by a negative total
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "match /document/orders/order[@client = $c]/total/$v return $c, avg($v) having avg($v) > 2",
+        "match /document/orders/order[@client = $c] return $c order by $c limit 2",
+        "match /document/orders/order[@client = $c][not(paid)] return count() having count() >= 2",
+    ],
+)
+def test_what_is_not_decided_is_refused_by_name(query: str) -> None:
+    _, view = _doc(query)
+    with pytest.raises(UndecidedError) as refused:
+        _ = view.truth
+    assert refused.value.code == "AX503"
+
+
+def test_a_case_from_the_fuzzer() -> None:
+    case = ThresholdCase(
+        '<r><p><ax:call xmlns:ax="urn:axlog" stream="f" most="3"/></p><q/></r>',
+        "match /r/p/a#o[@i = $x] return $x as x, count() as n having count() >= 2",
+        (("f", '<a i="1"/>', 0), ("f", '<a i="2"/>', 0)),
+    )
+    assert check_thresholds(case)["row possible"]

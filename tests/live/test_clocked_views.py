@@ -1,0 +1,192 @@
+"""Views about the clock in a document: rows appear and disappear as time passes, once each."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import axlog
+from axlog.errors import QueryError, UndecidedError
+from axlog.live.internals import maintained
+from axlog.views.change import Change
+
+SHOP = """<shop xmlns:ax="urn:axlog"><orders><ax:call stream="orders"/></orders>
+<shipped><ax:call stream="shipped"/></shipped></shop>"""
+LATE = "match /shop[orders/order/$x#t][not(shipped/order/$x)] where now - t >= 2h return $x"
+RECENT = "match /shop/orders/order/$x#t where now - t <= 1h return count() as n"
+
+
+def _said(changes: list[Change]) -> list[tuple[Any, ...]]:
+    return [
+        (c.view, c.op, *c.row.values(), c.time, c.cause.kind if c.cause else None) for c in changes
+    ]
+
+
+@pytest.fixture(params=["all", "needed"])
+def shop(request: pytest.FixtureRequest) -> axlog.Document:
+    return axlog.Document(SHOP, options=axlog.Options(keep=request.param))
+
+
+def test_a_row_appears_at_its_moment_and_goes_with_the_data(shop: axlog.Document) -> None:
+    view = shop.watch(LATE, "late")
+    assert shop.feed("orders", "<order>1</order>", at=0) == []
+    assert shop.feed("orders", "<order>2</order>", at=60) == []
+    assert shop.feed("shipped", "<order>1</order>", at=3000) == []
+    assert _said(shop.advance(9000)) == [("late", "insert", "2", 7260, "clock")]
+    assert [row["x"] for row in view.rows()] == ["2"]
+    gone = shop.feed("shipped", "<order>2</order>", at=9000)
+    assert _said(gone) == [("late", "delete", "2", 9000, "message")]
+    assert shop.advance(90000) == []
+
+
+def test_the_changes_of_the_clock_precede_those_of_the_message_that_moved_it(
+    shop: axlog.Document,
+) -> None:
+    shop.watch(LATE, "late")
+    shop.feed("orders", "<order>1</order>", at=0)
+    changes = shop.feed("shipped", "<order>1</order>", at=8000)
+    assert _said(changes) == [
+        ("late", "insert", "1", 7200, "clock"),
+        ("late", "delete", "1", 8000, "message"),
+    ]
+    assert [change.position for change in changes] == [1, 2]
+
+
+def test_a_window_counts_what_is_in_it(shop: axlog.Document) -> None:
+    view = shop.watch(RECENT, "recent")
+    for number, at in enumerate((0, 600, 4000)):
+        shop.feed("orders", f"<order>{number}</order>", at=at)
+    assert [row["n"] for row in view.rows()] == [2]
+    assert _said(shop.advance(10000)) == [
+        ("recent", "update", 1, 4200.000001, "clock"),
+        ("recent", "update", 0, 7600.000001, "clock"),
+    ]
+
+
+def test_a_not_about_the_clock_ends_by_itself(shop: axlog.Document) -> None:
+    shop.watch("match /shop[orders/order/$x][not(shipped/order#h/$x)] where now - h <= 1h "
+               "return $x", "quiet")  # fmt: skip
+    assert _said(shop.feed("orders", "<order>1</order>", at=0))[0][:3] == ("quiet", "insert", "1")
+    assert _said(shop.feed("shipped", "<order>1</order>", at=10))[0][:3] == ("quiet", "delete", "1")
+    shop.feed("shipped", "<order>1</order>", at=3000)
+    assert _said(shop.advance(9000)) == [("quiet", "insert", "1", 6600.000001, "clock")]
+
+
+def test_a_batch_nets_nothing_that_the_clock_causes(shop: axlog.Document) -> None:
+    heard: list[Change] = []
+    shop.watch(LATE, "late").subscribe(heard.append)
+    with shop.batch():
+        shop.feed("orders", "<order>1</order>", at=0)
+        shop.advance(8000)
+        shop.feed("shipped", "<order>1</order>", at=8001)
+    assert [said[1:5] for said in _said(heard)] == [
+        ("insert", "1", 7200, "clock"),
+        ("delete", "1", 8001, "message"),
+    ]
+
+
+def test_a_batch_that_fails_returns_to_its_clock(shop: axlog.Document) -> None:
+    heard: list[Change] = []
+    shop.watch(LATE, "late").subscribe(heard.append)
+    shop.feed("orders", "<order>1</order>", at=0)
+    with suppress(ZeroDivisionError), shop.batch():
+        shop.advance(8000)
+        raise ZeroDivisionError
+    assert heard == []
+    assert shop.clock == 0
+    assert _said(shop.advance(8000)) == [("late", "insert", "1", 7200, "clock")]
+
+
+def test_a_refused_message_passes_no_time() -> None:
+    doc = axlog.Document(SHOP)
+    doc.watch(LATE, "late")
+    doc.watch("match //order/$x return sum($x) as s", "sum", on_value_error="reject")
+    doc.feed("orders", "<order>1</order>", at=0)
+    with pytest.raises(axlog.AxlogError):
+        doc.feed("orders", "<order>x</order>", at=8000)
+    assert (doc.clock, len(doc.view("late"))) == (0, 0)
+    assert _said(doc.feed("orders", "<order>2</order>", at=8000))[0] == (
+        "late", "insert", "1", 7200, "clock",
+    )  # fmt: skip
+
+
+def test_values_that_time_brings_cannot_be_rejected() -> None:
+    doc = axlog.Document(SHOP)
+    query = "match //order/$x#t where now - t > 5 return sum($x) as s"
+    with pytest.raises(QueryError, match="no update can be refused") as caught:
+        doc.watch(query, on_value_error="reject")
+    assert caught.value.code == "AX211"
+
+
+def test_a_deferred_view_is_netted_by_what_it_is_when_read() -> None:
+    doc = axlog.Document(SHOP)
+    heard: list[Change] = []
+    view = doc.watch(RECENT.replace("count() as n", "$x"), "recent")
+    view.subscribe(heard.append)
+    view.defer()
+    doc.feed("orders", "<order>1</order>", at=0)
+    doc.advance(5000)
+    doc.feed("orders", "<order>2</order>", at=5000)
+    assert [row["x"] for row in view.rows()] == ["2"]
+    assert [(c.op, c.row["x"], c.cause) for c in heard] == [("insert", "2", None)]
+
+
+def test_rows_that_no_clock_concerns_are_not_kept() -> None:
+    doc = axlog.Document(SHOP, options=axlog.Options(keep="needed"))
+    doc.watch(LATE, "late")
+    doc.watch(RECENT, "recent")
+    for number in range(50):
+        doc.feed("orders", f"<order>{number}</order>", at=number)
+    doc.advance(20000)
+    for view in maintained(doc).views.values():
+        assert view.maintainer.next_moment() is None
+    lines = "\n".join(maintained(doc).views["recent"].maintainer.operators())
+    assert "clock filter (t.time): 1 rows" in lines  # the clock itself
+
+
+def test_a_store_continues_where_it_was(tmp_path: Path) -> None:
+    with axlog.open(tmp_path / "shop", SHOP) as doc:
+        doc.watch(LATE, "late")
+        doc.watch(RECENT, "recent")
+        doc.feed("orders", "<order>1</order>", at=0)
+        doc.feed("orders", "<order>2</order>", at=4000)
+    with axlog.open(tmp_path / "shop") as doc:
+        assert [row["n"] for row in doc.view("recent").rows()] == [1]
+        assert _said(doc.advance(7300)) == [("late", "insert", "1", 7200, "clock")]
+    with axlog.open(tmp_path / "shop") as doc:
+        assert [row["x"] for row in doc.view("late").rows()] == ["1"]
+        assert _said(doc.advance(9000)) == [("recent", "update", 0, 7600.000001, "clock")]
+
+
+def test_retained_changes_have_their_moments() -> None:
+    doc = axlog.Document(SHOP, options=axlog.Options(retain_changes=10))
+    view = doc.watch(LATE, "late")
+    doc.feed("orders", "<order>1</order>", at=0)
+    position = view.position
+    doc.advance(8000)
+    found: list[Change] = []
+    view.subscribe(found.append, since=position)
+    assert [change.to_dict()["cause"] for change in found] == [{"kind": "clock"}]
+    assert [change.time for change in found] == [7200]
+
+
+def test_a_deletion_is_final_only_if_time_brings_nothing_back() -> None:
+    doc = axlog.Document(SHOP)
+    doc.watch("match /shop/orders/order/$x#t where now - t != 5 return $x", "gap")
+    doc.feed("orders", "<order>1</order>", at=0)
+    doc.end("orders")
+    doc.end("shipped")
+    gone, back = doc.advance(100)
+    assert (gone.op, gone.time, back.op, back.time) == ("delete", 5, "insert", 5.000001)
+    assert not gone.final
+
+
+def test_the_future_of_a_view_about_the_clock_with_groups_is_refused() -> None:
+    doc = axlog.Document(SHOP)
+    view = doc.watch(RECENT, "recent")
+    with pytest.raises(UndecidedError) as caught:
+        view.possible()
+    assert caught.value.code == "AX502"

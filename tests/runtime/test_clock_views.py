@@ -1,0 +1,118 @@
+"""Views about the clock in pipelines: the wall clock passes without messages, on both engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import axlog
+from axlog.connect.sinks.memory import MemorySink
+from axlog.pipeline.model import PipelineModel
+from axlog.runtime.bucket import Instance
+from axlog.runtime.bucket_state import read_packet
+from axlog.runtime.definition import Definition
+from axlog.runtime.embedded import Runner
+from axlog.runtime.extraction import Extractor, Message, packed
+from axlog.runtime.order import Packet
+from axlog.runtime.plan import make_plan
+from axlog.testing import FakeClock
+from axlog.views.change import Change
+
+SHOP = """<shop xmlns:ax="urn:axlog"><orders><ax:call stream="orders"/></orders>
+<shipped><ax:call stream="shipped"/></shipped></shop>"""
+LATE = "match /shop[orders/order/$x#t][not(shipped/order/$x)] where now - t >= 2h return $x"
+RECENT = "match /shop/orders/order/$x#t where now - t <= 1h return $x"
+ORDERS = [
+    {"stream": "orders", "at": 0, "insert": "<order>1</order>"},
+    {"stream": "orders", "at": 60, "insert": "<order>2</order>"},
+    {"stream": "shipped", "at": 90, "insert": "<order>1</order>"},
+]
+
+
+def _model(place: Path) -> PipelineModel:
+    given = {
+        "engine": "embedded",
+        "document": SHOP,
+        "sources": [{"kind": "memory", "updates": ORDERS}],
+        "views": {
+            name: {"query": query, "sinks": [{"kind": "memory"}]}
+            for name, query in (("late", LATE), ("recent", RECENT))
+        },
+        "settings": {"clock": "wall", "hold": 1, "checkpoint": "state", "trigger": 0.01},
+    }
+    return PipelineModel.model_validate(given).located(place)
+
+
+def _run(model: PipelineModel, clock: FakeClock) -> list[tuple[Any, ...]]:
+    runner = Runner(model, once=True, wall=clock)
+    runner.run()
+    runner.close()
+    found: list[Change] = []
+    for sink in runner.sinks:
+        assert isinstance(sink.sink, MemorySink)
+        found += sink.sink.changes
+    return [(c.view, c.op, c.row["x"], c.time, c.cause.kind if c.cause else None) for c in found]
+
+
+def test_the_wall_clock_brings_and_takes_rows_without_messages(tmp_path: Path) -> None:
+    model, clock = _model(tmp_path), FakeClock(100)
+    assert _run(model, clock) == [
+        ("recent", "insert", "1", 0, "message"),
+        ("recent", "insert", "2", 60, "message"),
+    ]
+    clock.advance(3600)
+    assert _run(model, clock) == [
+        ("recent", "delete", "1", 3600.000001, "clock"),
+        ("recent", "delete", "2", 3660.000001, "clock"),
+    ]
+    assert _run(model, clock) == []
+    clock.advance(7200)
+    assert _run(model, clock) == [("late", "insert", "2", 7260, "clock")]
+
+
+def test_a_bucket_is_due_when_a_row_appears(tmp_path: Path) -> None:
+    doc = axlog.Document(SHOP)
+    doc.watch(LATE, "late")
+    definition = Definition.of(doc)
+    plan = make_plan(definition, buckets=3)
+    (unit,) = plan.units
+    assert (unit.kind, unit.key) == ("bindings", "$x")
+    messages = [
+        Message(0, str(each["stream"]), "insert", str(each["insert"]).encode(),
+                int(str(each["at"])) * 1_000_000, number, "")
+        for number, each in enumerate(ORDERS)
+    ]  # fmt: skip
+    found: list[Change] = []
+    due = []
+    for bucket in range(3):
+        instance = Instance(definition, unit, bucket, hold=0)
+        bodies = [
+            body
+            for name, at, body in packed(Extractor(definition, plan).extract(messages), plan)
+            if (name, at) == (unit.name, bucket)
+        ]
+        found += instance.batch([read_packet(body) for body in bodies]).changes
+        due += [instance.due] if instance.due is not None else []
+        found += instance.batch([Packet([], {}, 8000 * 1_000_000)]).changes
+    assert due == [7260 * 1_000_000 - 1]
+    assert [(c.op, c.row["x"], c.time) for c in found] == [("insert", "2", 7260)]
+
+
+@pytest.mark.parametrize(
+    ("query", "key"),
+    [
+        (LATE, "$x"),
+        ("match /shop[orders/order/$x][not(shipped/order#h/$x)] where now - h <= 5 return $x",
+         "$x"),
+        ("match /shop[orders/order/$x][not(shipped/order#h)] where now - h <= 5 return $x", None),
+        ("match /shop/orders/order/$x#t where now - t <= 5 return count() as n", None),
+        ("match /shop/orders/order/$x#t where now - t <= 5 return $x, count() as n", "$x"),
+    ],
+)  # fmt: skip
+def test_the_plan_splits_by_a_column_of_all_relations(query: str, key: str | None) -> None:
+    doc = axlog.Document(SHOP)
+    doc.watch(query, "v")
+    (unit,) = make_plan(Definition.of(doc), buckets=3).units
+    assert (unit.kind, unit.key) == ("bindings", key)

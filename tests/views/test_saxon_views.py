@@ -1,0 +1,182 @@
+"""Views of any XQuery, by Saxon."""
+
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import axlog
+from axlog.errors import QueryError, UnsupportedError, ValueProblem
+from axlog.live.internals import maintained
+from axlog.views import view_query
+
+pytest.importorskip("saxonche")
+
+ORDERS = "<r><o><c>x</c><t>1</t></o><o><c>y</c><t>2</t></o></r>"
+TRY = "for $o in //o return try { if ($o/c = 'x') then 'ex' else $o/t } catch * { 'none' }"
+
+
+def _changes(changes: list[axlog.Change]) -> list[tuple[str, object]]:
+    return [(change.op, change.row["value"]) for change in changes]
+
+
+def test_a_query_outside_our_evaluator_is_a_view() -> None:
+    doc = axlog.parse(ORDERS)
+    view = doc.watch(TRY, "names")
+    assert view.items() == ["ex", "<t>2</t>"]
+    assert _changes(doc.update("insert node <o><c>x</c></o> into /r")) == [("insert", "ex")]
+    assert [row.key for row in view.rows()] == [
+        ("string ex#1",),
+        ("xml <t>2</t>#1",),
+        ("string ex#2",),
+    ]
+    assert _changes(doc.update("delete node (//o)[1]")) == [("delete", "ex")]
+    assert view.items() == ["<t>2</t>", "ex"]
+    assert view.explain().maintainer == "saxon"
+
+
+def test_an_order_that_changes_alone_is_no_change() -> None:
+    doc = axlog.parse("<r><a>1</a><a>2</a></r>")
+    view = doc.watch("for $a in //a order by $a/@k return string($a)", maintainer="saxon")
+    assert view.items() == ["1", "2"]
+    assert doc.update("insert node attribute k {'z'} into (//a)[1]") == []
+    assert view.items() == ["2", "1"]
+    assert [row["value"] for row in view.rows()] == ["2", "1"]
+
+
+def test_values_are_python_values() -> None:
+    doc = axlog.parse("<r k='v'>text<!--c--></r>")
+    query = (
+        "1, 1.5, 2e0, true(), 'a', xs:date('2026-01-02'), xs:yearMonthDuration('P1Y'), "
+        "xs:QName('a'), //@k, //text(), //comment(), map { 'a': [1, 2] }, xs:untypedAtomic('u'), "
+        "xs:float('0.1')"
+    )
+    assert doc.watch(query, maintainer="saxon").items() == [
+        1, Decimal("1.5"), 2.0, True, "a", date(2026, 1, 2), "P1Y", "a",
+        "v", "text", "<!--c-->", 'map{"a":[1,2]}', "u", 0.1,
+    ]  # fmt: skip
+
+
+def test_updates_outside_of_what_is_read_evaluate_nothing() -> None:
+    doc = axlog.parse(ORDERS)
+    view = doc.watch(TRY, "names")
+    inside = maintained(doc).views["names"].maintainer
+    for statement in (
+        "insert node <other><c>x</c></other> into /r",
+        "insert node <!--x--> into /r",
+        "insert node attribute k {'1'} into (//o)[1]",
+        "replace value of node //other/c with 'y'",
+        "rename node //other as 'another'",
+        "delete node //another",
+    ):
+        assert doc.update(statement) == []
+    assert (inside.evaluations, inside.skipped) == (1, 6)  # type: ignore[attr-defined]
+    doc.update("replace value of node (//o/c)[1] with 'z'")
+    assert view.items() == ["<t>1</t>", "<t>2</t>"]
+    lines = str(view.explain())
+    assert "reads //o/t ..." in lines
+    assert "evaluated 2 times" in lines
+    assert "6 updates proved to be outside" in lines
+
+
+def test_ten_views_build_the_document_once() -> None:
+    doc = axlog.parse(ORDERS)
+    for number in range(10):
+        doc.watch(f"array {{ //o/t, {number} }}")
+    document = maintained(doc).saxon
+    assert document.builds == 1
+    doc.update("insert node <o><t>3</t></o> into /r")
+    assert document.builds == 2
+
+
+def test_a_query_without_a_value_has_the_item_none_until_it_has_one() -> None:
+    doc = axlog.parse(ORDERS)
+    view = doc.watch("array { //o/xs:integer(t) }", "numbers")
+    bad = doc.update("insert node <o><t>many</t></o> into /r")
+    assert _changes(bad) == [("delete", "[1,2]"), ("insert", None)]
+    assert view.items() == [None]
+    assert view.broken is None
+    assert "no value now: Saxon has no value for the query" in str(view.explain())
+    good = doc.update("replace value of node //t[. = 'many'] with '3'")
+    assert _changes(good) == [("delete", None), ("insert", "[1,2,3]")]
+
+
+def test_an_update_without_a_value_can_be_rejected() -> None:
+    doc = axlog.parse(ORDERS)
+    view = doc.watch("array { //o/xs:integer(t) }", "numbers", on_value_error="reject")
+    with pytest.raises(ValueProblem) as problem:
+        doc.update("insert node <o><t>many</t></o> into /r")
+    assert problem.value.code == "AX217"
+    assert doc.xml() == ORDERS
+    assert view.items() == ["[1,2]"]
+    doc.update("insert node <o><t>3</t></o> into /r")
+    assert view.items() == ["[1,2,3]"]
+
+
+def test_incremental_refuses_it() -> None:
+    with pytest.raises(QueryError) as refused:
+        axlog.parse(ORDERS).watch(TRY, maintainer="incremental")
+    assert refused.value.code == "AX212"
+    assert "`try` is not supported" in refused.value.message
+
+
+def test_a_tree_pattern_is_not_saxons() -> None:
+    with pytest.raises(QueryError) as refused:
+        axlog.parse(ORDERS).watch("match //o/$x return $x", maintainer="saxon")
+    assert refused.value.code == "AX212"
+
+
+def test_a_query_that_neither_parses_is_refused_at_its_place() -> None:
+    with pytest.raises(QueryError) as refused:
+        axlog.parse(ORDERS).watch("for $x in //o retrun $x")
+    assert (refused.value.code, str(refused.value.place)) == ("AX201", "line 1, column 15")
+
+
+def test_a_query_that_saxon_refuses_is_refused_at_its_place() -> None:
+    with pytest.raises(QueryError) as refused:
+        axlog.parse(ORDERS).watch("for $x in //o\nreturn map { 'a': $y }")
+    assert refused.value.code == "AX201"
+    assert "XPST0008" in refused.value.message
+    assert refused.value.place is not None
+    assert refused.value.place.line == 2
+
+
+def test_without_the_extra_the_refusal_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view_query, "is_installed", lambda: False)
+    with pytest.raises(UnsupportedError) as refused:
+        axlog.parse(ORDERS).watch(TRY)
+    assert refused.value.code == "AX211"
+    assert refused.value.advice is not None
+    assert 'pip install "axlog[xquery]"' in refused.value.advice
+
+
+def test_streams_feed_it_and_their_calls_are_not_seen() -> None:
+    call = '<ax:call xmlns:ax="urn:axlog" stream="orders"/>'
+    doc = axlog.parse(f"<r><o><c>x</c></o>{call}</r>")
+    view = doc.watch("array { /r/node() ! name() }")
+    assert view.items() == ['["o"]']
+    changes = doc.feed("orders", "<o><c>y</c></o>")
+    assert _changes(changes) == [("delete", '["o"]'), ("insert", '["o","o"]')]
+
+
+def test_deferred_views_evaluate_when_they_are_read() -> None:
+    doc = axlog.parse(ORDERS)
+    view = doc.watch(TRY, "names")
+    maintained(doc).views["names"].defer()
+    doc.update("insert node <o><c>x</c></o> into /r")
+    doc.update("insert node <o><c>x</c></o> into /r")
+    inside = maintained(doc).views["names"].maintainer
+    assert inside.evaluations == 1  # type: ignore[attr-defined]
+    assert view.items() == ["ex", "<t>2</t>", "ex", "ex"]
+    assert inside.evaluations == 2  # type: ignore[attr-defined]
+
+
+def test_a_durable_document_keeps_it(tmp_path: Path) -> None:
+    with axlog.open(tmp_path / "store", ORDERS) as doc:
+        doc.watch(TRY, "names")
+        doc.update("insert node <o><c>x</c></o> into /r")
+    with axlog.open(tmp_path / "store") as doc:
+        assert doc.views["names"].items() == ["ex", "<t>2</t>", "ex"]
+        changes = doc.update("delete node (//o)[1]")
+        assert _changes(changes) == [("delete", "ex")]
