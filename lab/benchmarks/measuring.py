@@ -120,7 +120,10 @@ def interleave(
     rounds: int,
     clock: Callable[[], float] = perf_counter,
 ) -> dict[str, Cost]:
-    """The time of each side per item, measured chunk by chunk, alternating."""
+    """The time of each side per item, measured chunk by chunk, alternating.
+
+    `clock`: `process_time` for the processor time of this process.
+    """
     chunks = [items[start : start + chunk] for start in range(0, len(items), chunk)]
     times: dict[str, list[list[float]]] = {name: [[] for _ in chunks] for name in sides}
     for number in range(rounds):
