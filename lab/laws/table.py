@@ -27,6 +27,11 @@ from lab.laws.clock_filter_law import (
     smaller_clock_filter,
 )
 from lab.laws.clock_law import check_clock
+from lab.laws.clock_truth_law import (
+    check_clock_truth,
+    make_clock_truth_case,
+    smaller_clock_truth,
+)
 from lab.laws.constraints_cases import make_constraints_case, smaller_constraints
 from lab.laws.constraints_law import check_constraints
 from lab.laws.containment_law import check_pair, make_pair
@@ -140,7 +145,7 @@ def _smaller_operators(case: Any) -> Iterator[Any]:
 LAWS: dict[str, Law] = {
     "1": Law("rows, counts and changes are exact", make_case, check_exact, 600, less_of),
     "2": Law("batches tell the net difference", make_case, check_batches, 80, less_of),
-    "3": Law("XPath selects the nodes of lxml", make_xpath_case, check_xpath, 1565,
+    "3": Law("XPath selects the nodes of lxml", make_xpath_case, check_xpath, 1555,
              smaller_documents),
     "4": Law("truth and relevance by brute force", make_small_case, check_outlook, 40,
              smaller_cases),
@@ -157,6 +162,8 @@ LAWS: dict[str, Law] = {
                  make_clock_case, check_clock, 100, smaller_clock),
     "clock-filter": Law("the output of the clock filter is its definition at every moment",
                         make_clock_filter_case, check_clock_filter, 300, smaller_clock_filter),
+    "clock-truth": Law("truth and possible rows about the clock by brute force",
+                       make_clock_truth_case, check_clock_truth, 10, smaller_clock_truth),
     "xquery": Law("items equal Saxon's answer after every update", make_xquery_case, check_xquery,
                   60, smaller_xquery),
     "statements": Law("statements do what BaseX does, and so do copies", make_statements_case,
@@ -221,6 +228,7 @@ PARTS = {
         "thresholds",
         "collect",
         "replace-truth",
+        "clock-truth",
     )
 }
 """Laws that are checked in several ways: as of now, as data arrives, and with garbage collected."""

@@ -23,6 +23,7 @@ from functools import lru_cache
 
 from axlog.document.name_expansion import refuse_growth
 from axlog.document.parser import DEFAULT_LIMITS, Limits
+from axlog.query.depth import too_deep
 from axlog.query.expression_categories import Category, classify
 from axlog.query.path_patterns import prepare
 from axlog.query.pattern import Test
@@ -56,7 +57,10 @@ def parse_statements(
     ['Update', 'Update']
     """
     given = namespaces or {}
-    found, names_size = _parse(text, tuple(sorted(given.items())))
+    try:
+        found, names_size = _parse(text, tuple(sorted(given.items())))
+    except RecursionError:
+        raise too_deep(text, 0) from None
     refuse_growth(names_size, len(text) + sum(map(len, given.values())), limits)
     return list(found)
 
@@ -65,11 +69,16 @@ def parse_statements(
 def _parse(text: str, namespaces: tuple[tuple[str, str], ...]) -> tuple[tuple[Statement, ...], int]:
     """The statements, and the number of characters in all names that they construct."""
     parser = UpdateParser(text, dict(namespaces))
+    return parsed(parser), parser.names_size
+
+
+def parsed(parser: UpdateParser) -> tuple[Statement, ...]:
+    """The statements of a parser's text."""
     found: list[Statement] = []
     while True:
         parser.prolog()
         expression = parser.statement()
-        found.append(Statement(expression, text, tuple(sorted(parser.namespaces.items()))))
+        found.append(Statement(expression, parser.text, tuple(sorted(parser.namespaces.items()))))
         if parser.is_at_end():
             break
         if not parser.take(";"):
@@ -77,7 +86,7 @@ def _parse(text: str, namespaces: tuple[tuple[str, str], ...]) -> tuple[tuple[St
         if parser.is_at_end():
             break
     prepare(found)
-    return tuple(found), parser.names_size
+    return tuple(found)
 
 
 class UpdateParser(XQueryParser):
