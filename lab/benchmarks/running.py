@@ -27,6 +27,7 @@ from lab.benchmarks.reevaluation import reevaluation
 from lab.benchmarks.relevance import relevance
 from lab.benchmarks.spark_documents import spark_documents
 from lab.benchmarks.spark_streams import spark_streams
+from lab.benchmarks.status import status
 from lab.benchmarks.strategies import strategies
 from lab.benchmarks.tods import tods
 from lab.benchmarks.tods_parts import by_size
@@ -173,6 +174,11 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: relevance(1500, 1, (600,)),
         quick=lambda: relevance(5000, 3, (1000, 10_000)),
         full=lambda: relevance(5000, 5, (1000, 10_000, 100_000)),
+    ),
+    "status": Benchmark(
+        tiny=lambda: status((40, 80), 200, 1),
+        quick=lambda: status((1000, 10_000), 1000, 2),
+        full=lambda: status((1000, 10_000, 100_000), 2000, 3),
     ),
     "truth": Benchmark(
         tiny=lambda: truth((80, 800), 40, 1),

@@ -17,6 +17,7 @@ times, streams that end, messages that a part does not match although its key do
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ from axlog.future.truth import Outlook, Possible
 from axlog.live.document import Document
 from axlog.live.internals import maintained, streams_of
 from axlog.live.options import Options
+from axlog.live.view import View
 from axlog.query.truth import Truth
 from axlog.views.change import Change
 from axlog.views.counting.prospects import Prospects
@@ -269,12 +271,24 @@ class _Run:
                 _same(f"the status of {asked} {when} with {options}", found, wanted)
                 seen["status"] += 1
             _same(f"what is possible {when} with {options}", _plain(mine.possible()), listed)
+            paged = _pages(mine, self.random.choice((1, 2, 3)))
+            _same(f"the pages {when} with {options}", _plain(paged), listed)
+            limits = [math.inf if p.deadline is None else p.deadline for p in paged]
+            _same(f"the order of pages {when} with {options}", limits, sorted(limits))
 
     def _values(self, column: str) -> tuple[Any, ...]:
         clock = maintained(self.walked).tree.clock
         if column.endswith("time"):
             return ((clock - 1) / 1e6, (clock + 1) / 1e6) if clock else ((clock + 1) / 1e6,)
         return (*_VALUES, "9")
+
+
+def _pages(view: View, limit: int) -> list[Possible]:
+    """All possible rows, page by page."""
+    found: list[Possible] = []
+    while page := view.possible(limit=limit, after=found[-1] if found else None):
+        found += page
+    return found
 
 
 def _told(changes: list[Change]) -> list[tuple[str, tuple[Any, ...]]]:

@@ -100,6 +100,7 @@ CODES: dict[str, str] = {
     "FOER0000": "the statement raises an error",
     "XQDY0025": "an element has two attributes with the same name",
     "XQDY0026": "a processing instruction would contain '?>'",
+    "XQDY0041": "this is not the name of a processing instruction",
     "XQDY0064": "a processing instruction cannot be named xml",
     "XQDY0072": "a comment would contain '--' or end with '-'",
     "XQDY0074": "this is not a name",

@@ -19,3 +19,8 @@ def test_rows_about_the_clock_are_those_of_the_definition(start: int) -> None:
 def test_the_clock_filter_is_its_definition_at_every_moment() -> None:
     failures = [f for seed in range(300) if (f := run_case(seed, "clock-filter")) is not None]
     assert not failures, "\n".join([*map(str, failures), failures[0].text()])
+
+
+def test_truth_about_the_clock_is_that_of_brute_force() -> None:
+    failures = [f for seed in range(25) if (f := run_case(seed, "clock-truth")) is not None]
+    assert not failures, "\n".join([*map(str, failures), failures[0].text()])

@@ -190,3 +190,87 @@ def test_the_future_of_a_view_about_the_clock_with_groups_is_refused() -> None:
     with pytest.raises(UndecidedError) as caught:
         view.possible()
     assert caught.value.code == "AX502"
+
+
+# The future ---------------------------------------------------------------------------------------
+
+
+def _asked(doc: axlog.Document, view: str, *values: str) -> list[str]:
+    return [doc.view(view).status({"x": value}).value for value in values]
+
+
+def test_the_status_of_rows_about_the_clock() -> None:
+    doc = axlog.Document(SHOP)
+    view = doc.watch(LATE, "late")
+    doc.feed("orders", "<order>1</order>", at=0)
+    doc.feed("orders", "<order>2</order>", at=60)
+    doc.feed("shipped", "<order>1</order>", at=3000)
+    assert _asked(doc, "late", "1", "2", "3") == ["never", "possible", "possible"]
+    waiting, coming = view.possible()
+    assert waiting.to_dict() == {"row": {"x": "2"}, "needs": [], "since": 7260}
+    assert (coming.row, coming.since) == ({"x": None}, None)
+    assert str(view.why_not({"x": "2"})) == "possible\n  it holds from 7260 on"
+    doc.advance(7260)
+    assert _asked(doc, "late", "1", "2") == ["never", "true"]
+    (derivation,) = view.why({"x": "2"})
+    assert derivation.matched[-1].path == "/shop/orders/order[2]/text()"
+
+
+def test_a_window_that_has_passed_is_never_if_nothing_else_can_bring_it() -> None:
+    doc = axlog.Document(SHOP, facts=["key orders/order by oid trusted"])
+    query = "match /shop[orders/order#t/oid/$x][shipped/order/oid/$x] where now - t <= 1h return $x"
+    view = doc.watch(query, "fast")
+    doc.feed("orders", "<order><oid>1</oid></order>", at=0)
+    assert _asked(doc, "fast", "1") == ["possible"]
+    (one,) = [each for each in view.possible() if each.row == {"x": "1"}]
+    assert one.deadline == 3600
+    doc.advance(3600)
+    assert _asked(doc, "fast", "1") == ["possible"]
+    doc.advance(3601)
+    assert _asked(doc, "fast", "1", "2") == ["never", "possible"]
+
+
+def test_a_not_about_the_clock_delays_and_does_not_prevent() -> None:
+    doc = axlog.Document(SHOP)
+    query = "match /shop[orders/order/$x][not(shipped/order#h/$x)] where now - h <= 1h return $x"
+    view = doc.watch(query, "quiet")
+    doc.feed("orders", "<order>1</order>", at=0)
+    doc.feed("shipped", "<order>1</order>", at=3000)
+    assert _asked(doc, "quiet", "1") == ["possible"]
+    assert [one.since for one in view.possible() if one.row == {"x": "1"}] == [6600.000001]
+    doc.end("orders")
+    assert _asked(doc, "quiet", "1", "2") == ["possible", "never"]
+
+
+def test_never_changes_of_a_view_about_the_clock() -> None:
+    doc = axlog.Document(SHOP, options=axlog.Options(never="all"))
+    view = doc.watch(LATE, "late")
+    assert "possible rows" in str(view.explain())
+    doc.feed("orders", "<order>1</order>", at=0)
+    changes = doc.feed("shipped", "<order>1</order>", at=3000)
+    assert [(c.op, c.row["x"], c.time) for c in changes] == [("never", "1", 3000)]
+    assert doc.advance(9000) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("match //order#t/$x where 2*now - t <= 5 return $x", "factor"),
+        ("match //order/$x where now <= $x return $x", "values"),
+        ("match /shop[orders/order#t/$x][not(shipped/order#h/$x)] where now - h >= 5 return $x",
+         "may last"),
+        ("match /shop[orders/order#t/$x][not(shipped/order#h/$x)]"
+         " where now - h <= 5, now - t <= 9 return $x", "outlast"),
+        ("match //order/$x#t where now - t > 5 return $x order by $x limit 1", "order"),
+    ],
+)  # fmt: skip
+def test_futures_that_are_not_decided_are_refused_by_name(query: str, said: str) -> None:
+    doc = axlog.Document(SHOP)
+    view = doc.watch(query, "v")
+    with pytest.raises(UndecidedError, match=said) as caught:
+        view.status({"x": "1"})
+    assert caught.value.code == "AX502"
+    doc.end("orders")
+    doc.end("shipped")
+    if "order by" not in query:
+        assert view.status({"x": "1"}).value == "never"

@@ -23,6 +23,7 @@ from axlog.evaluate.atoms import Named
 from axlog.evaluate.items import Item, Items, New, Node, copied, joined, text
 from axlog.query.positions import place_at
 from axlog.query.syntax_tree import Call, Constructor, Enclosed, Expression, Written
+from axlog.query.tokenizer import NCNAME, compiled
 
 Value = Callable[[Expression], Items]
 Namespaces = Mapping[str, str]
@@ -37,7 +38,8 @@ def content(tree: Tree, items: Iterable[Item]) -> Content:
             values.append(item)
             continue
         _flush(tree, values, found)
-        found += item.pieces if isinstance(item, New) else copied(tree, item)
+        pieces = item.pieces if isinstance(item, New) else copied(tree, item)
+        found += [piece for piece in pieces if piece != ""]  # an empty text is no content
     _flush(tree, values, found)
     return tuple(found)
 
@@ -93,7 +95,7 @@ class Builder:
         for piece in pieces:
             if isinstance(piece, Attribute):
                 if len(made) or made.text:
-                    raise self._refused("XUTY0004", "an attribute comes after other content", at)
+                    raise self._refused("XQTY0024", "an attribute comes after other content", at)
                 self._set(made, piece.name, piece.value, at)
             elif isinstance(piece, str):
                 _add_text(made, self._allowed(piece, at))
@@ -107,12 +109,17 @@ class Builder:
 
     # Computed constructors ----------------------------------------------------------------------
 
-    def computed(self, given: Call) -> New:
-        """The node of a computed constructor such as `attribute name {...}`."""
+    def computed(self, given: Call) -> New | None:
+        """The node of a computed constructor such as `attribute name {...}`.
+
+        None for a text of the empty sequence.
+        """
         kind = given.name.removeprefix("new-")
         value = self.value(given.arguments[-1])
         match kind:
             case "text":
+                if not value:
+                    return None
                 return New("text", (joined(self.tree, value),))
             case "comment":
                 return New("comment", (self._comment(joined(self.tree, value), given.at),))
@@ -126,7 +133,7 @@ class Builder:
                 prefix = self.prefix(self.value(given.arguments[0]))
                 return New("attribute", (Attribute(name, joined(self.tree, value), prefix),))
             case "processing-instruction":
-                target = self.name(self.value(given.arguments[0]), False, given.at)
+                target = self.target(self.value(given.arguments[0]), given.at)
                 data = joined(self.tree, value).lstrip()
                 return New("instruction", (self._instruction(target, data, given.at),))
         name = self.name(self.value(given.arguments[0]), True, given.at)
@@ -142,6 +149,17 @@ class Builder:
             return items[0].label
         return self._expanded(text(self.tree, items[0]).strip(), self.namespaces, is_element, at)
 
+    def target(self, items: Items, at: int) -> str:
+        """The target of an instruction: a name without a namespace."""
+        if len(items) != 1 or not isinstance(items[0], Node | New | str):
+            raise self._refused("XPTY0004", "this is not the name of an instruction", at)
+        name = text(self.tree, items[0]).strip()
+        if compiled(NCNAME).fullmatch(name) is None:
+            raise self._refused("XQDY0041", f"{name!r} is not the name of an instruction", at)
+        if name.lower() == "xml":
+            raise self._refused("XQDY0064", "an instruction cannot be called xml", at)
+        return name
+
     def prefix(self, items: Items) -> str:
         """The prefix of a name, as written."""
         if isinstance(items[0], Named):
@@ -154,8 +172,6 @@ class Builder:
         return etree.Comment(self._allowed(value, at))
 
     def _instruction(self, target: str, data: str, at: int) -> Element:
-        if target.lower() == "xml":
-            raise self._refused("XQDY0064", "an instruction cannot be called xml", at)
         if "?>" in data:
             raise self._refused("XQDY0026", "an instruction cannot hold `?>`", at)
         return etree.PI(target, self._allowed(data, at))

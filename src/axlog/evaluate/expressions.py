@@ -265,7 +265,8 @@ class Evaluator:
                 label = self.builder(scope).name(name_given, True, given.at)
                 return [Named(label, written.rpartition(":")[0])]
         if name.startswith("new-"):
-            return [self.builder(scope).computed(given)]
+            computed = self.builder(scope).computed(given)
+            return [] if computed is None else [computed]
         function = FUNCTIONS[name]
         least, most = function.least, function.most
         if not least <= len(arguments) <= most:

@@ -15,7 +15,16 @@ from axlog.document.operations import Attribute
 from axlog.document.operations import Item as Piece
 from axlog.document.parser import parse
 from axlog.document.serializer import serialise
-from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, TEXT, NodeKind, Tree
+from axlog.document.tree import (
+    ATTRIBUTE,
+    CALL,
+    CALL_LABEL,
+    DOCUMENT_NODE,
+    ELEMENT,
+    TEXT,
+    NodeKind,
+    Tree,
+)
 from axlog.errors import ValueProblem
 from axlog.evaluate.atoms import NUMERIC, Atom, Untyped, text_of, type_of
 from axlog.evaluate.comparisons import VALUE, general_comparison, value_comparison
@@ -106,6 +115,28 @@ def copied(tree: Tree, node: int) -> list[Piece]:
     if kind == TEXT:
         return [tree.text(node)]
     return [parse(f"<_>{serialise(tree, node)}</_>").root[0]]
+
+
+def label_of(tree: Tree, node: int) -> str:
+    """The expanded name of a node of a tree, without the `@` of attributes; else nothing."""
+    kind = tree.kind_column[node]
+    if kind in (ELEMENT, ATTRIBUTE):
+        return tree.label(node).removeprefix("@")
+    if kind == CALL:
+        return CALL_LABEL
+    return tree.text(node).partition(" ")[0] if kind == NodeKind.INSTRUCTION else ""
+
+
+def label_of_new(item: New) -> str:
+    """The expanded name of a new node."""
+    if item.place is not None:
+        return label_of(item.place.tree, item.place.node)
+    if item.kind not in ("element", "attribute", "instruction"):
+        return ""
+    piece: Any = item.pieces[0]
+    if isinstance(piece, Attribute):
+        return piece.name
+    return str(piece.tag if item.kind == "element" else piece.target)
 
 
 Item: TypeAlias = Node | New | Atom

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from axlog.document.operations import Attribute
-from axlog.document.tree import ATTRIBUTE, CALL, CALL_LABEL, DOCUMENT_NODE, ELEMENT, NodeKind, Tree
+from axlog.document.tree import DOCUMENT_NODE, ELEMENT, Tree
 from axlog.errors import ValueProblem
 from axlog.evaluate.atoms import Atom, Named
 from axlog.evaluate.casts import number_of
-from axlog.evaluate.items import Item, New, Node, text
+from axlog.evaluate.items import Item, New, Node, label_of, label_of_new, text
 from axlog.evaluate.signatures import Function, function
 
 
@@ -18,26 +15,10 @@ def _label(tree: Tree, item: Item | None) -> str:
     if item is None:
         return ""
     if isinstance(item, Node):
-        kind = tree.kind_column[item]
-        if kind in (ELEMENT, ATTRIBUTE):
-            return tree.label(item).removeprefix("@")
-        if kind == CALL:
-            return CALL_LABEL
-        return tree.text(item).partition(" ")[0] if kind == NodeKind.INSTRUCTION else ""
+        return label_of(tree, item)
     if isinstance(item, New):
-        return _label_of_new(item)
+        return label_of_new(item)
     raise ValueProblem("XPTY0004", "the argument of a name function is not a node")
-
-
-def _label_of_new(item: New) -> str:
-    if item.place is not None:
-        return _label(item.place.tree, item.place.node)
-    if item.kind not in ("element", "attribute", "instruction"):
-        return ""
-    piece: Any = item.pieces[0]
-    if isinstance(piece, Attribute):
-        return piece.name
-    return str(piece.tag if item.kind == "element" else piece.target)
 
 
 def _local_name(tree: Tree, item: Item | None) -> str:

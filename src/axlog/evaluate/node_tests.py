@@ -189,6 +189,8 @@ _WALKS: dict[Axis, Callable[[Tree, int], Iterator[int]]] = {
 
 # Statements ---------------------------------------------------------------------------------------
 
+_DOWN = frozenset(("child", "descendant", "descendant-or-self"))
+
 _AXES = {axis.value: axis for axis in Axis}
 _OWN_ATTRIBUTE = ("self", "attribute", "ancestor-or-self", "descendant-or-self")
 """The axes that reach an attribute: from its element, or from itself."""
@@ -204,6 +206,8 @@ def step_passes(tree: Tree, node: int, axis: str, test: Test) -> bool:
 
 def step_reached(tree: Tree, node: int, axis: str) -> Iterator[int]:
     """The nodes that an axis of a statement reaches, in its order."""
+    if tree.kind_column[node] == ATTRIBUTE and axis in _DOWN:  # its value is not a node of XPath
+        return iter((node,) if axis == "descendant-or-self" else ())
     if axis in _AXES:
         return reached(tree, node, _AXES[axis])
     return _all_following(tree, node) if axis == "following" else _all_preceding(tree, node)

@@ -8,8 +8,9 @@ from axlog.document.tree import ATTRIBUTE, COMMENT, ELEMENT, INSTRUCTION, TEXT, 
 from axlog.errors import ValueProblem
 from axlog.evaluate.atoms import NUMERIC, Atom, Untyped, is_of
 from axlog.evaluate.casts import CASTS
-from axlog.evaluate.items import Item, Items, New, Node, atoms
+from axlog.evaluate.items import Item, Items, New, Node, atoms, label_of_new
 from axlog.evaluate.node_tests import step_passes
+from axlog.query.pattern import AnyInstruction, Name, Test
 from axlog.query.positions import place_at
 from axlog.query.syntax_tree import SequenceType, Typed
 
@@ -70,8 +71,18 @@ def _is(tree: Tree, item: Item, type_: SequenceType) -> bool:
         axis = "attribute" if kind == "attribute()" else "child"
         return type_.test is None or step_passes(tree, item, axis, type_.test)
     if isinstance(item, New):
-        return kind == "node()" or _NEW_KINDS[item.kind] == kind
+        if kind == "node()":
+            return True
+        return _NEW_KINDS[item.kind] == kind and _passes_new(item, type_.test)
     return is_of(item, _plain(kind))
+
+
+def _passes_new(item: New, test: Test | None) -> bool:
+    """Whether the name of a new node passes the test of its kind."""
+    match test:
+        case Name(label=wanted) | AnyInstruction(target=str() as wanted):
+            return label_of_new(item) == wanted
+    return True
 
 
 def _plain(kind: str) -> str:

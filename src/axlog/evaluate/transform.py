@@ -42,11 +42,10 @@ def _value(evaluator: Evaluator, given: Transform, scope: Scope) -> Items:
         scope = scope.binding(clause.variable, [copies[clause.variable]])
     collector = UpdateCollector(evaluator)
     collector.update(given.modified, scope)
-    outside = "the target of an update in `modify` is not in a copy"
     if collector.operations:
+        outside = "the target of an update in `modify` is a node of the document"
         raise _refused(evaluator, "XUDY0014", outside, given.modified.at)
-    numbers = {place_of(evaluator, copy, given.at).number for copy in copies.values()}
-    collector.apply_to_new(numbers, "XUDY0014", outside)
+    collector.apply_to({place_of(evaluator, copy, given.at).number for copy in copies.values()})
     for name, copy in copies.items():
         scope = scope.binding(name, [_changed(evaluator, copy, given.at)])
     return evaluator.value(given.returned, scope)

@@ -78,16 +78,26 @@ class UpdateCollector:
         self.of_new: dict[int, tuple[Tree, list[Operation]]] = {}
         self.new_targets: dict[int, Update] = {}
 
-    def apply_to_new(self, among: Collection[int], code: str, message: str) -> None:
-        """Apply the operations of new trees; raise the code if a target is in none of these trees.
+    def apply_to(self, numbers: Collection[int]) -> None:
+        """Apply the operations to these trees; XUDY0014 if a target is in another one."""
+        for number, (_, operations) in self.of_new.items():
+            if operations and number not in numbers:
+                message = "the target of an update in `modify` is not in a copy"
+                raise self._wrong("XUDY0014", message, self.new_targets[number])
+        self._apply()
 
-        Conflicts are raised first.
-        """
-        for number, (tree, operations) in self.of_new.items():
+    def refuse_new(self) -> None:
+        """Refuse targets that the statement made; their conflicts are raised first."""
+        self._apply()
+        for number, (_, operations) in self.of_new.items():
+            if operations:
+                message = "the target is a node made by the statement"
+                raise self._wrong("AX302", message, self.new_targets[number])
+
+    def _apply(self) -> None:
+        for tree, operations in self.of_new.values():
             check_prefixes(tree, operations)
             pending.apply(tree, operations, keep_whitespace=True)
-            if operations and number not in among:
-                raise self._wrong(code, message, self.new_targets[number])
 
     def update(self, given: Expression, scope: Scope) -> None:
         """Collect the operations of an expression."""
@@ -123,6 +133,8 @@ class UpdateCollector:
         if given.name == "delete":
             self._delete(targets, given)
             return
+        if given.is_each and not targets:
+            return
         brought = self._evaluator.value(given.arguments[0], scope)
         make = self._maker(given, brought, scope)
         if given.is_each:
@@ -135,6 +147,8 @@ class UpdateCollector:
         """Make the operations for many nodes at once, if every node is a valid target."""
         if given.name == "delete":
             self.operations += [Delete(node) for node in found]
+            return True
+        if not found:
             return True
         place, kinds = _PLACES.get(given.name), self._tree.kind_column
         if place is None or place in _BESIDE or any(kinds[node] != ELEMENT for node in found):
@@ -152,7 +166,7 @@ class UpdateCollector:
         for item in targets:
             if isinstance(item, Node):
                 if item == DOCUMENT_NODE:
-                    raise self._wrong("XUDY0021", "the document itself cannot be deleted", given)
+                    raise self._wrong("AX302", "the document itself cannot be deleted", given)
                 self.operations.append(Delete(int(item)))
             elif isinstance(item, New):
                 target = self._target_of(item, given)
@@ -163,10 +177,7 @@ class UpdateCollector:
         """A function that makes the operation for a target; its content is built once."""
         match given.name:
             case "rename":
-                label = self._evaluator.builder(scope).name(brought, True, given.arguments[0].at)
-                plain = self._evaluator.builder(scope).name(brought, False, given.arguments[0].at)
-                prefix = self._evaluator.builder(scope).prefix(brought)
-                return lambda targets: self._rename(targets, label, plain, prefix, given)
+                return lambda targets: self._rename(targets, brought, scope, given)
             case "replace-value":
                 value = joined(self._tree, brought)
                 return lambda targets: self._replace_value(targets, value, given)
@@ -191,11 +202,11 @@ class UpdateCollector:
                 raise self._wrong("XUDY0030", "an attribute cannot be beside the root", given)
         else:
             into = frozenset({ELEMENT, int(NodeKind.DOCUMENT)})
-            if attributes and any(self._kind(item) == NodeKind.DOCUMENT for item in targets):
+            target = self._target(targets, into, "XUTY0005", given)
+            if attributes and target.kind == NodeKind.DOCUMENT:
                 raise self._wrong(
                     "XUTY0022", "an attribute cannot be inserted into a document", given
                 )
-            target = self._target(targets, into, "XUTY0005", given)
         if pieces:
             target.operations.append(Insert(place, target.node, pieces))
 
@@ -216,12 +227,18 @@ class UpdateCollector:
             raise self._wrong("XQDY0072", "a comment cannot hold `--` or end with `-`", given)
         if target.kind == _INSTRUCTION and "?>" in value:
             raise self._wrong("XQDY0026", "an instruction cannot hold `?>`", given)
+        if target.kind == _INSTRUCTION:
+            value = value.lstrip()
         target.operations.append(ReplaceValue(target.node, value))
 
-    def _rename(self, targets: Items, label: str, plain: str, prefix: str, given: Update) -> None:
+    def _rename(self, targets: Items, brought: Items, scope: Scope, given: Update) -> None:
         target = self._target(targets, _NAMED, "XUTY0012", given)
-        new = label if target.kind == ELEMENT else plain
-        target.operations.append(Rename(target.node, new, prefix))
+        builder, at = self._evaluator.builder(scope), given.arguments[0].at
+        if target.kind == _INSTRUCTION:
+            target.operations.append(Rename(target.node, builder.target(brought, at)))
+            return
+        label = builder.name(brought, target.kind == ELEMENT, at)
+        target.operations.append(Rename(target.node, label, builder.prefix(brought)))
 
     # Checks -------------------------------------------------------------------------------------
 

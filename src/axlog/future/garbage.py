@@ -116,6 +116,17 @@ class Window:
     lows: tuple[Bound, ...]
     highs: tuple[Bound, ...]
 
+    @property
+    def never_empty(self) -> bool:
+        """Whether some time is left, whatever the row: its bounds differ by constants."""
+        bounds = (*self.lows, *self.highs)
+        is_plain = all(b.terms == bounds[0].terms and abs(b.divisor) == 1 for b in bounds)
+        return not self.lows or (
+            is_plain
+            and bool(self.highs)
+            and max(b.constant for b in self.lows) <= min(b.constant for b in self.highs)
+        )
+
     def deadline(self, row: Row) -> int | None:
         """The latest clock at which a partner may still arrive; None: no limit."""
         high = min((bound.at(row) for bound in self.highs), default=None)
@@ -167,7 +178,7 @@ class Side:
         """A function that returns the deadline of a row."""
         if len(self.windows) == 1:
             (window,) = self.windows
-            if not window.lows and len(window.highs) == 1:
+            if len(window.highs) == 1 and window.never_empty:
                 return _simple(window.highs[0])
             return window.deadline
         windows = self.windows

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from axlog.future.garbage import Feeder, never_empty
 from axlog.future.keys import Key, speaks_of
@@ -105,7 +106,8 @@ class JoinInputs:
                 else:
                     linked.append(Inequality(tuple(sorted(open_terms)), left))
         if linked:
-            return self._latest_linked(linked, lows, highs, limit)
+            latest = _latest_linked(tuple(linked), tuple(lows.items()), tuple(highs.items()))
+            return None if latest is None else min(limit, latest)
         for column in unknown:
             if lows[column] > highs[column]:
                 return None
@@ -129,23 +131,22 @@ class JoinInputs:
             if not unknown.isdisjoint(test.columns)
         ]
 
-    @staticmethod
-    def _latest_linked(
-        linked: list[Inequality], lows: dict[Column, int], highs: dict[Column, int], limit: int
-    ) -> int | None:
-        """Do the same where tests link two times that are not known."""
-        system = list(linked)
-        for column, high in highs.items():
-            if high < FAR:
-                system.append(Inequality(((1, column),), high))
-            if lows[column] > -FAR:
-                system.append(not_before(column, lows[column]))
-            system.append(at_or_after(column, CLOCK))
-        closed = TimeSystem(system)
-        if not closed.is_satisfiable:
-            return None
-        latest = closed.latest(CLOCK)
-        return limit if latest is None else min(limit, latest)
+
+@lru_cache(maxsize=1024)  # without known times, the same for every row
+def _latest_linked(
+    linked: tuple[Inequality, ...],
+    lows: tuple[tuple[Column, int], ...],
+    highs: tuple[tuple[Column, int], ...],
+) -> int | None:
+    """The latest clock where tests link times that are not known; None: there is none."""
+    system = [*linked, *(at_or_after(column, CLOCK) for column, _ in highs)]
+    system += [Inequality(((1, column),), high) for column, high in highs if high < FAR]
+    system += [not_before(column, low) for column, low in lows if low > -FAR]
+    closed = TimeSystem(system)
+    if not closed.is_satisfiable:
+        return None
+    latest = closed.latest(CLOCK)
+    return FAR if latest is None else latest
 
 
 def inputs_of(

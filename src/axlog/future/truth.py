@@ -49,7 +49,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Possible:
-    """A row that can still appear: its known values, its needs, and its deadline.
+    """A row that can still appear: its known values, its needs, its deadline, and its moment.
 
     `View.possible` shows times as the document returns them. Here and in `Outlook.possible` they
     are microseconds.
@@ -58,6 +58,7 @@ class Possible:
     row: Mapping[str, Any]  # None: unknown
     needs: tuple[Wanted, ...]
     deadline: Shown | None  # the latest clock at which it can appear; None: no limit
+    since: Shown | None = None  # the moment at which time alone brings it; None: it needs data
 
     def to_dict(self) -> dict[str, Any]:
         """This row as JSON values."""
@@ -67,6 +68,8 @@ class Possible:
         }
         if self.deadline is not None:
             result["deadline"] = plain(self.deadline)
+        if self.since is not None:
+            result["since"] = plain(self.since)
         return result
 
 

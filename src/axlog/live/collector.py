@@ -44,7 +44,6 @@ from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import StreamError, UndecidedError, UnsupportedError
 from axlog.future.garbage import (
     Feeder,
-    KeyUsed,
     Pair,
     StreamEnded,
     TimePassed,
@@ -157,6 +156,8 @@ class Collector:
         self.collected: deque[Dropped] = deque(maxlen=REMEMBERED)
         self.closed: dict[str, Call] = {}  # streams that may continue to send
         self._reported: dict[str, int] = {}  # dropped rows in `collected`, by join
+        self._until: float = inf  # a clock beyond this time may end what no row waits for
+        self._follows = False  # whether the tracker must see every inserted and deleted row
         self._is_restoring = False  # whether key values come from a saved state
         self._messages = 0  # since the last scheduled collection
 
@@ -176,8 +177,9 @@ class Collector:
         self.tracker.refresh(self._joins, self._inputs, is_new)
         if is_new:
             self.is_busy = any(join.is_busy for join in self._joins)
-        if not self.is_busy:
-            self.is_busy = any(each.is_partial for each in self.tracker.every_prospects)
+        self._follows = any(each.is_partial for each in self.tracker.every_prospects)
+        self.is_busy = self.is_busy or self._follows
+        self._until = self.tracker.deadline()
         self._look_ahead()
 
     def _find_joins(self) -> bool:
@@ -405,18 +407,24 @@ class Collector:
     def after(self, emitted: ViewChanges, time: int) -> ViewChanges:
         """Drop rows after an update, and append the `never` changes that it causes."""
         came, clock = self._came, self._document.tree.clock
-        for join, part, value in dict.fromkeys(came) if len(came) > 1 else came:
-            join.prune(KeyUsed(part, value))
-        came.clear()
+        if came:
+            for join, part, value in dict.fromkeys(came) if len(came) > 1 else came:
+                join.use(part, value)
+            came.clear()
         if self.next < clock:
             passed = TimePassed(clock)
             for join in self._joins:
                 join.prune(passed)
-        elif not (emitted or self.tracker.is_busy or any(join.ended for join in self._joins)):
-            self._look_ahead()  # rows with deadlines may have arrived
-            return emitted
+        if self._until >= clock and not (self.tracker.is_busy or (emitted and self._follows)):
+            for join in self._joins:
+                if join.ended:
+                    break
+            else:
+                self._look_ahead()  # rows with deadlines may have arrived
+                return emitted
         ended = {join: join.take_ended() for join in self._joins}
         emitted = self.tracker.after(emitted, time, ended)
+        self._until = self.tracker.deadline()
         self._look_ahead()
         return emitted
 
@@ -431,7 +439,7 @@ class Collector:
                     if node is None or not may_bring(tree, tree.call(node)):
                         join.prune(StreamEnded(part, stream))
                         self.version += 1
-        self.next = -inf  # examine every join
+        self.next = self._until = -inf  # examine every join
         emitted = self.after(emitted, time)
         self.refresh()
         return emitted
@@ -449,7 +457,7 @@ class Collector:
                 join.admit(part, streams - known)
 
     def _look_ahead(self) -> None:
-        soonest = self.tracker.deadline()
+        soonest = self._until
         for join in self._joins:
             limit = join.next_deadline()
             if limit is not None and limit < soonest:

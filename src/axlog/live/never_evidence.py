@@ -32,6 +32,7 @@ from typing import Any
 from axlog.document.tree import Tree
 from axlog.errors import UndecidedError
 from axlog.evaluate.gathered import Bags
+from axlog.future.clock_outlook import shown_outputs
 from axlog.future.generalized_rows import Values
 from axlog.future.grounding import has_not
 from axlog.future.references import referred
@@ -44,6 +45,7 @@ from axlog.query.compile import Relation, compile_pattern
 from axlog.query.pattern import Kind
 from axlog.query.truth import Truth
 from axlog.views.change import Change, Row
+from axlog.views.clock_questions import ClockQuestions
 from axlog.views.counting.join_prospects import AnyProspects, JoinProspects, Watch
 from axlog.views.counting.join_watch import EndedWay, JoinWatch
 from axlog.views.counting.maintainer import Counting
@@ -250,6 +252,32 @@ class WalkEvidence(Evidence):
         )
 
 
+class ClockEvidence(Evidence):
+    """The possible rows of a view about the clock, found by a walk after every update."""
+
+    def __init__(self, view: MaintainedView) -> None:
+        way = "reported by possible rows, worked out anew after every update"
+        super().__init__(view, way, is_eager=True)
+        self._rows: list[dict[str, Any]] = []
+
+    def build(self) -> None:
+        self._walk()
+
+    def _walk(self) -> ClockQuestions:
+        questions = self.view.clock_questions()
+        self._rows = [dict(one.row) for one in questions.to_come()]
+        self.is_kept = True
+        return questions
+
+    def never(self, update: Update) -> list[Change]:
+        before, questions = self._rows, self._walk()
+        return self.changes(
+            tuple(row.values())
+            for row in before
+            if row not in self._rows and questions.verdict(row) is Truth.NEVER
+        )
+
+
 # The choice ---------------------------------------------------------------------------------------
 
 
@@ -282,8 +310,13 @@ class Choice:
     def without_join(self, view: MaintainedView) -> Evidence:
         """Return the evidence of a view that no join gives."""
         tree, pattern = self.document.tree, view.query.pattern
-        if view.query.steps:
-            return Evidence(view, reason="the rows are computed by steps after the pattern")
+        if view.query.steps and not (view.reads_clock and self.how == "all" and self.keeps):
+            reason = "the rows are computed by steps after the pattern"
+            if view.reads_clock and shown_outputs(view.query) is not None:
+                reason = 'possible rows about the clock are worked out anew; never="all" does'
+            return Evidence(view, reason=reason)
+        if view.query.steps and not replacing_streams(self.document):
+            return ClockEvidence(view)
         if self.how in ("off", "joins"):
             return Evidence(view, reason=f'the document has the option never="{self.how}"')
         if not self.keeps:

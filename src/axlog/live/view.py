@@ -187,15 +187,24 @@ class View:
         """
         return self._maintained.truth
 
-    def possible(self) -> list[Possible]:
+    def possible(
+        self, *, limit: int | None = None, after: Possible | None = None
+    ) -> list[Possible]:
         """Return the rows that may still come, each with its known values, needs and deadline.
+
+        All of them are sorted by their values. With `limit` or `after` they are returned page by
+        page, the next deadlines first, and rows without a deadline last.
+
+        Parameters:
+            limit: Maximum number of rows.
+            after: The last row of the page before.
 
         >>> import axlog
         >>> doc = axlog.Document(streams=["orders"])
         >>> [one.row for one in doc.watch("match /document/orders/order/$x return $x").possible()]
         [{'x': None}]
         """
-        return self._maintained.possible()
+        return self._maintained.possible(limit, after)
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """Return the truth of one row.

@@ -52,6 +52,10 @@ _ON_CONTEXT = frozenset(
 """Functions that take the context item if they have no argument."""
 
 
+MOST_COPIED = 500
+"""Nodes of a value that takes the place of several uses of a variable: chains of `let` multiply."""
+
+
 def rebuilt(value: Any, change: Callable[[Any], Any]) -> Any:
     """A node of the tree with `change` applied to each of its parts."""
     if isinstance(value, tuple):
@@ -218,6 +222,8 @@ def _is_replaced(clause: Let, clauses: Iterable[Clause], returned: Expression) -
         if isinstance(node, Reference) and node.name == clause.variable
     )
     if any(isinstance(n, Constructor) or _constructs(n) for n in walk(value)) and uses > 1:
+        return False
+    if uses > 1 and sum(1 for _ in walk(value)) > MOST_COPIED:
         return False
     match value:
         case Constant() | Path() | Flwor():

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from axlog.errors import QueryError
 from axlog.query.constructor_parser import TAG_START
+from axlog.query.depth import check_depth
 from axlog.query.function_expansion import Function, expanded
 from axlog.query.pattern import Name, Wildcard
 from axlog.query.positions import place_at
@@ -112,7 +113,12 @@ class XQueryParser(UpdateExpressionParser):
         """An expression with the variables and functions of the prolog."""
         if self.declared:
             found = Flwor(tuple(self.declared), found, found.at)
-        return expanded(found, self.functions, self.text) if self.functions else found
+        check_depth(found, self.text)
+        if not self.functions:
+            return found
+        whole = expanded(found, self.functions, self.text)
+        check_depth(whole, self.text)
+        return whole
 
     # the prolog
 

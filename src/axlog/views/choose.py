@@ -20,7 +20,7 @@ from axlog.query.steps import Step, blockers, clock_of, has_groups
 from axlog.views.adaptive import MEASURED, Adaptive, Prices
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.maintainer import Algebraic
-from axlog.views.change import Row, split_row
+from axlog.views.change import Change, Row, split_row
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.stepped import SteppedCounting
@@ -47,6 +47,7 @@ class Thresholds:
 
 
 DEFAULT_THRESHOLDS = Thresholds()
+_FAR = 1 << 62  # microseconds, after all times
 INCREMENTAL = "incremental"
 """In place of a maintainer's name: any that does not evaluate the whole query again."""
 
@@ -233,11 +234,21 @@ def recomputed(tree: Tree, query: Query, name: str | None = None) -> list[Row]:
     re-evaluation.
     """
     key = query.row_key
+    rows = _made_anew(tree, query, name).rows()
+    return list(rows) if key.is_all else [split_row(row, key) for row in rows]
+
+
+def changes_of_time(tree: Tree, query: Query) -> list[Change]:
+    """The changes that time alone makes to the rows of a query from the clock of a tree on."""
+    return _made_anew(tree, query).pass_time(_FAR)
+
+
+def _made_anew(tree: Tree, query: Query, name: str | None = None) -> Maintainer:
+    key = query.row_key
     if query.foreign is not None:
         name = Saxon.name
     if name is None:
         declined = _refusal(Counting, key.pattern, key.steps)
         name = Reevaluate.name if declined else Counting.name
     engines = Engines(CountingEngine(tree), AlgebraicEngine(tree))
-    rows = make_for(tree, query, Stepping(key, query.text), name, engines).rows()
-    return list(rows) if key.is_all else [split_row(row, key) for row in rows]
+    return make_for(tree, query, Stepping(key, query.text), name, engines)

@@ -12,7 +12,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from axlog.document.delta import Delta
-from axlog.document.times import Times
+from axlog.document.times import Times, microseconds
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, SetupError, UndecidedError
 from axlog.evaluate.joins import picker
@@ -39,7 +39,9 @@ from axlog.views.change import (
 from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.change_order import by_operation, by_typed_values, by_values, paired
 from axlog.views.choose import Chosen
+from axlog.views.clock_questions import ClockQuestions
 from axlog.views.counting.join_prospects import AnyProspects
+from axlog.views.counting.possible_pages import page_of, place_of
 from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.explanation import Explanation, explain
 from axlog.views.html_table import html_table
@@ -102,7 +104,7 @@ class MaintainedView:
         self.truth_cache = TruthCache(query.pattern, lambda: self.nodes_left())
         self.how_never: Callable[[], str] = lambda: "not reported: no stream feeds the document"
         """How `never` changes are found, or why they are not."""
-        self.prospects: Callable[[], AnyProspects | None] = _no_prospects
+        self.prospects: Callable[[], AnyProspects | None] = lambda: None
         """The possible rows as the joins know them, if they do; avoids reading the document."""
         self.nodes_left = nodes
         """The document without the nodes that were garbage-collected."""
@@ -228,17 +230,44 @@ class MaintainedView:
                 return self.truth_cache.truth
         return self._step_outlook().truth
 
-    def _step_outlook(self) -> StepOutlook:
+    def _step_outlook(self) -> StepOutlook | ClockQuestions:
+        if self.reads_clock:
+            return self.clock_questions()
         with self._lock:
             tree = self.nodes_left().copied()
         return StepOutlook(tree, self._key, self.times)
 
-    def possible(self) -> list[Possible]:
-        """The rows that may still come, each with its known values, its needs and its deadline."""
+    def possible(self, limit: int | None = None, after: Possible | None = None) -> list[Possible]:
+        """The rows that may still appear, sorted; with `limit` or `after`, a page of them."""
         self._refuse_undecided("possible rows")
         if self._key.steps:
-            return self._step_outlook().possible()
-        return [shown_possible(one, self.pattern, self.times) for one in self._possible()]
+            listed = self._step_outlook().possible()
+            if limit is None and after is None:
+                return listed
+            return page_of(listed, limit, after, lambda one: place_of(self._inner(one)))
+        if limit is None and after is None:
+            found = self._possible()
+        else:
+            found = self._page(limit, None if after is None else self._inner(after))
+        return [shown_possible(one, self.pattern, self.times) for one in found]
+
+    def _page(self, limit: int | None, after: Possible | None) -> list[Possible]:
+        with self._lock:
+            prospects = self.prospects()
+            if prospects is not None:
+                return prospects.page(limit, after)
+        return page_of(self._possible(), limit, after)
+
+    def _inner(self, one: Possible) -> Possible:
+        """A possible row with its times in microseconds."""
+        until = None if one.deadline is None else microseconds(one.deadline)
+        return Possible(inward(self.pattern, one.row), one.needs, until)
+
+    def clock_questions(self) -> ClockQuestions:
+        """The questions about the future of a view about the clock; AX502 if none is decided."""
+        with self._lock:
+            tree, rows = self.nodes_left().copied(), list(self.maintainer.rows())
+        return ClockQuestions(tree, self.query, rows, self.times)
 
     def _possible(self) -> list[Possible]:
         """`possible` with times in microseconds."""
@@ -271,9 +300,10 @@ class MaintainedView:
     def _refuse_undecided(self, question: str) -> None:
         """The analyses of the future decide rows of patterns and their steps, not of plans."""
         if self.query.has_items:
+            is_ = "are" if question == "possible rows" else "is"
             raise UndecidedError(
                 "AX502",
-                f"the {question} of a view that is more than a pattern is not decided",
+                f"the {question} of a view that is more than a pattern {is_} not decided",
                 advice="ask the view of the pattern alone",
             )
 
@@ -295,6 +325,8 @@ class MaintainedView:
 
     def why_not(self, row: Mapping[str, Any]) -> WhyNot:
         """The truth of a row, and why: what can bring it, what can end it, what rules it out."""
+        if self.reads_clock:
+            return self.clock_questions().why_not(row)
         self._refuse_undecided("status")
         if self._key.steps:
             raise UndecidedError("AX502", "the reasons for rows of a view with steps are not given")
@@ -470,9 +502,8 @@ class MaintainedView:
     def passed(self, clock: int) -> list[Change]:
         """The changes that time alone causes up to a clock, numbered but not emitted yet."""
         changes = self.maintainer.pass_time(clock)
-        if changes and self._is_deferred:
-            for change in changes:
-                change.origin = None  # netted like the others
+        for change in changes if self._is_deferred else ():
+            change.origin = None  # netted like the others
         return self.taken(changes, clock) if changes else []
 
     def taken(self, changes: list[Change], time: int) -> list[Change]:
@@ -524,10 +555,9 @@ class MaintainedView:
         """
         if not isinstance(change.origin, tuple | str):
             return False
-        if self.reads_clock and (
-            change.origin == CLOCK or self.maintainer.next_moment() is not None
-        ):
-            return False  # time may bring it back
+        is_moved = change.origin == CLOCK or self.maintainer.next_moment() is not None
+        if self.reads_clock and is_moved:  # time may bring it back
+            return False
         return self.is_over() or (
             self._is_lasting and not may_return(self.maintainer.tree, self.query.pattern)
         )
@@ -576,7 +606,3 @@ def _is_of(wanted: Mapping[str, Any], row: Row) -> bool:
     """Whether a row has the requested values."""
     values = dict(zip(row.columns, row.values_, strict=True))
     return all(value is None or values[column] == value for column, value in wanted.items())
-
-
-def _no_prospects() -> AnyProspects | None:
-    return None

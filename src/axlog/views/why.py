@@ -19,7 +19,7 @@ from axlog.evaluate.joins import Bag
 from axlog.future.truth import Possible
 from axlog.query.columns import Columns
 from axlog.query.pattern import Kind, Pattern
-from axlog.query.steps import Group, Order
+from axlog.query.steps import Clock, Group, Order, clock_of
 from axlog.views.step_chain import StepChain
 from axlog.views.step_rows import Stepping
 from axlog.views.value_codec import python_value
@@ -89,9 +89,17 @@ def step_derivations(
     """
     key = stepping.key
     pattern, steps = key.pattern, key.steps
+    clock = clock_of(steps)
+    if clock is not None:  # matched as it was written, at the clock
+        names = {node.name for node in clock.written.nodes()}
+        outputs = (o for o in pattern.outputs if o.kind is Kind.VARIABLE or o.of in names)
+        pattern = replace(clock.written, outputs=tuple(outputs))
+        tests = tuple(test for test in clock.tests if test.value is not None)
+        compared = Clock(clock.written, tests)
+        steps = tuple(compared if step is clock else step for step in steps)
     group = next((at for at, step in enumerate(steps) if isinstance(step, Group)), None)
     before = [step for step in steps[:group] if not isinstance(step, Order)]
-    chain = StepChain(before, pattern.columns)
+    chain = StepChain(before, pattern.columns, clock=tree.clock)
     wanted = [
         (
             chain.schema.index(column),
@@ -129,8 +137,10 @@ def shown_possible(one: Possible, pattern: Pattern, times: Times) -> Possible:
         column: shown(value, times) if column in timed and value is not None else value
         for column, value in one.row.items()
     }
-    until = one.deadline
-    return Possible(row, one.needs, None if until is None else shown(int(until), times))
+    until, since = (
+        None if each is None else shown(int(each), times) for each in (one.deadline, one.since)
+    )
+    return Possible(row, one.needs, until, since)
 
 
 def inward_by_type(columns: Columns, row: Mapping[str, Any]) -> dict[str, Any]:

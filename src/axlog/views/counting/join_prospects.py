@@ -23,6 +23,7 @@ from axlog.views.change import Change, Row
 from axlog.views.counting.join_outlook import Bound, Way
 from axlog.views.counting.join_watch import EndedWay, JoinWatch
 from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.possible_pages import page_of
 from axlog.views.counting.prospects import Prospects, never_change, without_dominated
 from axlog.views.counting.row_index import RowIndex, Shown, status_of
 from axlog.views.counting.waiting_rows import WaitingRows
@@ -81,6 +82,10 @@ class JoinProspects:
                     shown, until = self._shown(way.bound), None if limit == FAR else limit
                     ways += [(shown, needs, until) for needs in self._needs(way)]
         return without_dominated(possible_rows(self.pattern.columns, ways))
+
+    def page(self, limit: int | None, after: Possible | None) -> list[Possible]:
+        """A page of the possible rows; costs all of them."""
+        return page_of(self.possible(), limit, after)
 
     def _least_ways(self) -> Iterator[tuple[Way, int]]:
         """The possible ways, without those that ask for more and show the same values."""

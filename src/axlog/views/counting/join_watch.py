@@ -84,6 +84,12 @@ class JoinWatch:
             self.live[part].index((position,))
         self._used = [set(values) for values in seen]
         self._settles = [self._settles_by(part, position) for part, position, _ in self._keys]
+        # Of parts whose keys end no way if they bring a row: the rows by key value.
+        self._arrived = {
+            part: self.live[part].index((position,))
+            for settles, (part, position, _) in zip(self._settles, self._keys, strict=True)
+            if settles and not inputs.tests
+        }
         self._offsets = [self._offsets_of(part) for part in range(len(inputs.parts))]
         self._heap: list[tuple[int, int, Row]] = []
         self._is_outgrown = False
@@ -258,15 +264,18 @@ class JoinWatch:
         with bounded(0):
             match proof:
                 case KeyUsed():
-                    self._use_up(proof)
+                    self.use(*proof)
                 case TimePassed():
                     self._expire(proof)
                 case StreamEnded():
                     self._close(proof)
         return 0
 
-    def _use_up(self, proof: KeyUsed) -> None:
-        part, value = proof.input, proof.value
+    def use(self, part: int, value: str) -> None:
+        """Do the same as `prune` with `KeyUsed`; runs for every message."""
+        arrived = self._arrived.get(part)
+        if arrived is not None and (value,) in arrived:
+            return
         for number, (mine, position, _) in enumerate(self._keys):
             if mine != part:
                 continue

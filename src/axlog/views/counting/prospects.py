@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
 from axlog.evaluate.joins import Row as Binding
 from axlog.future.garbage import KeyUsed, system_of
@@ -28,6 +28,7 @@ from axlog.query.pattern import Kind, Pattern
 from axlog.query.truth import Truth
 from axlog.views.change import CLOCK, Change, Row
 from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.possible_pages import DeadlineOrder, page_of, place_of
 from axlog.views.counting.row_index import RowIndex, Shown, status_of
 from axlog.views.counting.waiting_rows import Ended, WaitingRows
 
@@ -36,6 +37,10 @@ def shows_only_strings_and_times(pattern: Pattern) -> bool:
     """Whether a view shows only strings and times, which the rows of joins contain."""
     kinds = (Kind.VARIABLE, Kind.LABEL, Kind.TIME)
     return all(output.kind in kinds for output in pattern.outputs)
+
+
+_FoundWay: TypeAlias = tuple[Shown, tuple[Wanted, ...], int | None]
+"""The values that a way shows, what it needs, and its deadline."""
 
 
 class Prospects:
@@ -62,6 +67,7 @@ class Prospects:
         self._binding = [
             self._columns.index(column) for column in maintainer.root.columns
         ]  # the order of a binding's values among the outputs
+        self._order: DeadlineOrder | None = None
         self._index = RowIndex(maintainer)
         waiting.rows_with.append(self._has_row_with)
         self._could_start = self._may_start()
@@ -158,19 +164,60 @@ class Prospects:
 
     def possible(self) -> list[Possible]:
         """The possible rows, as `Outlook.possible` lists them."""
-        ways: list[tuple[Shown, tuple[Wanted, ...], int | None]] = []
+        ways: list[_FoundWay] = []
         for part, table in enumerate(self.waiting.live):
             for row in table.rows():
-                shown, pending = self._shown(part, row), self.waiting.truly_pending(part, row)
-                is_there = not self._partial[part] and self._is_there(shown)
-                if pending is None or is_there or not self._may_be_new(part, row, shown):
-                    continue
-                ways += [(shown, (w,), pending.deadline) for w in self._wanted(pending.part)]
-        if self._may_start() and not self._is_superseded() and self._may_both_be_new():
-            nothing = tuple(None for _ in self._columns)
-            both = product(self._wanted(0), self._wanted(1))
-            ways += [(nothing, needs, self.waiting.pair.both_until) for needs in both]
-        return without_dominated(possible_rows(self.pattern.columns, ways))
+                ways += self._ways_of(part, row)
+        return without_dominated(possible_rows(self.pattern.columns, [*ways, *self._new_ways()]))
+
+    def _ways_of(self, part: int, row: Binding) -> list[_FoundWay]:
+        """The ways in which a waiting row may be completed."""
+        shown, pending = self._shown(part, row), self.waiting.truly_pending(part, row)
+        is_there = not self._partial[part] and self._is_there(shown)
+        if pending is None or is_there or not self._may_be_new(part, row, shown):
+            return []
+        return [(shown, (wanted,), pending.deadline) for wanted in self._wanted(pending.part)]
+
+    def _new_ways(self) -> list[_FoundWay]:
+        """The ways in which rows of both parts arrive."""
+        if not self._may_start() or self._is_superseded() or not self._may_both_be_new():
+            return []
+        nothing = tuple(None for _ in self._columns)
+        both = product(self._wanted(0), self._wanted(1))
+        return [(nothing, needs, self.waiting.pair.both_until) for needs in both]
+
+    def page(self, limit: int | None, after: Possible | None) -> list[Possible]:
+        """A page of the possible rows (`possible_pages.py`)."""
+        order = self._order
+        if order is None:
+            order = self._order = DeadlineOrder(self.waiting, self._shown)
+        start = None if after is None else place_of(after)
+        found: list[Possible] = []
+        for group in order.groups(start):
+            ways = [
+                w
+                for part, row in group
+                if self._is_last(part, row)
+                for w in self._ways_of(part, row)
+            ]
+            listed = possible_rows(self.pattern.columns, ways)
+            found += page_of(listed, None, after)
+            if limit is not None and len(found) >= limit:
+                return found[:limit]
+        ways = [w for part, row in order.rest() for w in self._ways_of(part, row)]
+        listed = possible_rows(self.pattern.columns, [*ways, *self._new_ways()])
+        left = None if limit is None else limit - len(found)
+        return found + page_of(without_dominated(listed), left, after)
+
+    def _is_last(self, part: int, row: Binding) -> bool:
+        """Whether no row that shows the same has a later deadline: that of the possible row."""
+        positions, limit = self._positions[part], self.waiting.deadline(part, row)
+        table = self.waiting.live[part]
+        if not positions or limit is None:
+            same: Iterable[Binding] = table.rows()
+        else:
+            same = [r for r, _ in table.matching(positions, tuple(row[i] for i in positions))]
+        return all(limit is None or (self.waiting.deadline(part, r) or 0) <= limit for r in same)
 
     def _is_superseded(self) -> bool:
         """Whether the row without known values holds, or is possible with fewer needs."""

@@ -92,6 +92,8 @@ class WaitingRows:
         self._forgets = any(seen)  # whether key values have arrived that are not remembered
         self.rows_with: list[Callable[[Column, Value], bool]] = []
         """Whether a view has a row with a value: then the value of a key has arrived."""
+        self.followers: list[Callable[[int, Row, int], None]] = []
+        """Called with the rows of parts with deadlines that are kept, or dropped (below zero)."""
         self.known: list[set[str]] | None = [set(each) for each in seen] if is_whole else None
         """All key values that have arrived, for each part, where the document keeps them too."""
         is_keyed_so = not isinstance(inputs, str) and all(
@@ -215,7 +217,37 @@ class WaitingRows:
         is_plain = not side.is_bounded and self._keys[1 - part] is None
         if is_plain and self.drops and self.open[1 - part]:
             return None
-        return lambda row, count: self.keep(part, row, count)
+        return self._keeper(part)
+
+    def _keeper(self, part: int) -> Keep:
+        """`keep` for one part, with what does not change put in; runs for every row."""
+        other, key = 1 - part, self._keys[1 - part]
+        streams, table, tree = self.open[other], self.live[part], self.tree
+        deadline = self._deadlines[part]
+        arrived = None if key is None else self.live[other].index((key[0],))
+        at = 0 if key is None else key[1]
+
+        def keep(row: Row, count: int) -> None:
+            if not streams:
+                self.dropped += 1
+                return
+            if arrived is not None:
+                value = row[at]
+                remembered = self.seen[other]
+                if (remembered is not None and value in remembered) or (value,) in arrived:
+                    self.dropped += 1
+                    return
+            limit = deadline(row)
+            if limit is not None:
+                if limit < tree.clock:
+                    self.dropped += 1
+                    return
+                heappush(self._heap, (limit, part, row))
+            table.add(row, count)
+            for follow in self.followers:
+                follow(part, row, count)
+
+        return keep
 
     def keeps_none(self, part: int) -> bool:
         """Whether no future row of a part needs to be kept."""
@@ -232,6 +264,8 @@ class WaitingRows:
         if latest != inf:
             heappush(self._heap, (latest, part, row))
         self.live[part].update({row: count})
+        for follow in self.followers:
+            follow(part, row, count)
 
     def keep_all(self, part: int, delta: Bag) -> None:
         if not self.drops:
@@ -254,6 +288,10 @@ class WaitingRows:
         if self.known is not None and key is not None and row[key[1]] in self.known[1 - part]:
             return None
         return self.pending(part, row)
+
+    def deadline(self, part: int, row: Row) -> int | None:
+        """The latest clock at which a partner of a row may arrive; None: no limit."""
+        return self._deadlines[part](row)
 
     def _latest(self, part: int, row: Row) -> float:
         """The latest clock at which a partner of a row may arrive; -inf: none, inf: no limit."""
@@ -289,14 +327,20 @@ class WaitingRows:
 
     def _use_up(self, proof: KeyUsed) -> None:
         """Drop the rows of the other part with a key value that has arrived."""
-        part, value = proof
+        self.use(*proof)
+
+    def use(self, part: int, value: str) -> None:
+        """Do the same as `prune` with `KeyUsed`; runs for every message."""
         key = self._keys[part]
         assert key is not None
         if self.known is not None:
             self.known[part].add(value)
         other = 1 - part
-        for row, count in list(self.live[other].matching((key[1],), (value,))):
-            self._end(other, row, count, proof)
+        found = self.live[other].matching((key[1],), (value,))
+        if found:
+            proof = KeyUsed(part, value)
+            for row, count in tuple(found):
+                self._end(other, row, count, proof)
         mine, others = self.seen[part], self.seen[other]
         self._forgets = self._forgets or mine is None
         if self._is_one_key and others is not None and value in others:
@@ -328,11 +372,13 @@ class WaitingRows:
     def _end(
         self, part: int, row: Row, count: int, proof: Proof, passed: int | None = None
     ) -> None:
-        self.live[part].update({row: -count})
+        self.live[part].add(row, -count)
+        for follow in self.followers:
+            follow(part, row, -count)
         self.dropped += 1
-        limit = self._deadlines[part](row)
-        times = [int(row[at]) for at in self.pair.sides[part].time_positions]
-        if limit is None or not times or limit > max(times):
+        limit = self._deadlines[part](row) if passed is None else passed
+        at = self.pair.sides[part].time_positions
+        if limit is None or not at or limit > max([int(row[i]) for i in at]):
             # otherwise only a row of the same instant could have completed it
             self.ended.append(Ended(part, row, proof, passed))
 

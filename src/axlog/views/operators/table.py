@@ -92,6 +92,12 @@ class Table:
             for row, count in delta.items():
                 put(index, pick(row), row, count)
 
+    def add(self, row: Row, count: int) -> None:
+        """Add to the count of one row."""
+        put = self.put
+        for pick, index in zip(self._picks, self._indexes.values(), strict=True):
+            put(index, pick(row), row, count)
+
     def rows(self) -> Bag:
         """All rows, as a new bag."""
         found: Bag = {}

@@ -1,0 +1,93 @@
+"""Questions about the future of a view about the clock: truth, status, possible rows, reasons.
+
+A row that is there is TRUE; `future/clock_outlook.py` decides the others. Times are as the document
+returns them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from axlog.document.times import Times, plain, shown
+from axlog.document.tree import Tree
+from axlog.future.clock_outlook import ClockOutlook, shown_outputs
+from axlog.future.reasons import Reason, WhyNot, why_not
+from axlog.future.truth import Possible
+from axlog.query.pattern import Pattern
+from axlog.query.query import Query
+from axlog.query.truth import Truth
+from axlog.views.change import Row
+from axlog.views.choose import changes_of_time
+from axlog.views.why import inward, shown_possible
+
+
+class ClockQuestions:
+    """A document as it is now, a query about the clock, and its rows."""
+
+    def __init__(self, tree: Tree, query: Query, rows: Iterable[Row], times: Times) -> None:
+        """Raises AX502 if the query has other steps than the one about the clock."""
+        self._outlook = ClockOutlook(tree, query)
+        self._tree, self._query, self._times = tree, query, times
+        self._rows = {row.values_ for row in rows}
+        self._columns = query.columns
+        self._asked = Pattern((), (), shown_outputs(query) or ())
+
+    @property
+    def truth(self) -> Truth:
+        """The truth of there being some row."""
+        return Truth.TRUE if self._rows else self._outlook.truth
+
+    def status(self, row: Mapping[str, Any]) -> Truth:
+        """The truth of one row. Columns left out may have any value."""
+        return self.verdict(inward(self._asked, row))
+
+    def verdict(self, row: Mapping[str, Any]) -> Truth:
+        """The same with times in microseconds."""
+        return Truth.TRUE if self._is_there(row) else self._outlook.status(row)
+
+    def possible(self) -> list[Possible]:
+        """The rows that may still come, by data or by time alone."""
+        return [shown_possible(one, self._asked, self._times) for one in self.to_come()]
+
+    def to_come(self) -> list[Possible]:
+        """The same with times in microseconds."""
+        moments: dict[tuple[Any, ...], int] = {}
+        for change in changes_of_time(self._tree, self._query):
+            if change.op == "insert":
+                moments.setdefault(change.row.values_, change.microseconds)
+        return [
+            one if one.needs else replace(one, since=moments.get(tuple(one.row.values())))
+            for one in self._outlook.possible(self._rows)
+        ]
+
+    def why_not(self, row: Mapping[str, Any]) -> WhyNot:
+        """The truth of a row, and the reasons for it."""
+        row, times = inward(self._asked, row), self._times
+        if self._is_there(row):
+            return WhyNot(Truth.TRUE, (Reason("holds", "the row is there"),))
+        truth = self._outlook.status(row)
+        reasons: list[Reason] = []
+        if truth is Truth.POSSIBLE:
+            for one in self.to_come():
+                if one.since is not None and _agrees(one.row, row):
+                    since = shown(int(str(one.since)), times)
+                    reasons.append(Reason("deadline", f"it holds from {plain(since)} on"))
+        for pattern in self._outlook.shadows():
+            found = why_not(self._tree, pattern, row, times)
+            if found.truth is truth:
+                reasons += found.reasons
+        if not reasons:
+            said = "its time has passed" if truth is Truth.NEVER else "time brings it"
+            reasons.append(Reason("deadline", said))
+        return WhyNot(truth, tuple(dict.fromkeys(reasons)))
+
+    def _is_there(self, row: Mapping[str, Any]) -> bool:
+        return any(
+            _agrees(dict(zip(self._columns, values, strict=True)), row) for values in self._rows
+        )
+
+
+def _agrees(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(value is None or found[column] == value for column, value in wanted.items())
