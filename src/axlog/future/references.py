@@ -338,11 +338,17 @@ def _is_implied(pattern: Pattern, there: _Found, found: _Found) -> bool:
             terms["target" if name in there.names else "source"] += factor
         whole = tuple((factor, name) for name, factor in sorted(terms.items()) if factor)
         if whole:
-            system += inequalities(replace(each, terms=whole), {})
+            system += _open(replace(each, terms=whole))
         elif not compare_numbers(0, each.operator, each.bound):
             return False
     order = TimeConstraint(((1, "target"), (-1, "source")), "<=", 0)
-    return TimeSystem([*system, *inequalities(order, {})]).is_satisfiable
+    return TimeSystem([*system, *_open(order)]).is_satisfiable
+
+
+def _open(constraint: TimeConstraint) -> list[Inequality]:
+    """The inequalities of a constraint on unknown times; none for one that they do not express."""
+    found = inequalities(constraint, {})
+    return found if isinstance(found, list) else []
 
 
 def _with_names(pattern: Pattern, source: Key) -> Pattern:

@@ -41,7 +41,7 @@ from axlog.document.times import Time, microseconds
 from axlog.document.tree import NONE
 from axlog.errors import AxlogError, ValueProblem
 from axlog.evaluate.answers import holds
-from axlog.future.keys import Key
+from axlog.future.references import Fact
 from axlog.live.collector import Collection, Collector, Dropped
 from axlog.live.hooks import StreamHooks
 from axlog.live.key_guard import KeyGuard
@@ -163,7 +163,7 @@ class Streams(StreamHooks):
         """The long path: the message becomes nodes."""
         if stream in self.collector.closed:
             return self._pass_by(stream, message, at, latest)
-        brought: list[tuple[Key, str]] = []
+        brought: list[tuple[Fact, str]] = []
 
         def operations() -> list[Operation]:
             forest = read_forest(message, self.maintained.limits)
