@@ -72,6 +72,17 @@ def _array(arrow: Any, type_: ColumnType, values: list[Any]) -> Any:
     return arrow.array([_text(value) for value in plain], arrow.string())
 
 
+def pandas_frame(table: Any) -> Any:
+    """An Arrow table as a pandas data frame; AX901 without pandas."""
+    try:
+        import pandas  # noqa: F401  # so that its absence is reported by code
+    except ImportError:
+        raise SetupError(
+            "AX901", "pandas is not installed", advice="pip install pandas 'axlog[arrow]'"
+        ) from None
+    return table.to_pandas()
+
+
 def _text(value: Any) -> str | None:
     return None if value is None else value if isinstance(value, str) else str(value)
 
