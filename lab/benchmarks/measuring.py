@@ -114,9 +114,16 @@ class Ratio:
 
 
 def interleave(
-    sides: Mapping[str, Callable[[], Side[T]]], items: Sequence[T], chunk: int, rounds: int
+    sides: Mapping[str, Callable[[], Side[T]]],
+    items: Sequence[T],
+    chunk: int,
+    rounds: int,
+    clock: Callable[[], float] = perf_counter,
 ) -> dict[str, Cost]:
-    """The time of each side per item, measured chunk by chunk, alternating."""
+    """The time of each side per item, measured chunk by chunk, alternating.
+
+    `clock`: `process_time` for the processor time of this process.
+    """
     chunks = [items[start : start + chunk] for start in range(0, len(items), chunk)]
     times: dict[str, list[list[float]]] = {name: [[] for _ in chunks] for name in sides}
     for number in range(rounds):
@@ -125,9 +132,9 @@ def interleave(
             made.reverse()  # no side always goes first
         for at, part in enumerate(chunks):
             for name, side in made:
-                start = perf_counter()
+                start = clock()
                 side(part)
-                times[name][at].append(perf_counter() - start)
+                times[name][at].append(clock() - start)
     return {name: _cost(each, len(items)) for name, each in times.items()}
 
 

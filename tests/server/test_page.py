@@ -179,6 +179,43 @@ def test_outlook_unsubscribed_ended_and_hostile_texts(page) -> None:
             assert page.query_selector(f"#{part} img") is None, part
 
 
+def test_groups_order_and_values_with_their_types(page) -> None:
+    """Numbers are numbers, a moved total is one row, the rows behind a group are its reason."""
+    order = "<o><c>{}</c><t>{}</t></o>"
+    doc = axlog.Document(
+        streams=["s"],
+        views={
+            "totals": "match //o[c/$c]/t/$t "
+            "return $c, count() as n, sum($t) as total, avg($t) as m",
+            "top": "match //o[c/$c]/t/$t return $c, $t order by number($t) descending limit 2",
+            "number": "count(//o)",
+        },
+    )
+    for client, total in (("A", "1.5"), ("B", "2000"), ("A", "2"), ("A", "1")):
+        doc.feed("s", order.format(client, total))
+    rows = "[...document.querySelectorAll('#rows tbody tr')].map((r) => r.innerText.split('\\t'))"
+    with served(Observer({"d": doc})) as address:
+        page.goto(address)
+        page.wait_for_selector("#rows td.number:has-text('4.5')")
+        assert page.evaluate(rows) == [
+            ["true", "A", "3", "4.5", "1.5"],
+            ["true", "B", "1", "2,000", "2,000"],
+        ]
+        doc.feed("s", order.format("A", "2.5"))
+        page.wait_for_selector("#rows tr.new td.number:has-text('7')")
+        assert page.evaluate(rows)[0][:4] == ["true", "A", "4", "7"]
+        page.wait_for_selector("#changes li:has-text('total 4.5 → 7')")
+        page.click("#rows tr[tabindex]")
+        page.wait_for_selector("#why:has-text('made of 4 matches')")
+        page.keyboard.press("Escape")
+        page.click("#views button:has-text('top')")
+        page.wait_for_selector("#rows td:has-text('2000')")
+        assert page.evaluate(rows) == [["true", "B", "2000"], ["true", "A", "2.5"]]
+        page.click("#views button:has-text('number')")
+        page.wait_for_selector("#rows td:has-text('5')")
+        assert page.evaluate(rows) == [["true", "5"]]
+
+
 def test_ten_thousand_rows_and_a_thousand_changes_a_second(page) -> None:
     """Rows are cut to what is shown; the page answers while a thousand changes a second come."""
     items = "".join(f"<a>{n}</a>" for n in range(10_000))

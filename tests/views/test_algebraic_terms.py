@@ -314,6 +314,16 @@ def test_explain_lists_terms_and_why_others_are_pruned() -> None:
     assert "terms" in str(explained)
 
 
+def test_explain_is_short() -> None:
+    doc = parse("<r/>")
+    query = "match //a[b][c][d][e][f]/g/$x return $x"
+    assert "terms" not in str(doc.watch(query, maintainer="counting").explain())
+    explained = doc.watch(query, maintainer="algebraic").explain()
+    assert len(explained.terms) > 50
+    assert len(str(explained).splitlines()) < 60
+    assert "more in `explain().terms`" in str(explained)
+
+
 def test_explain_shows_the_last_update() -> None:
     doc = parse(xml("r[a[x], b[c]]"))
     view = doc.watch(str(ABC), maintainer="algebraic")

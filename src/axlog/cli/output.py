@@ -16,7 +16,9 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from axlog.document.parser import Source
+from axlog.query.columns import Columns
 from axlog.views.change import Change, Row
+from axlog.views.outputs import shown_columns
 
 _SIGNS = {"insert": ("+", "green"), "delete": ("-", "red"), "update": ("~", "yellow"),
           "never": ("x", "dim")}  # fmt: skip
@@ -59,15 +61,16 @@ class Tables:
         self._console = console or Console(highlight=False)
 
     def rows(self, columns: Sequence[str], rows: Iterable[Row]) -> None:
-        heads = [Column(Text(column)) for column in columns]
+        given = list(rows)
+        names = shown_columns(columns, given) if isinstance(columns, Columns) else columns
+        heads = [Column(Text(column)) for column in names]
         table = Table(*heads, Column("count", justify="right"))
-        number = 0
-        for row in rows:
-            number += 1
-            table.add_row(*(Text(shown(value)) for value in row.to_dict().values()), str(row.count))
-        if number:
+        for row in given:
+            plain = row.to_dict()
+            table.add_row(*(Text(shown(plain[name])) for name in names), str(row.count))
+        if given:
             self._console.print(table)
-        self._console.print(f"{number:,} row{'' if number == 1 else 's'}", style="dim")
+        self._console.print(f"{len(given):,} row{'' if len(given) == 1 else 's'}", style="dim")
 
     def changes(self, changes: Iterable[Change]) -> None:
         for change in changes:

@@ -16,6 +16,7 @@ from axlog.evaluate.expressions import Evaluator
 from axlog.evaluate.prefixes import check_prefixes
 from axlog.evaluate.updates import UpdateCollector
 from axlog.evaluate.variables import Given, given_items
+from axlog.query.depth import too_deep
 from axlog.query.syntax_tree import Statement
 
 
@@ -37,7 +38,10 @@ def operations_of(
     given = given_items(tree, variables, limits) if variables else None
     evaluator = Evaluator(tree, statement, index, given)
     collector = UpdateCollector(evaluator)
-    collector.update(statement.expression, evaluator.scope())
+    try:
+        collector.update(statement.expression, evaluator.scope())
+    except RecursionError:
+        raise too_deep(statement.text, statement.expression.at) from None
     collector.refuse_new()
     check_prefixes(tree, collector.operations)
     return collector.operations

@@ -52,7 +52,7 @@ from axlog.views.operators.disk_table import Shelf
 from axlog.views.saxon.documents import SaxonDocument
 from axlog.views.step_rows import Stepping, checked_policy
 from axlog.views.view import MaintainedView
-from axlog.views.view_query import parse_view
+from axlog.views.view_query import evaluated_by_saxon, parse_view
 
 log = logging.getLogger(__name__)
 
@@ -152,7 +152,12 @@ class MaintainedTree:
             if stepping.rejects:
                 self.engine.build()  # the views before it, which must not fail with it
             kept = make_for(self.nodes(), asked, stepping, chosen.name, self.engines, work)
-            kept.load()
+            try:
+                kept.load()
+            except QueryError as refusal:  # what an expression needs may depend on the data
+                kept.close()
+                other = evaluated_by_saxon(asked, refusal, maintainer)
+                return self.watch(other, name, work=work, on_value_error=on_value_error)
             if stepping.rejects:
                 self._reject_now(kept)
             view = self.views[name] = MaintainedView(

@@ -13,6 +13,7 @@ from itertools import count
 from typing import Any
 
 from axlog.errors import QueryError
+from axlog.query.depth import check_depth, too_deep
 from axlog.query.expression_categories import Category, classify, need_updating
 from axlog.query.positions import place_at
 from axlog.query.syntax_tree import (
@@ -29,11 +30,14 @@ from axlog.query.syntax_tree import (
     Reference,
     SequenceType,
     Typed,
+    Update,
 )
 from axlog.query.tokenizer import unsupported
 
 MOST_CALLS = 1_000
 """Calls that the expansion of one query may have: nested functions multiply them."""
+MOST_NESTED = 30
+"""Functions that may call each other in a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +59,18 @@ def expanded(
     expression: Expression, functions: Mapping[tuple[str, int], Function], text: str
 ) -> Expression:
     """The expression with every call of a declared function replaced by the function's body."""
-    expansion = _Expansion(functions, text)
     for function in functions.values():
-        _check_category(function, expansion.of(function.body, (function.name,)), text)
-    found: Expression = expansion.of(expression, ())
+        check_depth(function.body, text)
+        _check_category(function, functions, text)
+    found: Expression = _Expansion(functions, text).of(expression, ())
     return found
 
 
-def _check_category(function: Function, body: Expression, text: str) -> None:
+def _check_category(
+    function: Function, functions: Mapping[tuple[str, int], Function], text: str
+) -> None:
     """Refuse a function that updates and is not declared so, and the other way round."""
+    body = _with_updates(function.body, functions)
     if function.is_updating:
         need_updating(body, text, f"the updating function {function.name}()")
     elif classify(body, text) is Category.UPDATING:
@@ -73,6 +80,21 @@ def _check_category(function: Function, body: Expression, text: str) -> None:
             place=place_at(text, function.at),
             advice="declare updating function",
         )
+
+
+def _with_updates(value: Any, functions: Mapping[tuple[str, int], Function]) -> Any:
+    """A part of the tree with calls of updating functions marked as updates."""
+    if isinstance(value, tuple):
+        return tuple(_with_updates(each, functions) for each in value)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    parts = {f.name: _with_updates(getattr(value, f.name), functions) for f in fields(value)}
+    made = type(value)(**parts)
+    if isinstance(made, Call):
+        called = functions.get((made.name, len(made.arguments)))
+        if called is not None and called.is_updating:
+            return Update(made.name, made.arguments, made.at)
+    return made
 
 
 class _Expansion:
@@ -105,6 +127,8 @@ class _Expansion:
             )
         if call.name in inside:
             raise unsupported(self._text, call.at, f"recursion of {call.name}()")
+        if len(inside) >= MOST_NESTED:
+            raise too_deep(self._text, call.at)
         number = next(self._calls)
         if number > MOST_CALLS:
             raise QueryError(

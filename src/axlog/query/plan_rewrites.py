@@ -52,6 +52,10 @@ _ON_CONTEXT = frozenset(
 """Functions that take the context item if they have no argument."""
 
 
+MOST_COPIED = 500
+"""Nodes of a value that takes the place of several uses of a variable: chains of `let` multiply."""
+
+
 def rebuilt(value: Any, change: Callable[[Any], Any]) -> Any:
     """A node of the tree with `change` applied to each of its parts."""
     if isinstance(value, tuple):
@@ -218,6 +222,8 @@ def _is_replaced(clause: Let, clauses: Iterable[Clause], returned: Expression) -
         if isinstance(node, Reference) and node.name == clause.variable
     )
     if any(isinstance(n, Constructor) or _constructs(n) for n in walk(value)) and uses > 1:
+        return False
+    if uses > 1 and sum(1 for _ in walk(value)) > MOST_COPIED:
         return False
     match value:
         case Constant() | Path() | Flwor():
@@ -391,10 +397,11 @@ def order_keys(clauses: Iterable[Clause]) -> bool:
 
 
 def has_positional_filter(steps: Iterable[Any]) -> bool:
-    """Whether a filter of the whole sequence may count positions."""
-    return any(
-        isinstance(step, Step)
-        and step.is_filter
-        and any(is_position(each.condition) for each in step.predicates)
-        for step in steps
-    )
+    """Whether a filter of the whole sequence, or a step, may count positions in the sequence."""
+    for step in steps:
+        if isinstance(step, Step):
+            if step.is_filter and any(is_position(each.condition) for each in step.predicates):
+                return True
+        elif _asks_position(step.inside if isinstance(step, Group) else step):
+            return True
+    return False

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias, get_args
 from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError, QuerySyntaxError, UnsupportedError
 from axlog.query.columns import Columns
+from axlog.query.depth import too_deep
 from axlog.query.foreign import ForeignQuery
 from axlog.query.native import parse_native
 from axlog.query.native_text import native_text
@@ -128,6 +129,19 @@ def parse_query(
     >>> parse_query("//a/b").language, parse_query("match //a#t return t.id").language
     ('xpath', 'pattern')
     """
+    try:
+        return _parse_query(text, namespaces, language, show, limits)
+    except RecursionError:
+        raise too_deep(text, 0) from None
+
+
+def _parse_query(
+    text: str,
+    namespaces: Mapping[str, str] | None,
+    language: str | None,
+    show: Sequence[str],
+    limits: Limits,
+) -> Query:
     asked = checked_language(language)
     language = asked or language_of(text)
     if language == "pattern":

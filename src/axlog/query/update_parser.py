@@ -23,6 +23,7 @@ from functools import lru_cache
 
 from axlog.document.name_expansion import refuse_growth
 from axlog.document.parser import DEFAULT_LIMITS, Limits
+from axlog.query.depth import too_deep
 from axlog.query.expression_categories import Category, classify
 from axlog.query.path_patterns import prepare
 from axlog.query.pattern import Test
@@ -56,7 +57,10 @@ def parse_statements(
     ['Update', 'Update']
     """
     given = namespaces or {}
-    found, names_size = _parse(text, tuple(sorted(given.items())))
+    try:
+        found, names_size = _parse(text, tuple(sorted(given.items())))
+    except RecursionError:
+        raise too_deep(text, 0) from None
     refuse_growth(names_size, len(text) + sum(map(len, given.values())), limits)
     return list(found)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from axlog.query.depth import check_depth
 from axlog.query.function_names import TYPES
 from axlog.query.path_parser import KIND_TESTS, PathParser, path_of
 from axlog.query.pattern import AnyNode
@@ -52,7 +53,7 @@ _LEVELS = {name: level for level, names in enumerate(_BY_LEVEL, 1) for name in n
 _SYMBOL = r"!=|<=|>=|<<|>>|=>|=|<|>|\|\||\||[+*-]"
 _WORDS = (*(name for name in _LEVELS if name[0].isalpha()), "union")
 _TYPE_OPERATORS = frozenset(("instance of", "treat as", "castable as", "cast as"))
-_CHAINED = frozenset(("or", "and", "|"))
+_CHAINED = frozenset(("or", "and", "|", "||"))
 _ALONE = frozenset((*_BY_LEVEL[2], "to"))
 _CHOICE = r"if\s*\("
 _MAP = r"!(?!=)"
@@ -67,6 +68,7 @@ class XPathParser(PathParser):
         found = self.expression()
         if not self.is_at_end():
             raise self.unexpected("an operator, `/`, `[` or the end of the query")
+        check_depth(found, self.text)
         return found
 
     def expression(self) -> Expression:

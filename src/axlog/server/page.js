@@ -141,26 +141,30 @@ function outlook(shown) {
 }
 
 function showRows(here, shown) {
-  const key = (line) => line.truth + JSON.stringify(line.row);
+  const known = shown.key.length && shown.key.every((c) => shown.columns.includes(c));
+  const key = (line) => line.truth + JSON.stringify(known ? shown.key.map((c) => line.row[c]) : line.row);
+  const whole = (line) => line.truth + JSON.stringify(line.row);
+  // A view of values alone has no identifiers: its column of them is left out.
+  const columns = shown.columns.map((name, at) => ({ name, type: shown.types[at] })).filter((c) => c.type !== "id" || !shown.lines.length || shown.lines.some((line) => line.row[c.name] !== null));
   const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.key : undefined;
   const timed = shown.lines.some((line) => line.deadline !== undefined);
   const minute = timed ? Math.floor(secondsOf(here.clock) / 60) : 0;
   const changed = draw("rows", [here.name, shown.view, shown.lines, shown.columns, minute], () => {
     const last = timed ? [element("th", { scope: "col" }, "until")] : [];
-    const head = element("tr", {}, element("th", { scope: "col" }, "truth"), ...shown.columns.map((c) => element("th", { scope: "col" }, c)), ...last);
+    const head = element("tr", {}, element("th", { scope: "col" }, "truth"), ...columns.map((c) => element("th", { scope: "col", class: isNumber(c.type) ? "number" : "" }, c.name)), ...last);
     const body = shown.lines.map((line) => {
       const made = element("tr", { tabindex: "0", "data-key": key(line), title: line.truth === "true" ? "Why is this row here?" : "What does this row need?" },
-        element("td", {}, badge(line.truth)), ...shown.columns.map((c) => element("td", {}, cell(line.row[c]))),
+        element("td", {}, badge(line.truth)), ...columns.map((c) => element("td", isNumber(c.type) ? { class: "number", title: String(line.row[c.name] ?? "") } : {}, cell(line.row[c.name], c.type, line.truth))),
         ...(timed ? [element("td", { class: "soft" }, line.deadline === undefined ? "" : `${moment(line.deadline)} (${span(secondsOf(line.deadline) - secondsOf(here.clock))})`)] : []));
-      if (seen.size && !seen.has(key(line))) made.className = "new";
+      if (seen.size && !seen.has(whole(line))) made.className = "new";
       made.onclick = () => why(here.name, shown.view, line);
       return made;
     });
-    if (!body.length) body.push(element("tr", {}, element("td", { class: "soft", colspan: String(shown.columns.length + 2) }, chosen.find || chosen.truth ? "no such row" : "no row yet")));
+    if (!body.length) body.push(element("tr", {}, element("td", { class: "soft", colspan: String(columns.length + 2) }, chosen.find || chosen.truth ? "no such row" : "no row yet")));
     return [element("thead", {}, head), element("tbody", {}, ...body)];
   });
   if (!changed) return;
-  seen = new Set(shown.lines.map(key));
+  seen = new Set(shown.lines.map(whole));
   const again = focused && [...document.querySelectorAll("#rows tr")].find((row) => row.dataset.key === focused);
   if (again) again.focus();
   const counted = chosen.truth ? shown.counts[chosen.truth] : Object.values(shown.counts).reduce((a, b) => a + b, 0);
@@ -168,20 +172,50 @@ function showRows(here, shown) {
   $("more").textContent = `show more (${many(counted - shown.lines.length)} are not shown)`;
 }
 
-function cell(value) {
-  if (value === null || value === undefined) return "?";
-  return typeof value === "number" && value ? moment(value) : String(value);
+function isNumber(type) {
+  return type === "integer" || type === "decimal" || type === "double";
 }
 
-function words(row) {
-  return Object.entries(row).map(([k, v]) => `${k} ${cell(v)}`).join(", ");
+function cell(value, type, truth) {
+  // Null is unknown in a row that may come, and a missing value in one that is there.
+  if (value === null || value === undefined) return truth === "true" ? "–" : "?";
+  if (type === "time") return value ? moment(value) : String(value);
+  if (Array.isArray(value)) return value.map((each) => cell(each, "any", truth)).join(", ");
+  if (isNumber(type) && typeof value === "string") return shortened(value);
+  return typeof value === "number" ? shortened(value.toLocaleString("en", { maximumFractionDigits: 20 })) : String(value);
+}
+
+function shortened(number) {
+  // A quotient may have thirty decimals; the title of its cell has all of them.
+  const point = number.indexOf(".");
+  return point < 0 || number.length - point <= 9 ? number : `${number.slice(0, point + 7)}…`;
+}
+
+function words(row, types, truth) {
+  return Object.entries(row).filter(([k, v]) => v !== null || types[k] !== "id").map(([k, v]) => `${k} ${cell(v, types[k], truth)}`).join(", ");
+}
+
+function typesOf(name, view) {
+  const here = state.documents.find((d) => d.name === name);
+  const found = here && here.views.find((v) => v.name === view);
+  return (found && found.types) || {};
+}
+
+function changeWords(change) {
+  const types = typesOf(change.document, change.view);
+  if (change.op !== "update" || !change.before) return words(change.row, types, change.op === "never" ? "never" : "true");
+  return Object.entries(change.row).filter(([k, v]) => v !== null || types[k] !== "id").map(([k, v]) => {
+    const was = change.before[k];
+    const now = cell(v, types[k], "true");
+    return JSON.stringify(was) === JSON.stringify(v) ? `${k} ${now}` : `${k} ${cell(was, types[k], "true")} → ${now}`;
+  }).join(", ");
 }
 
 function showChanges() {
   const newest = state.changes.length ? state.changes[0].number : 0;
   const before = Number($("changes").dataset.newest || newest);
   draw("changes", newest, () => state.changes.length ? state.changes.map((c) =>
-    element("li", c.number > before ? { class: "new" } : {}, badge(c.op), element("strong", {}, c.view || ""), " ", words(c.row), " ", element("span", { class: "soft" }, moment(c.time))))
+    element("li", c.number > before ? { class: "new" } : {}, badge(c.op), element("strong", {}, c.view || ""), " ", changeWords(c), " ", element("span", { class: "soft" }, moment(c.time))))
     : [element("li", { class: "soft" }, "none yet")]);
   $("changes").dataset.newest = String(newest);
 }
@@ -211,7 +245,7 @@ function showErrors() {
 }
 
 async function why(name, view, line) {
-  const says = words(line.row) || "this row";
+  const says = words(line.row, typesOf(name, view), line.truth) || "this row";
   $("why-head").textContent = line.truth === "true" ? `Why ${says}?` : line.truth === "possible" ? `What may still bring ${says}?` : `Why never ${says}?`;
   if (line.truth === "true") $("why-said").replaceChildren("asking");
   else $("why-said").replaceChildren(...(line.truth === "possible" ? needs(line) : [element("p", {}, `Certain since ${moment(line.time)}: no data of any stream can produce this row.`)]));
@@ -219,7 +253,7 @@ async function why(name, view, line) {
   if (line.truth !== "true") return;
   let said;
   try { said = await ask("/live/why", { document: name, view, row: JSON.stringify(line.row) }); } catch (error) { said = { reason: error.message }; }
-  $("why-said").replaceChildren(...(said.reason !== undefined ? [element("p", {}, said.reason)] : said.derivations.length ? said.derivations.map(derivation) : [element("p", {}, "the row no longer exists")]));
+  $("why-said").replaceChildren(...(said.reason !== undefined ? [element("p", {}, said.reason)] : said.derivations.length ? [...(said.derivations.length > 1 ? [element("p", { class: "soft" }, `made of ${many(said.derivations.length + (said.more || 0))} matches`)] : []), ...said.derivations.map(derivation), ...(said.more ? [element("p", { class: "soft" }, `and ${many(said.more)} more`)] : [])] : [element("p", {}, "the row no longer exists")]));
 }
 
 function needs(line) {

@@ -26,7 +26,7 @@ from axlog.runtime.progress import Lagging
 from axlog.server.history import History
 from axlog.server.pipelines import system_of
 from axlog.server.row_lists import Asked, Listing, Prospect, by_deadline
-from axlog.server.summaries import LARGEST, NODES, POSSIBLE, Why
+from axlog.server.summaries import LARGEST, NODES, POSSIBLE, Why, types_of
 from axlog.views.change import Change
 from axlog.views.view_query import parse_view
 
@@ -63,6 +63,8 @@ class BatchSummary:
 class _View:
     query: str
     columns: tuple[str, ...]
+    types: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
     rows: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict)
     count: int = 0
     outlook: Outlook | None = None
@@ -111,7 +113,10 @@ class Reported:
         for view, one in written.views.items():
             query = parse_view(one.query, self._model.namespaces, one.language)
             shape = ViewShape.of(view, query, many)
-            views[view] = _View(one.query.strip(), tuple(c.name for c in shape.columns))
+            names = tuple(c.name for c in shape.columns)
+            known = types_of(query.columns)
+            types = tuple(known.get(name, "any") for name in names)
+            views[view] = _View(one.query.strip(), names, types, tuple(query.key))
         root = document_of(written, self._model.directory)
         streams = [str(call.get("stream")) for call in root.iter(_CALL)]
         made = _Document(views, {stream: [0, 0, 0] for stream in streams})
@@ -212,6 +217,8 @@ class Reported:
             "view": asked.view,
             "query": view.query,
             "columns": list(view.columns),
+            "types": list(view.types),
+            "key": list(view.key),
             "maintainer": self.engine,
             "note": _NOTE if (document.first or 0) > 1 else "",
             **listing.plain(asked),

@@ -24,6 +24,7 @@ from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view
 from axlog.live.streams import DeadLetter
 from axlog.live.view import View
+from axlog.query.columns import Columns
 from axlog.server.history import History
 from axlog.server.row_lists import Asked, Listing, Prospect, by_deadline
 from axlog.views.change import Change, Row
@@ -134,7 +135,7 @@ class Observer:
             "sizes": [*self.history.sizes(name), (round(self.history.seconds, 1), rows)],
             "streams": [self._stream(name, status) for status in document.streams().values()],
             "views": [
-                {"name": view.name, "count": _count(view),
+                {"name": view.name, "count": _count(view), "types": types_of(view.query.columns),
                  "never": self.history.nevers(name, view.name)[1]}
                 for view in list(document.views.values())
             ],
@@ -176,6 +177,8 @@ class Observer:
             "view": view.name,
             "query": view.query.text.strip(),
             "columns": list(view.columns),
+            "types": list(view.query.columns.types),
+            "key": list(view.key),
             "maintainer": maintained_view(view).chosen.name,
             **listing.plain(asked),
         }
@@ -215,6 +218,10 @@ class Observer:
             ) from None
 
 
+DERIVATIONS = 10
+"""Maximum number of derivations that the page shows of a row; a group has one for each member."""
+
+
 def prospect_of(document: Document, view: View) -> Prospect:
     """Return the truth and possible rows of one view, or the reason why they are missing."""
     nodes = len(maintained(document).tree)
@@ -239,9 +246,15 @@ def why_of(view: View, row: Mapping[str, Any]) -> dict[str, Any]:
         "derivations": [
             [{"pattern": m.pattern, "path": m.path, "time": plain(m.time), "origin": m.origin}
              for m in derivation.matched]
-            for derivation in found[:5]
-        ]
+            for derivation in found[:DERIVATIONS]
+        ],
+        "more": max(0, len(found) - DERIVATIONS),
     }  # fmt: skip
+
+
+def types_of(columns: Columns) -> dict[str, str]:
+    """Return the types of the columns by name, for the values in changes."""
+    return dict(zip(columns, columns.types, strict=True))
 
 
 def stream_state(status: Any) -> str:

@@ -11,10 +11,19 @@ from axlog.views.algebraic.reports import term_lines
 from axlog.views.choose import Chosen
 from axlog.views.maintainer import Maintainer
 
+MOST_TERMS = 20
+"""Most lines of terms that `explain` prints."""
+_BY_TERMS = ("algebraic", "adaptive")
+"""The maintainers that evaluate terms."""
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How a view is kept; `str` gives the text that `explain` prints."""
+    """How a view is kept; `str` gives the text that `explain` prints.
+
+    The text has the terms only if the maintainer evaluates them, and not more than some; `terms`
+    has all of them.
+    """
 
     query: str
     language: str
@@ -41,9 +50,11 @@ class Explanation:
         if self.program:
             lines.append("program")
             lines += [f"  {line}".rstrip() for line in self.program]
-        if self.terms:
+        if self.terms and self.maintainer in _BY_TERMS:
             lines.append("terms")
-            lines += [f"  {line}" for line in self.terms]
+            lines += [f"  {line}" for line in self.terms[:MOST_TERMS]]
+            if len(self.terms) > MOST_TERMS:
+                lines.append(f"  ... {len(self.terms) - MOST_TERMS} more in `explain().terms`")
         return "\n".join(lines)
 
 
@@ -75,7 +86,7 @@ def explain(
         program=tuple(rules.splitlines()),
         maintainer=chosen.name,
         reason=chosen.reason,
-        terms=(*term_lines(query.pattern), *(maintainer.details() if maintainer else ())),
+        terms=(*(maintainer.details() if maintainer else ()), *term_lines(query.pattern)),
         operators=maintainer.operators() if maintainer else (),
         never=never,
     )

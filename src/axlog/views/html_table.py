@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from axlog.query.columns import Columns
 from axlog.views.change import Row
+from axlog.views.outputs import shown_columns
 
 
-def html_table(columns: Iterable[str], rows: Iterable[Row]) -> str:
+def html_table(columns: Columns, rows: Sequence[Row]) -> str:
     """Return rows and their counts as an HTML table."""
-    head = "".join(f"<th>{escape(c)}</th>" for c in (*columns, "count"))
+    shown = shown_columns(columns, rows)
+    head = "".join(f"<th>{escape(c)}</th>" for c in (*shown, "count"))
     body = "".join(
         "<tr>"
-        + "".join(f"<td>{escape(_cell(v))}</td>" for v in (*row.values(), row.count))
+        + "".join(f"<td>{escape(_cell(v))}</td>" for v in (*(row[c] for c in shown), row.count))
         + "</tr>"
         for row in rows
     )

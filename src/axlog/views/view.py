@@ -302,9 +302,10 @@ class MaintainedView:
     def _refuse_undecided(self, question: str) -> None:
         """The analyses of the future decide rows of patterns and their steps, not of plans."""
         if self.query.has_items:
+            is_ = "are" if question == "possible rows" else "is"
             raise UndecidedError(
                 "AX502",
-                f"the {question} of a view that is more than a pattern is not decided",
+                f"the {question} of a view that is more than a pattern {is_} not decided",
                 advice="ask the view of the pattern alone",
             )
 
