@@ -24,6 +24,7 @@ from axlog.views.change import Row
 from axlog.views.value_codec import decimal_text, plain_value
 
 if TYPE_CHECKING:
+    import pandas
     import pyarrow
 
 _DIGITS = 76  # the most digits of an Arrow decimal
@@ -72,7 +73,7 @@ def _array(arrow: Any, type_: ColumnType, values: list[Any]) -> Any:
     return arrow.array([_text(value) for value in plain], arrow.string())
 
 
-def pandas_frame(table: Any) -> Any:
+def pandas_frame(table: Any) -> pandas.DataFrame:
     """An Arrow table as a pandas data frame; AX901 without pandas."""
     try:
         import pandas  # noqa: F401  # so that its absence is reported by code
@@ -80,7 +81,8 @@ def pandas_frame(table: Any) -> Any:
         raise SetupError(
             "AX901", "pandas is not installed", advice="pip install pandas 'axlog[arrow]'"
         ) from None
-    return table.to_pandas()
+    found: pandas.DataFrame = table.to_pandas()
+    return found
 
 
 def _text(value: Any) -> str | None:

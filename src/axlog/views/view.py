@@ -54,8 +54,8 @@ from axlog.views.step_outlook import StepOutlook
 from axlog.views.step_rows import Stepping
 from axlog.views.why import (
     Derivation,
+    agrees,
     derivations,
-    has_values,
     inward,
     shown_possible,
     step_derivations,
@@ -118,8 +118,7 @@ class MaintainedView:
         self.is_batched: Callable[[], bool] = lambda: False
         """Whether changes are held back until the end of a batch."""
         self._key = query.row_key
-        self.reads_clock = clock_of(self._key.steps) is not None
-        """Whether rows appear and disappear as the clock advances."""
+        self.reads_clock = clock_of(self._key.steps) is not None  # whether time changes rows
         order = order_of(self._key.steps)
         is_ordered, has_steps = maintainer.is_ordered, bool(self._key.steps)
         self._change_order: Callable[[Change], Any] = (
@@ -294,8 +293,7 @@ class MaintainedView:
             if known is not None:
                 return known
             tree = self.nodes_left().copied()
-            there = [] if self.is_whole() else self.rows()
-            is_collected = any(has_values(row, each) for each in there)
+            is_collected = not self.is_whole() and any(agrees(row, each) for each in self.rows())
         status = Outlook(tree, self.query.pattern).status(row)
         return Truth.TRUE if is_collected else status
 

@@ -150,7 +150,7 @@ def inward_by_type(columns: Columns, row: Mapping[str, Any]) -> dict[str, Any]:
     return {column: _inward(v) if column in timed else v for column, v in row.items()}
 
 
-def has_values(wanted: Mapping[str, Any], row: Row) -> bool:
+def agrees(wanted: Mapping[str, Any], row: Row) -> bool:
     """Whether a row has the requested values."""
     values = dict(zip(row.columns, row.values_, strict=True))
     return all(value is None or values[column] == value for column, value in wanted.items())
