@@ -210,6 +210,7 @@ CODES: dict[str, str] = {
     "AX864": "the location must be a local path",
     "AX865": "the files of the checkpoint need a local path",
     "AX866": "Spark has no file system for the address",
+    "AX867": "rows about the clock wait for messages",
     "AX868": "Spark failed",
     "AX869": "the input cannot be read again",
     # files on disk

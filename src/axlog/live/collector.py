@@ -74,6 +74,7 @@ from axlog.views.counting.stream_inputs import (
     stream_inputs,
 )
 from axlog.views.counting.waiting_rows import WaitingRows
+from axlog.views.stepped import Stepped
 from axlog.views.view import MaintainedView
 
 REMEMBERED = 1000
@@ -193,8 +194,7 @@ class Collector:
         self._found_for = found_for
         old = {join.state: join for join in self._joins}
         self._joins, self._inputs = {}, StreamInputs()
-        # Without views there are no sites. Steps need the exact number of matches.
-        if document.engine.sites() and not (self._may_delete() or self._has_steps()):
+        if document.engine.sites() and not self._may_delete():  # without views there are no sites
             self._watch(old)
         for state, join in old.items():
             if join not in self._joins and state.join.waiting is join:
@@ -202,8 +202,16 @@ class Collector:
         self.version += 1
         return True
 
-    def _has_steps(self) -> bool:
-        return any(view.query.steps for view in self._document.views.values())
+    def _counted(self) -> set[Relation]:
+        """The relations of views with steps, which need the exact number of matches."""
+        found: set[Relation] = set()
+        for view in self._document.views.values():
+            maintainer = view.maintainer
+            if isinstance(maintainer, Stepped):
+                maintainer = maintainer.inner
+            if view.query.steps and isinstance(maintainer, Counting):
+                found.update(each for root in maintainer.roots for each in root.walk())
+        return found
 
     def _may_delete(self) -> bool:
         tree = self._document.tree
@@ -218,8 +226,10 @@ class Collector:
         # Once messages are dropped, only its tables describe a join whose streams have ended.
         may_forget = bool(places) and not self._keeps
         is_changing = any(map(engine.is_value_sensitive, places.values()))
-        replacing = set(replacing_streams(document))
+        replacing, counted = set(replacing_streams(document)), self._counted()
         for node, state in joins_of_two(engine):
+            if state.relation in counted:
+                continue
             feeders = (inputs.of(state, 0), inputs.of(state, 1))
             streams = {feeder.stream for each in feeders for feeder in each}
             if state in inputs.entangled or not (streams or may_forget or state in old):
@@ -250,7 +260,10 @@ class Collector:
             if tree.call(node).mode != "stream" or tree.call(node).most is not None
         }
         limited.update(replacing_streams(document))
+        counted = self._counted()
         for node, state in joins_of_more(document.engine):
+            if state.relation in counted:
+                continue
             feeders = [inputs.of(state, part) for part in range(len(state.relation.edges))]
             streams = {feeder.stream for each in feeders for feeder in each}
             if state in inputs.entangled or state in inputs.narrowed:

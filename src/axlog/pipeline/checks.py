@@ -30,6 +30,7 @@ from axlog.pipeline import kinds, yaml_reader
 from axlog.pipeline.documents import calls_of, declare, is_xml, read_document, types_of
 from axlog.pipeline.model import DocumentModel, StreamModel, ViewModel
 from axlog.query.query import Query
+from axlog.query.steps import clock_of
 from axlog.views.choose import choice_for
 from axlog.views.view_query import parse_view
 
@@ -383,6 +384,17 @@ class _Checks:
             )
             self.report(error, path, "warning")
 
+    def clock(self, query: Query, path: yaml_reader.Path) -> None:
+        """Warn of rows about `now` that only messages bring and take."""
+        settings = mapping(self.content.get("settings"))
+        if clock_of(query.steps) is not None and settings.get("clock") != "wall":
+            error = PipelineError(
+                "AX867",
+                "the view is about `now`, and the clock advances with messages only",
+                advice="settings: {clock: wall}, unless the messages come from the past",
+            )
+            self.report(error, path, "warning")
+
     def view(self, given: Any, path: yaml_reader.Path, is_many: bool, keys: list[Key]) -> None:
         """Check a view. `is_many`: there is one document per key, and rows have a column for the
         key.
@@ -396,6 +408,7 @@ class _Checks:
             shape = None if query is None else ViewShape.of(name, query, is_many)
             if query is not None:
                 self.deadline(query, keys, inner)
+                self.clock(query, inner)
             self.channel(view.channel, (*path, "channel"))
         if name == DEAD_LETTERS:
             self.report(reserved(f"the view {name!r}", (DEAD_LETTERS,)), path, at_key=True)

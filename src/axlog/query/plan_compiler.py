@@ -36,6 +36,7 @@ from axlog.query.plan_groups import Regrouping
 from axlog.query.plan_reads import whole_reads
 from axlog.query.plan_rewrites import (
     conjuncts,
+    has_context,
     has_positional_filter,
     is_absolute,
     position_bounds,
@@ -280,6 +281,8 @@ class PlanCompiler:
             case Path(start=Root(), steps=steps) if steps and not has_positional_filter(steps):
                 found = self._of_path(value)
             case Flwor(clauses=(For() as first, *_)) if type(first) is For:
+                if has_context(value):  # the item of a predicate around it, which has no name
+                    return None
                 found = self._of_query(value)
             case _:
                 return None

@@ -52,6 +52,8 @@ class Definition:
     """The views with their own work budget (`Document.watch`)."""
     rejecting: tuple[str, ...] = ()
     """The views that refuse a message with a value that they cannot compute."""
+    final_steps: bool = True
+    """Whether Spark's driver has a durable place for the final steps of views."""
 
     @classmethod
     def of(cls, document: Document) -> Definition:
