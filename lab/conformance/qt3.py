@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lab.conformance.cases import Case
-from lab.conformance.judging import judge_of
+from lab.conformance.judging import assertion_of, judge_of
 
 FOLDER = "xpath-xquery-conformance"
 
@@ -36,6 +36,8 @@ def _case(given: dict[str, object], documents: Path) -> Case:
         document=documents / context[0] if context else None,
         judge=judge_of(assertion, lambda name: _find(documents, name)),
         expects_error=bool(given["expects_error"]),
+        allows_error="<error " in assertion,
+        assertion=assertion_of(assertion),
         namespaces=namespaces,
         outside=f"it is given the variable {others[0]}" if others else None,
     )

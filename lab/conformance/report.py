@@ -22,19 +22,31 @@ _COLUMNS = (
 
 
 def report(results: Sequence[Result], console: Console, reasons: int | None = 20) -> None:
-    """Print the table, the most frequent reasons, and every failure."""
-    console.print(table(results))
-    for outcome in (Outcome.OUTSIDE, Outcome.UNJUDGED):
-        found = why(results, outcome)
-        if found:
-            console.print(f"\n{outcome.value}, because")
-        for reason, count in found.most_common(reasons):
-            console.print(f"{count:6}  {reason}", markup=False, highlight=False)
+    """Print the table, the most frequent reasons, and every failure.
+
+    First for axlog alone, without the extra `xquery`, then for axlog with Saxon.
+    """
+    alone = [result.alone for result in results]
+    for title, these in (("axlog alone", alone), ("with the extra xquery", results)):
+        console.print(f"\n{title}: {share(these):.1%} pass or raise as they should")
+        console.print(table(these))
+        for outcome in (Outcome.OUTSIDE, Outcome.UNJUDGED):
+            found = why(these, outcome)
+            if found:
+                console.print(f"\n{outcome.value}, because")
+            for reason, count in found.most_common(reasons):
+                console.print(f"{count:6}  {reason}", markup=False, highlight=False)
     for result in results:
         if result.outcome is Outcome.FAILED:
             case = result.case
             what = f"FAILED {case.suite} {case.name}: {case.text.strip()}\n    {result.reason}"
             console.print(what, markup=False, highlight=False)
+
+
+def share(results: Sequence[Result]) -> float:
+    """The share of cases that pass, or raise as they should."""
+    right = [each for each in results if each.outcome in (Outcome.PASSED, Outcome.RAISED)]
+    return len(right) / max(1, len(results))
 
 
 def table(results: Sequence[Result]) -> Table:

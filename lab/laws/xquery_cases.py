@@ -178,7 +178,22 @@ class _Writer:
         if random.random() < 0.5:
             found += f"[{self.predicate(depth)}]"
         if random.random() < 0.3:
-            found += random.choice(("/c", "/i", "/i/p", "//p", "/@k", "/..", "/i[1]", "/text()"))
+            found += random.choice(
+                (
+                    "/c",
+                    "/i",
+                    "/i/p",
+                    "//p",
+                    "/@k",
+                    "/..",
+                    "/i[1]",
+                    "/text()",
+                    "/position()",
+                    " ! last()",
+                    "/(if (position() = 2) then c else t)",
+                    "/i/(position() * 2)",
+                )
+            )
         if random.random() < 0.15:
             found += f"[{self.predicate(0)}]"
         return f"({found})[{self.position()}]" if random.random() < 0.1 else found

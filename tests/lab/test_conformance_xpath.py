@@ -15,15 +15,15 @@ import pytest
 from lxml import etree
 from rich.console import Console
 
-from axlog.document.loader import load
+import axlog
 from axlog.query.template import Piece, PieceKind
-from axlog.query.xpath_compiler import parse_xpath
 from lab.conformance import Case, Outcome, Result, libxml2, qt3, report, run, xmark
 from lab.conformance.__main__ import main
-from lab.conformance.answering import Answer, answer, rows
+from lab.conformance.answering import Answer, answer
 from lab.conformance.judging import judge_of, literals
-from lab.conformance.report import why
+from lab.conformance.report import share, why
 from lab.conformance.suites import given
+from lab.reference.saxon import saxon_items
 
 SUITES = {"QT3": qt3.cases, "libxml2": libxml2.cases, "XPathMark": xmark.cases}
 
@@ -67,6 +67,25 @@ def test_the_core_tier_is_answered(data: Path) -> None:
     assert len(answered) >= 0.85 * len(core)
 
 
+def test_shares_of_the_given_cases(data: Path) -> None:
+    """Without the extra, and with it."""
+    every = [each for suite in SUITES for each in results(suite, data)]
+    assert share([each.alone for each in every]) >= 0.93
+    assert share(every) >= 0.97
+    assert any(each.alone is not each for each in every)
+
+
+def test_oracle_what_raises_for_its_data_raises_in_saxon(data: Path) -> None:
+    """Cases of XPath 1.0, where nothing raises: XPath 3.1 has an error, says Saxon too."""
+    pytest.importorskip("saxonche")
+    raised = [e for e in results("libxml2", data) if e.reason.startswith("XPath 3.1 raises")]
+    assert len(raised) > 50
+    for each in raised:
+        assert each.case.document is not None
+        xml = axlog.parse(each.case.document).xml()
+        assert saxon_items(each.case.text, xml) is None, each.case.text
+
+
 def test_xmark_queries_have_the_expected_answers(data: Path) -> None:
     found = {each.case.name: each.outcome for each in results("QT3", data)}
     assert found["XMark-Q15"] is found["XMark-Q17"] is Outcome.PASSED
@@ -75,12 +94,12 @@ def test_xmark_queries_have_the_expected_answers(data: Path) -> None:
 def test_oracle_xpathmark_selects_the_nodes_of_lxml(data: Path) -> None:
     """By identity, not only by number: the string values in document order."""
     path = data / "xmark-xpathmark" / "docs" / "auction-0.001.xml"
-    tree = load(path, keep_whitespace=True)
+    doc = axlog.parse(path, options=axlog.Options(keep_whitespace=True))
     parsed: Any = etree.parse(path)
     texts = {each.case.text for each in results("XPathMark", data) if _is(each, Outcome.PASSED)}
     for text in texts:
         expected = ["".join(node.itertext()) for node in parsed.xpath(text)]
-        assert answer(text, tree).values() == expected, text
+        assert answer(text, doc).values() == expected, text
 
 
 def _is(result: Result, outcome: Outcome) -> bool:
@@ -96,7 +115,8 @@ def test_the_report_is_printed_and_written(data: Path) -> None:
     report(few, console)
     text = console.export_text()
     assert "libxml2" in text
-    assert "a relative path" in text
+    assert "axlog alone: " in text
+    assert "with the extra xquery: " in text
     assert all(json.loads(json.dumps(each.plain()))["suite"] == "libxml2" for each in few)
 
 
@@ -160,16 +180,9 @@ def test_a_wrong_answer_fails(tmp_path: Path) -> None:
 
     assert run(case("//b", 1)).outcome is Outcome.PASSED
     assert run(case("//b", 2)).outcome is Outcome.FAILED
-    assert run(case("//b/namespace::n", 0)).outcome is Outcome.OUTSIDE
+    assert run(case("//b[", 0)).outcome is Outcome.OUTSIDE
 
 
 def test_count_is_a_number() -> None:
-    assert answer("count(//b)", load("<a><b/><b/></a>")).number == 2
+    assert answer("count(//b)", axlog.parse("<a><b/><b/></a>")).number == 2
     assert literals("'a', \"b,c\", -1.5") == ["a", "b,c", -1.5]
-
-
-def test_looking_once_gives_the_same_rows() -> None:
-    """What is only asked for is not counted: `following` twice is a product otherwise."""
-    tree = load("<r>" + "<a><b/><b/></a>" * 20 + "</r>")
-    pattern = parse_xpath("//a[b/following::b and b/preceding::b and (c or b/following::a)]")
-    assert len(list(rows(tree, pattern))) == 19

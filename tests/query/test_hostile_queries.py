@@ -42,7 +42,7 @@ TOO_LARGE = {
     "a conjunction": "//a[" + " and ".join(["b"] * 5000) + "]",
     "a disjunction": "//a[" + " or ".join(["b"] * 5000) + "]",
     "a number": "//a[b = " + "9" * 90_000 + "]",
-    "an exponent": "//a[b = 1e999999999]",
+    "an exponent": "match //a[b = 1e999999999] return 1",
     "comments": "(:" * 30_000 + ":)" * 30_000 + "//a",
     "native predicates": "match //a" + "[b]" * 5000,
     "native depth": "match //a" + "[b" * 5000 + "]" * 5000,

@@ -15,8 +15,8 @@ from axlog.query.template import Element, Enclosed, Form, Show, Template, Text
 from axlog.query.xpath_compiler import parse_xpath
 from axlog.query.xquery_compiler import parse_xquery
 from axlog.views.change import Row
-from lab.conformance.answering import answer, rows
 from tests.papers import document
+from tests.template_answers import answer, rows
 
 
 def rendered(query: str, tree: Tree, namespaces: dict[str, str] | None = None) -> str:

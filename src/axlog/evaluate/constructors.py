@@ -23,8 +23,9 @@ from axlog.evaluate.atoms import Named
 from axlog.evaluate.items import Item, Items, New, Node, copied, joined, text
 from axlog.query.positions import place_at
 from axlog.query.syntax_tree import Call, Constructor, Enclosed, Expression, Written
-from axlog.query.tokenizer import NCNAME, compiled
+from axlog.query.tokenizer import NCNAME, XML_NAMESPACE, compiled
 
+_XML_ID = f"{{{XML_NAMESPACE}}}id"
 Value = Callable[[Expression], Items]
 Namespaces = Mapping[str, str]
 
@@ -105,7 +106,7 @@ class Builder:
     def _set(self, made: Element, name: str, value: str, at: int) -> None:
         if name in made.attrib:
             raise self._refused("XQDY0025", f"there are two attributes {name}", at)
-        made.set(name, self._allowed(value, at))
+        made.set(name, self._allowed(_identifier(name, value), at))
 
     # Computed constructors ----------------------------------------------------------------------
 
@@ -131,7 +132,8 @@ class Builder:
             case "attribute":
                 name = self.name(self.value(given.arguments[0]), False, given.at)
                 prefix = self.prefix(self.value(given.arguments[0]))
-                return New("attribute", (Attribute(name, joined(self.tree, value), prefix),))
+                written = _identifier(name, joined(self.tree, value))
+                return New("attribute", (Attribute(name, written, prefix),))
             case "processing-instruction":
                 target = self.target(self.value(given.arguments[0]), given.at)
                 data = joined(self.tree, value).lstrip()
@@ -205,6 +207,11 @@ def _detached(piece: Element) -> Element:
     copy = deepcopy(piece)
     copy.tail = None
     return copy
+
+
+def _identifier(name: str, value: str) -> str:
+    """The value of an attribute; that of xml:id is normalised as an identifier."""
+    return " ".join(value.split()) if name == _XML_ID else value
 
 
 def _add_text(made: Element, more: str) -> None:

@@ -60,6 +60,11 @@ _PLAIN_KINDS: dict[str, Test] = {
     "text": AnyText(),
 }
 _KINDS = frozenset({*_PLAIN_KINDS, "attribute", "element"})
+_UNTYPED = {
+    "element": ("anyType", "untyped"),
+    "attribute": ("anyType", "anySimpleType", "anyAtomicType", "untypedAtomic"),
+}
+"""The types that untyped elements and attributes have."""
 _DOT = r"\.(?![.\d])"
 _CONSTRUCTED = rf"<(?:{NCNAME}|!--|\?)"
 _COMPUTED = (
@@ -72,6 +77,8 @@ _STEP_START = rf"{NCNAME}|[*@.(]"
 
 class PathParser(Tokenizer):
     """The productions from paths down to names; `expression` and `single` are those above."""
+
+    allows_infinity = True
 
     @abstractmethod
     def expression(self) -> Expression:
@@ -189,6 +196,10 @@ class PathParser(Tokenizer):
             return Step("self", AnyNode(), self._predicates(), at)
         if self._sees_call():
             called = self.call(at)
+            predicates = self._predicates()
+            if predicates:
+                step = Step("self", AnyNode(), predicates, at, is_filter=True)
+                return Group(path_of(called, [step], at), at)
             return called if isinstance(called, Call) else Group(called, at)
         if self.match_at(_VALUE_START, at):
             value = self.primary(at)
@@ -264,10 +275,17 @@ class PathParser(Tokenizer):
             name = None if self.take("*") else self.take_name()
             if name is not None:
                 test = Name(self.expanded(*name, at, kind == "element"))
-            if self.sees(","):
-                raise self.unsupported("a test of a schema type", at)
+            if self.take(","):
+                self._type_of_untyped(kind, at)
         self.need(")")
         return test
+
+    def _type_of_untyped(self, kind: str, at: int) -> None:
+        """The type in `element(a, type)`: nodes are untyped, so only these types are no test."""
+        prefix, name = self.take_name() or ("", "")
+        self.take("?")
+        if prefix != "xs" or name not in _UNTYPED[kind]:
+            raise self.unsupported("a test of a schema type", at)
 
     def _target(self) -> str:
         """The target in processing-instruction(...): a name or a string."""

@@ -6,9 +6,12 @@ compiler of plans (`plan_compiler.py`) takes what patterns cannot express.
 
 from __future__ import annotations
 
+from math import isinf
+
 from axlog.query.syntax_tree import (
     Binary,
     Call,
+    Constant,
     Counted,
     Expression,
     External,
@@ -63,6 +66,8 @@ def refuse_beyond(expression: Expression, text: str) -> None:
     if not beyond:
         return
     at, node = min(((_place(node), node) for node in beyond), key=lambda pair: pair[0])
+    if isinstance(node, Constant):
+        raise unsupported(text, at, "a number too large for a double")
     construct, advice = _named(node)
     raise unsupported(text, at, construct, advice=advice)
 
@@ -75,6 +80,8 @@ def _is_beyond(node: object) -> bool:
     match node:
         case Call(name=name):
             return name not in FUNCTIONS
+        case Constant(value=float() as value):
+            return isinf(value)
         case Binary(operator=operator):
             return operator not in OPERATORS
         case Group(is_map=True):

@@ -31,6 +31,7 @@ from axlog.query.plan_reads import whole_reads
 from axlog.query.plan_rewrites import (
     conjuncts,
     declared_by,
+    has_context,
     has_positional_filter,
     is_absolute,
     position_bounds,
@@ -296,6 +297,8 @@ class PlanCompiler:
             case Path(start=Root(), steps=steps) if steps and not has_positional_filter(steps):
                 found = self._of_path(value)
             case Flwor(clauses=(For() as first, *_)) if type(first) is For:
+                if has_context(value):  # the item of a predicate around it, which has no name
+                    return None
                 found = self._of_query(value)
             case Binary(operator=operator) if operator in SETS:
                 found = self._of_set(value)

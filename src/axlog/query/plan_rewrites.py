@@ -204,13 +204,14 @@ def order_keys(clauses: Iterable[Clause]) -> bool:
 
 
 def has_positional_filter(steps: Iterable[Any]) -> bool:
-    """Whether a filter of the whole sequence may count positions."""
-    return any(
-        isinstance(step, Step)
-        and step.is_filter
-        and any(is_position(each.condition) for each in step.predicates)
-        for step in steps
-    )
+    """Whether a filter of the whole sequence, or a step, may count positions in the sequence."""
+    for step in steps:
+        if isinstance(step, Step):
+            if step.is_filter and any(is_position(each.condition) for each in step.predicates):
+                return True
+        elif _asks_position(step.inside if isinstance(step, Group) else step):
+            return True
+    return False
 
 
 def declared_by(clause: Clause) -> set[str]:

@@ -75,6 +75,7 @@ class Tokenizer:
     """A text and the offset up to which it has been read."""
 
     most_brackets = MOST_BRACKETS
+    allows_infinity = False  # whether a double that is too large is INF
 
     def __init__(self, text: str, namespaces: Mapping[str, str]) -> None:
         check_length(text)
@@ -204,7 +205,8 @@ class Tokenizer:
         if self.match_at(QNAME, self.offset):
             raise self.refusal("a name directly follows a number", at, expected="a space")
         value = float(found.group())
-        if isinf(value):
+        is_double = "e" in found.group().lower()
+        if isinf(value) and not (is_double and self.allows_infinity):
             raise QueryError("AX207", "the number is too large", place=place_at(self.text, at))
         return value
 

@@ -420,6 +420,8 @@ class XQueryParser(UpdateExpressionParser):
                 inside = self.expression()
             self.need("}")
             return inside
+        if self.match_at(r"\(#", at):
+            return self._pragmas(at)
         refused = self.match_at(_REFUSED, at)
         if refused is not None:
             raise self.unsupported(f"`{refused.group()[:-1].strip()}`", at)
@@ -430,6 +432,22 @@ class XQueryParser(UpdateExpressionParser):
         if computed is not None:
             return self._computed(computed, at)
         return super().primary(at)
+
+    def _pragmas(self, at: int) -> Expression:
+        """`(# name ... #) { ... }`: no pragma is known, so the value is that of the expression."""
+        while self.take_match(r"\(#"):
+            self.skip()
+            found = self.take_name()
+            if found is None:
+                raise self.unexpected("the name of a pragma")
+            self.expanded(*found, at, is_element=False)
+            end = self.text.find("#)", self.offset)
+            if end < 0:
+                raise self.refusal("the pragma is not closed", at, advice="#)")
+            self.offset = end + 2
+        if self.match_at(r"\{\s*\}", self.skip()):
+            raise self.unsupported("a pragma without an expression", at)
+        return self._block()
 
     def _markup_alone(self, at: int, opening: str, closing: str, name: str) -> Call:
         end = self.text.find(closing, at + len(opening))

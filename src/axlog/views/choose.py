@@ -148,7 +148,7 @@ def choice_for(
                 f"{wanted} declines the query: {query.foreign.reason}",
                 advice="leave the choice to axlog",
             )
-        return Chosen(Saxon.name, f"evaluated again; {query.foreign.reason}")
+        return Chosen(Saxon.name, f"evaluated again with the document: {query.foreign.reason}")
     if query.plan is None:
         key = query.row_key
         check_formulas(key.pattern)

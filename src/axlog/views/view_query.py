@@ -15,7 +15,7 @@ from axlog.errors import QueryError, QuerySyntaxError, UnsupportedError, ValuePr
 from axlog.query.foreign import ForeignQuery
 from axlog.query.plan import EVERYTHING
 from axlog.query.projection import projection_of
-from axlog.query.query import Query, checked_language, language_of, parse_query
+from axlog.query.query import Language, Query, checked_language, language_of, parse_query
 from axlog.views.saxon.documents import SaxonDocument
 from axlog.views.saxon.maintainer import Saxon
 from axlog.views.saxon.process import Asked, is_installed
@@ -35,21 +35,43 @@ def parse_view(
         return _foreign(text, namespaces, language, "requested")
     try:
         return parse_query(text, namespaces, language, limits=limits)
-    except (QuerySyntaxError, UnsupportedError) as refusal:
-        if (checked_language(language) or language_of(text)) == "pattern":
+    except QueryError as refusal:
+        if (
+            not _is_refused(refusal)
+            or (checked_language(language) or language_of(text)) == "pattern"
+        ):
             raise
         if not is_installed():
             raise _with_advice(refusal) from None
         try:
-            return _foreign(text, namespaces, language, f"our own evaluator: {refusal.message}")
+            return _foreign(text, namespaces, language, refusal.message)
         except QueryError as error:
-            is_syntax = isinstance(refusal, QuerySyntaxError) and error.code == "AX201"
-            raise (refusal if is_syntax else error) from None
+            is_ours = not isinstance(refusal, UnsupportedError) and error.code == "AX201"
+            raise (refusal if is_ours else error) from None
 
 
-def _with_advice(refusal: QuerySyntaxError | UnsupportedError) -> QueryError:
+def _is_refused(refusal: QueryError) -> bool:
+    """Whether Saxon may know more: prefixes that constructors declare, for example."""
+    return isinstance(refusal, QuerySyntaxError | UnsupportedError) or refusal.code == "AX206"
+
+
+def evaluated_by_saxon(query: Query, refusal: QueryError, maintainer: str | None) -> Query:
+    """The query for Saxon, if our own evaluator refuses it for the data; else raises the refusal.
+
+    Only where the caller leaves the choice of the maintainer to axlog.
+    """
+    is_ours = query.foreign is not None or query.language == "pattern" or maintainer is not None
+    if not _is_refused(refusal) or is_ours or not is_installed():
+        raise refusal
+    try:
+        return _foreign(query.text, dict(query.namespaces), query.language, refusal.message)
+    except QueryError:
+        raise refusal from None
+
+
+def _with_advice(refusal: QueryError) -> QueryError:
     """The refusal with the extra as a remedy; a text that does not parse stays as it is."""
-    if isinstance(refusal, QuerySyntaxError):
+    if not isinstance(refusal, UnsupportedError):
         return refusal
     advice = f"{refusal.advice}; or {INSTALL}" if refusal.advice else INSTALL
     return UnsupportedError(
@@ -66,13 +88,28 @@ def _foreign(
         raise QueryError(
             "AX212", "Saxon declines a tree pattern", expected="a query in XPath or XQuery"
         )
-    if language is None:
-        asked = "xquery"  # which extends XPath
     given = tuple(sorted((namespaces or {}).items()))
-    _check(text, asked, given)
+    if language is None:
+        asked = _language_for_saxon(text, asked, given)
+    else:
+        _check(text, asked, given)
     projection = projection_of(text, dict(given), asked)
     foreign = ForeignQuery(text, asked, given, reason, projection)
     return Query(EVERYTHING, text, asked, foreign=foreign, namespaces=given)
+
+
+def _language_for_saxon(
+    text: str, asked: Language, namespaces: tuple[tuple[str, str], ...]
+) -> Language:
+    """XQuery, which extends XPath except for the axis of namespaces."""
+    try:
+        _check(text, "xquery", namespaces)
+    except QueryError:
+        if asked != "xpath":
+            raise
+        _check(text, asked, namespaces)
+        return asked
+    return "xquery"
 
 
 @lru_cache(maxsize=256)

@@ -54,6 +54,7 @@ array {
       string($item))
     else if ($item instance of attribute()) then ("attribute", string($item))
     else if ($item instance of text()) then ("text", string($item))
+    else if ($item instance of namespace-node()) then ("namespace", string($item))
     else if ($item instance of node()) then ("xml", serialize($item, $xml))
     else ("function", serialize($item, map { "method": "adaptive", "indent": false() }))
 }
