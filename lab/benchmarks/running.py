@@ -27,6 +27,7 @@ from lab.benchmarks.reevaluation import reevaluation
 from lab.benchmarks.relevance import relevance
 from lab.benchmarks.spark_documents import spark_documents
 from lab.benchmarks.spark_streams import spark_streams
+from lab.benchmarks.statements import statements
 from lab.benchmarks.status import status
 from lab.benchmarks.strategies import strategies
 from lab.benchmarks.tods import tods
@@ -77,6 +78,11 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: flatness(600, 1200, 60, 40, 1),
         quick=lambda: flatness(5000, 100_000, 600, 500, 2),
         full=lambda: flatness(5000, 500_000, 2000, 2000, 4),
+    ),
+    "statements": Benchmark(
+        tiny=lambda: statements(400, 800, 30, 1),
+        quick=lambda: statements(5000, 100_000, 300, 2),
+        full=lambda: statements(5000, 500_000, 900, 4),
     ),
     "upsert": Benchmark(
         tiny=lambda: upsert(60, 40, 10, 1),
