@@ -27,12 +27,14 @@ from lab.benchmarks.reevaluation import reevaluation
 from lab.benchmarks.relevance import relevance
 from lab.benchmarks.spark_documents import spark_documents
 from lab.benchmarks.spark_streams import spark_streams
+from lab.benchmarks.statements import statements
 from lab.benchmarks.status import status
 from lab.benchmarks.strategies import strategies
 from lab.benchmarks.tods import tods
 from lab.benchmarks.tods_parts import by_size
 from lab.benchmarks.truth import truth
 from lab.benchmarks.upsert import upsert
+from lab.benchmarks.xmark import xmark
 
 Run = Callable[[], Result]
 
@@ -78,6 +80,11 @@ BENCHMARKS: dict[str, Benchmark] = {
         quick=lambda: flatness(5000, 100_000, 600, 500, 2),
         full=lambda: flatness(5000, 500_000, 2000, 2000, 4),
     ),
+    "statements": Benchmark(
+        tiny=lambda: statements(400, 800, 30, 1),
+        quick=lambda: statements(5000, 100_000, 300, 2),
+        full=lambda: statements(5000, 500_000, 900, 4),
+    ),
     "upsert": Benchmark(
         tiny=lambda: upsert(60, 40, 10, 1),
         quick=upsert,
@@ -97,6 +104,15 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: groups(200, 1, 300),
         quick=lambda: groups(50_000, 2, 20_000),
         full=lambda: groups(1_000_000, 2, 1_000_000),
+    ),
+    "xmark": Benchmark(
+        tiny=lambda: xmark((0.001, 0.002), 1, ("Q1", "Q8", "Q11")),
+        quick=lambda: xmark((0.01, 0.1), 6),
+        full=lambda: xmark((0.01, 0.1, 1.0), 5),
+        in_parts={
+            "quick": lambda done: xmark((0.01, 0.1), 6, done=done),
+            "full": lambda done: xmark((0.01, 0.1, 1.0), 5, done=done),
+        },
     ),
     "records": Benchmark(
         tiny=lambda: records((100, 200), (3, 6), (10, 40), (2, 4), 3),

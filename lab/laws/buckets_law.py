@@ -2,7 +2,8 @@
 
 The stateless half (`runtime/extraction.py`) and the stateful half (`spark/buckets.py`) are run as
 Spark runs them, with batches of random size: the messages of each partition in separate packets,
-the packets of a batch in any order, buckets that lose their engines, or are all on the driver. The
+the packets of a batch in any order, buckets that lose their engines, batches that Spark repeats
+after a crash, buckets that are all on the driver, final steps on the driver. The
 embedded runner is run on the same case. Compared with `pipeline_cases.reference`: rows, net
 changes, dead letters with their contents.
 """
@@ -27,12 +28,13 @@ from axlog.runtime.bucket_state import forget_live
 from axlog.runtime.definition import Definition
 from axlog.runtime.embedded import Runner
 from axlog.runtime.extraction import ASIDE, Extractor, Message, packed
+from axlog.runtime.final_step import DurableFinalSteps, FinalSteps
 from axlog.runtime.order import PARTITIONS_APART
 from axlog.runtime.packets import unpack
 from axlog.runtime.past import NOTHING
 from axlog.runtime.plan import SparkPlan, make_plan
 from axlog.spark.batch_result import gather_batch
-from axlog.spark.buckets import Buckets, DriverBuckets
+from axlog.spark.buckets import Buckets, DriverBuckets, durable_state
 from axlog.views.change import Change
 from lab.laws.pipeline_cases import (
     Answer,
@@ -56,9 +58,9 @@ class BucketsCase:
     on_driver: bool
 
 
-def make_buckets_case(random: Random) -> BucketsCase:
-    """A random case."""
-    case = make_pipeline_case(random)
+def make_buckets_case(random: Random, *, computes: bool = True) -> BucketsCase:
+    """A random case; `computes` as for pipelines."""
+    case = make_pipeline_case(random, computes=computes)
     return BucketsCase(case, random.getrandbits(32), random.choice((1, 3)), random.random() < 0.5)
 
 
@@ -263,12 +265,16 @@ def run_buckets(made: BucketsCase) -> Answer:
     with TemporaryDirectory() as place:
         for part in messages_of(case):
             side = _Side(definition, plan, place, made.on_driver, stores)
+            if number:
+                side.catch_up(number - 1)
             for batch in batches_of(random, part):
                 rows = [
                     (f"{unit}/{bucket}/0", body)
                     for messages in batch
                     for unit, bucket, body in packed(extractor.extract(messages), plan)
                 ]
+                if random.random() < 0.1:
+                    side = side.crashed(number, rows)
                 told = gather_batch(number, side.say(number, rows))
                 aside = [unpack(body) for key, body in rows if key.startswith(f"{ASIDE}/")]
                 extractor.past = extractor.past.after(aside)
@@ -305,19 +311,52 @@ class _Side:
         stores: dict[str, _Store],
     ) -> None:
         hold = None
+        self._made = (definition, plan, place, on_driver)
         self._driver: DriverBuckets | None = None
+        self._finals: DurableFinalSteps | None = None
         if on_driver:
             made = Buckets(definition, plan, hold, "run", live=OrderedDict())
             self._driver = DriverBuckets(made, place)
+        else:
+            steps = FinalSteps(definition, plan, "run", OrderedDict())
+            self._finals = DurableFinalSteps(steps, durable_state(place)) if steps.units else None
         self._buckets = Buckets(definition, plan, hold, "run")
         self._stores = stores
 
+    def catch_up(self, last: int) -> None:
+        """Resume after a batch, as a start does."""
+        if self._driver is not None:
+            missed = self._driver.missed(last)
+            if missed is not None:
+                raise AssertionError("a delivered batch is missed")
+        elif self._finals is not None:
+            self._finals.catch_up(last)
+
+    def crashed(self, number: int, rows: list[tuple[str, bytes]]) -> _Side:
+        """The side of the next start, after this one fell while it processed a batch."""
+        before = {key: _Store(store) for key, store in self._stores.items()}
+        self._say(number, rows)
+        self.close()
+        self._stores.clear()
+        self._stores.update(before)
+        side = _Side(*self._made, self._stores)
+        if number:
+            side.catch_up(number - 1)
+        return side
+
     def say(self, number: int, rows: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+        """The reports on a batch, which is delivered."""
+        said = self._say(number, rows)
+        if self._driver is not None:
+            self._driver.end()
+        elif self._finals is not None:
+            self._finals.end()
+        return said
+
+    def _say(self, number: int, rows: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
         if self._driver is not None:
             self._driver.begin(number, rows)
-            said = self._driver.say(rows)
-            self._driver.end()
-            return said
+            return self._driver.say(rows)
         inbox: dict[str, list[bytes]] = {}
         for key, body in rows:
             inbox.setdefault(key, []).append(body)
@@ -328,9 +367,11 @@ class _Side:
             else:
                 store = self._stores.setdefault(key, _Store())
                 said.append((key, self._buckets.take(key, store, bodies)[0].body))
-        return said
+        return said if self._finals is None else said + self._finals.take(number, said)
 
     def close(self) -> None:
         if self._driver is not None:
             self._driver.close()
+        if self._finals is not None:
+            self._finals.close()
         forget_live()

@@ -538,7 +538,7 @@ def test_late_is_judged_within_a_lane_and_by_policy() -> None:
     _, refused = run(wanted, make_plan(wanted, buckets=1), batches)
     assert refused == ["m2", "m0"]
     order = Order(("a",), {"a": "clock"})
-    item = [7, "a", 2, "bindings", [], 9, lane_of(0, "a"), "m2", 2, None]
+    item = [7, "a", 2, "bindings", [], 9, lane_of(0, "a"), "m2", 2, None, "a"]
     released, late = order.take([Packet([item], {})])
     assert (released[0][0], late) == (9, [])
 

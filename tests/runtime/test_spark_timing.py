@@ -84,7 +84,7 @@ def test_time_passes_for_all_documents(seed: int) -> None:
 
 def test_what_waits_goes_when_its_time_has_passed() -> None:
     order = Order(("a", "b"), {}, hold=None)
-    item = [7, "a", 1, "bindings", [], None, lane_of(0, "a"), "m", 1, None]
+    item = [7, "a", 1, "bindings", [], None, lane_of(0, "a"), "m", 1, None, "a"]
     assert order.take([Packet([item], {})]) == ([], [])
     assert order.take([Packet([], {}, passed=6)]) == ([], [])
     assert order.take([Packet([], {}, passed=7)]) == ([item], [])

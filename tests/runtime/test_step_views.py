@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import axlog
+from axlog.cli.application import application
 from axlog.connect.protocol import Refusal
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import PipelineError
@@ -65,3 +67,61 @@ def test_a_view_that_rejects_messages_shares_them_with_all_views() -> None:
     (unit,) = make_plan(definition).units
     assert (unit.kind, unit.views, unit.buckets) == ("messages", ("totals", "count"), 1)
     assert "totals rejects messages" in str(unit)
+
+
+SHOP = (
+    '<shop><a><ax:call xmlns:ax="urn:axlog" stream="a"/></a>'
+    '<b><ax:call xmlns:ax="urn:axlog" stream="b"/></b></shop>'
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("//order[s/$s]/t/$t return $s, sum($t) as total", "4 buckets, key $s, bindings travel"),
+        ("//order return count() as n", "4 buckets, by message"),
+        ("//order/t/$t return avg($t) as mean", "partial aggregates are merged on the driver"),
+        ("//order[s/$s]/t/$t return upper-case($s) as up, max($t)", "partial aggregates by up"),
+        (
+            "/shop/a/order[k/$k][s/$s]/t/$t, /shop/b/order/k/$k return $s, sum($t) as g",
+            "4 buckets, key $k, bindings travel (every relation that a stream feeds has the key;"
+            " partial aggregates by s are merged on the driver)",
+        ),
+        (
+            "/shop[a/order[k/$k]/t/$t][not(b/order/k/$k)] return sum($t) as open",
+            "4 buckets, key $k",
+        ),
+        (
+            "//order[s/$s]/t/$t return $s, sum($t) as g order by g descending limit 2",
+            "key $s, bindings travel (every relation that a stream feeds has the key;"
+            " the first 2 rows of each bucket are merged on the driver)",
+        ),
+        ("//order/t/$t return $t * 2 as c", "equal rows of buckets are merged on the driver"),
+        ("/shop[a/order/t/$t][b/order/t/$u] return $t * $u as c", "one partition, bindings travel"),
+        ("/shop[a/order/k/$k][b/order[k/$k]/t/$t] return $t", "no column that splits it is shown"),
+    ],
+)
+def test_the_plan_says_how_steps_are_spread(query: str, said: str) -> None:
+    (unit,) = make_plan(Definition(SHOP, {"v": (f"match {query}", None)})).units
+    assert said in str(unit)
+
+
+def test_the_command_prints_the_plan_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(
+        f"engine: spark\ndocument: '{SHOP}'\nsources: [{{kind: jsonl, path: in.jsonl}}]\n"
+        "views: {n: 'match //order return count() as n'}\n"
+    )
+    done = CliRunner().invoke(application(["check"]), ["check", "--table", str(path)])
+    assert done.exit_code == 0, done.output
+    assert "plan: document: n: 4 buckets, by message, bindings travel" in done.stdout
+
+
+def test_final_steps_need_a_place_on_the_driver() -> None:
+    views: dict[str, tuple[str, str | None]] = {"n": ("match //order return count() as n", None)}
+    (unit,) = make_plan(Definition(SHOP, views, final_steps=False)).units
+    assert (unit.buckets, unit.cut) == (1, None)
+    assert "no place" in unit.reason
+    added = Definition(SHOP, {**views, "m": views["n"]}, groups=(("n",), ("m",)))
+    first, second = make_plan(added).units
+    assert (first.buckets, second.buckets) == (4, 1)

@@ -225,7 +225,7 @@ def items(updates: list[tuple[str, str, str]]) -> list[Packet]:
     """Whole messages, one a batch."""
     return [
         Packet([[at * 1_000_000, stream, at, action, content, None, lane_of(0, stream), str(at), at,
-                 None]],
+                 None, stream]],
                {lane_of(0, stream): Lane(at, at * 1_000_000, None, 1)})
         for at, (stream, action, content) in enumerate(updates, 1)
     ]  # fmt: skip

@@ -2,9 +2,10 @@
 
 A file with the key `principals` is checked as a roles file.
 
-One line per problem: a table on a terminal, JSON lines in a pipe. The exit code is 2 if a problem
-is an error. `--schema` prints the JSON schema for editors, `--reference` prints every key as
-Markdown, `--kinds` lists the sources and sinks.
+One line per problem: a table on a terminal, JSON lines in a pipe. On a terminal it also prints how
+Spark would partition the views (`runtime/plan.py`). The exit code is 2 if a problem is an error.
+`--schema` prints the JSON schema for editors, `--reference` prints every key as Markdown, `--kinds`
+lists the sources and sinks.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from axlog.extras import extra_of, not_installed
 if TYPE_CHECKING:  # pydantic comes with the extra `pipeline`
     from axlog.connect.kinds import SinkKind, SourceKind
     from axlog.pipeline.checks import Problem
+    from axlog.pipeline.model import PipelineModel
 
 _STYLES = {"error": "red", "warning": "yellow"}
 
@@ -81,6 +83,8 @@ def check(
             _say(f"{pipeline}: {len(checked.errors)} errors", "red")
         raise typer.Exit(2)
     if not is_json(json):
+        if checked.model.engine == "spark":
+            _list_plans(checked.model)
         views = len(list(checked.model.view_names()))
         _say(f"{pipeline}: valid; {views} views, engine {checked.model.engine}")
 
@@ -128,6 +132,16 @@ def _list_problems(problems: Iterable[Problem], json: bool | None) -> None:
     for problem in problems:
         console.print(Text(problem.level, style=_STYLES[problem.level]), end=": ")
         console.print(Text(problem.error.describe()), soft_wrap=True)
+
+
+def _list_plans(model: PipelineModel) -> None:
+    """Print how Spark would partition the views of each document, and why."""
+    from axlog.runtime.pipeline_definition import plans_of
+
+    console = Console(highlight=False)
+    for document, plan in plans_of(model):
+        for unit in plan.units:
+            console.print(Text(f"plan: {document}: {unit}"), soft_wrap=True)
 
 
 def _say(text: str, style: str | None = None) -> None:

@@ -31,7 +31,7 @@ looked up only in the joins' memory. (Paper 1, section 5.)
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, TypeAlias
@@ -74,6 +74,7 @@ from axlog.views.counting.stream_inputs import (
     stream_inputs,
 )
 from axlog.views.counting.waiting_rows import WaitingRows
+from axlog.views.stepped import Stepped
 from axlog.views.view import MaintainedView
 
 REMEMBERED = 1000
@@ -193,8 +194,7 @@ class Collector:
         self._found_for = found_for
         old = {join.state: join for join in self._joins}
         self._joins, self._inputs = {}, StreamInputs()
-        # Without views there are no sites. Steps need the exact number of matches.
-        if document.engine.sites() and not (self._may_delete() or self._has_steps()):
+        if document.engine.sites() and not self._may_delete():  # without views there are no sites
             self._watch(old)
         for state, join in old.items():
             if join not in self._joins and state.join.waiting is join:
@@ -202,8 +202,16 @@ class Collector:
         self.version += 1
         return True
 
-    def _has_steps(self) -> bool:
-        return any(view.query.steps for view in self._document.views.values())
+    def _counted(self) -> set[Relation]:
+        """The relations of views with steps, which need the exact number of matches."""
+        found: set[Relation] = set()
+        for view in self._document.views.values():
+            maintainer = view.maintainer
+            if isinstance(maintainer, Stepped):
+                maintainer = maintainer.inner
+            if view.query.steps and isinstance(maintainer, Counting):
+                found.update(each for root in maintainer.roots for each in root.walk())
+        return found
 
     def _may_delete(self) -> bool:
         tree = self._document.tree
@@ -218,8 +226,10 @@ class Collector:
         # Once messages are dropped, only its tables describe a join whose streams have ended.
         may_forget = bool(places) and not self._keeps
         is_changing = any(map(engine.is_value_sensitive, places.values()))
-        replacing = set(replacing_streams(document))
+        replacing, counted = set(replacing_streams(document)), self._counted()
         for node, state in joins_of_two(engine):
+            if state.relation in counted:
+                continue
             feeders = (inputs.of(state, 0), inputs.of(state, 1))
             streams = {feeder.stream for each in feeders for feeder in each}
             if state in inputs.entangled or not (streams or may_forget or state in old):
@@ -250,7 +260,10 @@ class Collector:
             if tree.call(node).mode != "stream" or tree.call(node).most is not None
         }
         limited.update(replacing_streams(document))
+        counted = self._counted()
         for node, state in joins_of_more(document.engine):
+            if state.relation in counted:
+                continue
             feeders = [inputs.of(state, part) for part in range(len(state.relation.edges))]
             streams = {feeder.stream for each in feeders for feeder in each}
             if state in inputs.entangled or state in inputs.narrowed:
@@ -288,14 +301,13 @@ class Collector:
         tree = self._document.tree
         return {s: tree.parent(n) for s, n in tree.calls().items() if may_bring(tree, tree.call(n))}
 
-    def _keyed(self) -> dict[Relation, list[tuple[Column, Key]]]:
+    def _keyed(self, keys: Iterable[Key] | None = None) -> dict[Relation, list[tuple[Column, Key]]]:
         document = self._document
+        keys = document.tree.facts if keys is None else tuple(keys)
         found: dict[Relation, list[tuple[Column, Key]]] = {}
         for view in document.views.values():
-            if isinstance(view.maintainer, Counting):
-                for relation, pairs in keyed_relations(
-                    view.maintainer.root, document.tree.facts
-                ).items():
+            if keys and isinstance(view.maintainer, Counting):
+                for relation, pairs in keyed_relations(view.maintainer.root, keys).items():
                     found.setdefault(relation, []).extend(pairs)
         return found
 
@@ -310,7 +322,9 @@ class Collector:
         assert not isinstance(known, JoinWatch)  # it has two parts
         if known is not None and known.is_fed_by(feeders):
             return known
-        pair = pair_of(state.relation, feeders, keyed)
+        references = self._document.tree.references
+        sources = self._keyed(each.source for each in references)
+        pair = pair_of(state.relation, feeders, keyed, sources, references)
         seen, exact = self._seen(pair, old), self.tracker.how == "all"
         document = self._document
         made = WaitingRows(
@@ -328,20 +342,29 @@ class Collector:
             made.passes_by |= known.passes_by
         return made
 
-    def _seen(self, pair: Pair, old: dict[SiteRelation, Watch]) -> tuple[set[str], set[str]]:
-        """Return the key values that each part has already seen."""
-        document = self._document
+    def _seen(
+        self, pair: Pair, old: dict[SiteRelation, Watch]
+    ) -> tuple[Mapping[str, float], Mapping[str, float]]:
+        """Return the key values that each part has already seen, with their latest time."""
+        document, tree = self._document, self._document.tree
         # The document is not whole: only remembered values are known.
         if document.forgotten or document.collected:
             for waiting in old.values():
                 if isinstance(waiting, WaitingRows) and waiting.relation is pair.relation:
-                    return waiting.seen[0] or set(), waiting.seen[1] or set()
-            return set(), set()
+                    one, other = (dict.fromkeys(each or (), inf) for each in waiting.seen)
+                    return one, other
+            return {}, {}
         keys = [side.key for side in pair.sides]
         if any(keys):
             document.settle()
-        one, other = (set(values_seen(document.tree, key[1]) if key else ()) for key in keys)
-        return one, other
+        first, second = (
+            {
+                value: max(tree.time(node) for node in nodes)
+                for value, nodes in (values_seen(tree, key[1]) if key else {}).items()
+            }
+            for key in keys
+        )
+        return first, second
 
     # Key values of messages -----------------------------------------------------------------------
 
@@ -468,10 +491,7 @@ class Collector:
     def saved_keys(self) -> SavedKeys:
         """Return the key values remembered at each join, as plain tuples."""
         self.refresh()
-        return tuple(
-            tuple(() if each is None else tuple(sorted(each)) for each in join.seen)
-            for join in self._joins
-        )
+        return tuple(join.saved_values() for join in self._joins)
 
     def restore(self, keys: SavedKeys) -> None:
         """Continue with tables filled from outside, and the key values saved with them."""

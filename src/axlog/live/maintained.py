@@ -33,13 +33,14 @@ from axlog.document.times import (
 )
 from axlog.document.tree import NONE, Tree
 from axlog.document.value_index import ValueIndex
-from axlog.errors import QueryError, UpdateError, ValueProblem
+from axlog.errors import AxlogError, QueryError, UpdateError, ValueProblem
 from axlog.evaluate.select import select
 from axlog.evaluate.statements import operations_of
 from axlog.future.verdict_cache import only_adds
 from axlog.live.hooks import IDLE, StreamHooks
 from axlog.live.savepoint import Savepoint
 from axlog.query.query import Query, parse_query
+from axlog.query.statement_templates import instance_of
 from axlog.query.update_parser import parse_statements
 from axlog.reporting import report
 from axlog.views.algebraic.engine import AlgebraicEngine
@@ -84,6 +85,7 @@ class MaintainedTree:
         self.limits = limits
         self.keep_whitespace = keep_whitespace
         self.namespaces = dict(namespaces or {})
+        self._namespace_items = tuple(sorted(self.namespaces.items()))
         self.views: dict[str, MaintainedView] = {}
         self.clocked: list[MaintainedView] = []  # those whose rows depend on the clock
         self.thresholds = DEFAULT_THRESHOLDS  # for the choice of maintainers
@@ -274,12 +276,33 @@ class MaintainedTree:
         `variables` are values of the statement's variables. A statement that is used again with
         other values is parsed once.
         """
+        with self.lock:
+            operations = self._by_template(statement, variables)
+            if operations is not None:
+                return self.apply(operations, at)
         changes: list[Change] = []
         for one in parse_statements(statement, self.namespaces, self.limits):
             with self.lock:
                 operations = operations_of(self.nodes(), one, self._values, variables, self.limits)
                 changes += self.apply(operations, at)
         return changes
+
+    def _by_template(
+        self, statement: str, variables: Mapping[str, Any] | None
+    ) -> list[Operation] | None:
+        """Return the operations of one statement, by the template of statements like it.
+
+        None if it has no template, or raises an error: the error's place is found without it.
+        """
+        try:
+            found = instance_of(statement, self._namespace_items, self.limits)
+            if found is None or len(found[0]) != 1:
+                return None
+            (one,), strings = found
+            given = strings if not variables else {**variables, **strings}
+            return operations_of(self.nodes(), one, self._values, given, self.limits)
+        except AxlogError:
+            return None
 
     def apply(self, operations: Sequence[Operation], at: Time | None = None) -> list[Change]:
         """Apply a pending update list, and return the changes of all views."""

@@ -52,6 +52,10 @@ class ConstructorParser(XPathParser):
         """The value of a string literal; in XQuery it may contain references."""
         return compiled(_REFERENCE).sub(self._referenced, string)
 
+    def written(self, text: str, start: int, end: int) -> Written | Enclosed:
+        """A whole attribute, or the only text of an element, between two offsets."""
+        return Written(text)
+
     def constructor(self) -> Constructor:
         """`<tag ...>...</tag>`, from its first character."""
         at = self.skip()
@@ -145,11 +149,13 @@ class ConstructorParser(XPathParser):
         if not quote:
             raise self.unexpected("a value in quotes")
         found: list[Written | Enclosed] = []
-        text = ""
+        text, start = "", self.offset
         while True:
             character = self._character()
             if character == quote:
                 if not self._take_raw(quote):
+                    if text and not found:
+                        return (self.written(text, start - 1, self.offset),)
                     return (*found, Written(text)) if text else tuple(found)
                 text += quote
             elif character == "<":
@@ -167,6 +173,7 @@ class ConstructorParser(XPathParser):
     def _content(self, tag: str) -> list[Written | Enclosed | Constructor]:
         found: list[Written | Enclosed | Constructor] = []
         text, is_kept = "", self.keeps_space
+        first = self.offset
         while True:
             start = self.offset
             piece = self._piece()
@@ -174,7 +181,8 @@ class ConstructorParser(XPathParser):
                 text, is_kept = text + piece.text, is_kept or piece.is_kept
                 continue
             if text and (is_kept or text.strip(" \t\r\n")):
-                found.append(Written(text))
+                is_alone = piece is None and not found
+                found.append(self.written(text, first, start) if is_alone else Written(text))
             text, is_kept = "", self.keeps_space
             if piece is None:
                 self._close(tag, start)

@@ -69,11 +69,16 @@ def parse_statements(
 def _parse(text: str, namespaces: tuple[tuple[str, str], ...]) -> tuple[tuple[Statement, ...], int]:
     """The statements, and the number of characters in all names that they construct."""
     parser = UpdateParser(text, dict(namespaces))
+    return parsed(parser), parser.names_size
+
+
+def parsed(parser: UpdateParser) -> tuple[Statement, ...]:
+    """The statements of a parser's text."""
     found: list[Statement] = []
     while True:
         parser.prolog()
         expression = parser.statement()
-        found.append(Statement(expression, text, tuple(sorted(parser.namespaces.items()))))
+        found.append(Statement(expression, parser.text, tuple(sorted(parser.namespaces.items()))))
         if parser.is_at_end():
             break
         if not parser.take(";"):
@@ -81,7 +86,7 @@ def _parse(text: str, namespaces: tuple[tuple[str, str], ...]) -> tuple[tuple[St
         if parser.is_at_end():
             break
     prepare(found)
-    return tuple(found), parser.names_size
+    return tuple(found)
 
 
 class UpdateParser(XQueryParser):

@@ -20,23 +20,21 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import groupby
 from time import monotonic
 from typing import Any, TypeAlias
 
-from axlog.connect.kinds import DOCUMENT_COLUMN
-from axlog.document.ids import Id
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import AxlogError, EndedStreamError, LateError, QueryError
 from axlog.evaluate.joins import Bag
 from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.stream_engine import Read
-from axlog.query.columns import Columns, typed_columns
 from axlog.query.compile import Relation
+from axlog.runtime.change_packets import plain_change, value_of
 from axlog.runtime.definition import Definition
 from axlog.runtime.engine import DocumentEngine, load
 from axlog.runtime.extraction import Keyed, bags_of, by_bucket, key_of
@@ -44,6 +42,7 @@ from axlog.runtime.order import (
     BINDINGS,
     BODY,
     CONTENT,
+    ELSEWHERE,
     KIND,
     MESSAGE,
     NOTHING,
@@ -59,9 +58,10 @@ from axlog.runtime.order import (
     Refused,
 )
 from axlog.runtime.plan import Unit, may_delete
-from axlog.views.change import CLOCK, Change, From, Row, Values, headed_row, timed_change
+from axlog.views.change import Change
+from axlog.views.counting.stepped import SteppedCounting
 from axlog.views.counting.waiting_rows import WaitingRows
-from axlog.views.value_codec import restored_value, saved_value
+from axlog.views.step_cut import Handover, LocalSteps, StepCut
 
 Shape: TypeAlias = tuple[Any, ...]
 Claim: TypeAlias = dict[str, tuple[list[int], list[str]]]
@@ -71,7 +71,6 @@ TUNE_EVERY = 16
 _NOTHING: Bag = {}
 _ANY = "/*"
 """The pattern of every message."""
-_OPS = ("delete", "update", "insert", "never")
 
 
 @dataclass(slots=True)
@@ -82,6 +81,14 @@ class Outcome:
     refused: list[Refused] = field(default_factory=list)
     applied: int = 0
     voided: list[Change] = field(default_factory=list)  # reported in this batch; see `Instance`
+    handover: Handover | None = None  # for the final step of the unit
+
+    def refuse(self, item: Item, error: AxlogError) -> None:
+        """Record that a message is rejected, once for all buckets that have a part of it."""
+        if item[CONTENT] != ELSEWHERE:
+            content = item[BODY] if isinstance(item[BODY], str) else item[CONTENT] or ""
+            said = error.describe()
+            self.refused.append(Refused(item[STREAM], content, item[ORIGIN], said, item[MESSAGE]))
 
 
 class Instance:
@@ -94,7 +101,9 @@ class Instance:
         self.bucket = bucket
         self.document = document
         self._definition = definition
-        self._engine = DocumentEngine(_document(definition, unit), unit.views)
+        made = _document(definition, unit)
+        self._local = None if unit.cut is None else _local_steps(made, unit, unit.cut, bucket)
+        self._engine = DocumentEngine(made, unit.views)
         self.order = Order(*_streams(self.doc), hold, start=definition.start)
         self._first_version = maintained(self.doc).tree.version
         self._ended: list[str] = []
@@ -121,7 +130,7 @@ class Instance:
         outcome = Outcome()
         released, late = self.order.take(packets)
         for item, clock in late:
-            outcome.refused.append(_refused(item, _late(item, clock)))
+            outcome.refuse(item, _late(item, clock))
         with self._engine.batch():
             for are_bindings, items in groupby(released, _are_bindings):
                 if are_bindings:
@@ -132,10 +141,11 @@ class Instance:
                         self._apply(item)
                         outcome.applied += 1
                     except AxlogError as error:
-                        outcome.refused.append(_refused(item, error))
+                        outcome.refuse(item, error)
             self._engine.advance(self.order.clock)
         changes = self._engine.changes()
         outcome.changes = [change for change in changes if self._is_own(change)]
+        outcome.handover = None if self._local is None else self._local.hand_over()
         # Counted from the changes: counting the rows of the views would cost their size.
         self.rows += sum({"insert": 1, "delete": -1}.get(c.op, 0) for c in outcome.changes)
         outcome.voided = [change for change in changes if self._is_void(change)]
@@ -160,13 +170,22 @@ class Instance:
         return min([*limits, *(() if deadline is None else (deadline,))], default=None)
 
     @property
+    def waiting(self) -> int:
+        """The number of messages that are held back."""
+        return len(self.order.pending)
+
+    @property
     def may_void(self) -> bool:
         """Whether time alone can rule out a row without a key, for which all buckets must agree."""
         key = self.unit.key
-        return key is not None and any(
-            waiting.pair.both_until is not None
-            or any(key not in side.columns for side in waiting.pair.sides)
-            for waiting in self._joins()
+        return (
+            key is not None
+            and self._local is None
+            and any(
+                waiting.pair.both_until is not None
+                or any(key not in side.columns for side in waiting.pair.sides)
+                for waiting in self._joins()
+            )
         )
 
     # Tuning ---------------------------------------------------------------------------------------
@@ -256,7 +275,7 @@ class Instance:
                 self._set_aside(error)
                 continue
             except AxlogError as error:
-                outcome.refused.append(_refused(item, error))
+                outcome.refuse(item, error)
                 continue
             if item[KIND] == NOTHING:
                 continue
@@ -274,7 +293,7 @@ class Instance:
         content = item[BODY].encode()
         found = bags_of(plan, content, time)
         key = None if plan.replace is None else key_of(plan, content)
-        each = by_bucket(self.unit, item[STREAM], found, key)
+        each = by_bucket(self.unit, item[STREAM], found, key, item[MESSAGE])
         mine = [bags for at, _, bags in each if at == self.bucket]
         nothing = (_NOTHING,) * len(found)
         return mine[0] if mine else nothing if key is None else (key, nothing)
@@ -295,12 +314,12 @@ class Instance:
         output = self.unit.output
         if output is None:
             return self.bucket == 0 or self.unit.kind == "documents"
-        value = _value(change, output)
+        value = value_of(change, output)
         return value is not None and self.bucket == self.unit.bucket_of(value)
 
     def _is_void(self, change: Change) -> bool:
         output = self.unit.output
-        return output is not None and _value(change, output) is None
+        return output is not None and value_of(change, output) is None
 
     # State ----------------------------------------------------------------------------------------
 
@@ -377,6 +396,17 @@ def _document(definition: Definition, unit: Unit) -> Document:
     return made
 
 
+def _local_steps(doc: Document, unit: Unit, cut: StepCut, bucket: int) -> LocalSteps:
+    """Let the view of a document run the steps of one bucket only."""
+    (view,) = unit.views
+    maintainer = maintained_view(doc.view(view)).maintainer
+    assert isinstance(maintainer, SteppedCounting)
+    inside = maintained(doc)
+    local = maintainer.run_local(cut, lambda row: unit.owner_of(row) == bucket)
+    local.stamp = lambda: (inside.tree.clock, inside.current.origin)
+    return local
+
+
 def _shapes(doc: Document, stream: str) -> list[Shape]:
     """Return the identities of the relations matched with a stream's messages, in order."""
     plan = streams_of(doc).engine.plan(stream)
@@ -406,17 +436,6 @@ def _streams(doc: Document) -> tuple[tuple[str, ...], dict[str, str]]:
     return tuple(sorted(calls)), {stream: call.late for stream, call in calls.items()}
 
 
-def _json(value: Any) -> Any:
-    """Return a value for JSON: an id as text, a time as microseconds, the rest with its type."""
-    return saved_value(_with_texts(value))
-
-
-def _with_texts(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_with_texts(one) for one in value)
-    return str(value) if isinstance(value, Id) else value
-
-
 def _tuples(plain: Any) -> Any:
     """Convert JSON's lists back to tuples."""
     return tuple(_tuples(one) for one in plain) if isinstance(plain, list) else plain
@@ -435,57 +454,11 @@ def _late(item: Item, clock: int) -> LateError:
     )
 
 
-def _refused(item: Item, error: AxlogError) -> Refused:
-    content = item[BODY] if isinstance(item[BODY], str) else item[CONTENT] or ""
-    return Refused(item[STREAM], content, item[ORIGIN], error.describe(), item[MESSAGE])
-
-
-# Changes as they travel -------------------------------------------------------------------------
-
-
-def _value(change: Change, column: str) -> Any:
-    """Return a value as in bindings: times in microseconds."""
-    return change.row.values_[change.row.columns.index(column)]
-
-
-def plain_change(change: Change, document: str = "") -> list[Any]:
-    """Return a change for JSON: ids as text, times as microseconds.
-
-    Of a cause, only the stream is kept: buckets count their own messages. The rows before and after
-    an update have the same key.
-    """
-    row, before = change.row, change.before
-    values = [_json(value) for value in row.values_]
-    old = None if before is None else [[_json(value) for value in before.values_], before.count]
-    return [
-        change.view,
-        change.op,
-        [list(row.columns), *_types(row)],
-        values,
-        row.count,
-        old,
-        change.microseconds,
-        row.times,
-        document,
-        None if row.key_ is None else [_json(value) for value in row.key_],
-        change.origin[0] if isinstance(change.origin, tuple) else change.origin,
-        change.final,
-    ]
-
-
-def _types(row: Row) -> tuple[Sequence[str], Sequence[str]]:
-    columns = typed_columns(row.columns)
-    return columns.types, columns.key_types
-
-
-def _values(saved: Iterable[Any]) -> Values:
-    return tuple(restored_value(value) for value in saved)
-
-
 def told(outcome: Outcome, instance: Instance, claim: Claim | None = None) -> dict[str, Any]:
     """The report of one instance on a batch, as plain data."""
     return {
         "claim": claim,
+        "handover": _plain_handover(outcome.handover),
         "changes": [plain_change(change, instance.document) for change in outcome.changes],
         "refused": [one.plain() for one in outcome.refused],
         "void": [plain_change(change) for change in outcome.voided],
@@ -496,49 +469,9 @@ def told(outcome: Outcome, instance: Instance, claim: Claim | None = None) -> di
     }
 
 
-def agreed(each: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:
-    """Return the rows without a key that all buckets of a unit rule out, one of them only now.
-
-    If some buckets have not reported, nothing is agreed on: where such rows exist, time passes for
-    all buckets together (`Instance.may_void`).
-    """
-    fresh: dict[str, list[Any]] = {}
-    for change in (change for one in each for change in one["void"]):
-        key = json.dumps(change[:4])
-        if key not in fresh or change[6] > fresh[key][6]:  # the last bucket decides the time
-            fresh[key] = change
-    for key, change in fresh.items():
-        if len(each) == each[0]["buckets"] and all(key in one["voided"] for one in each):
-            yield change
-
-
-def read_changes(written: Iterable[Sequence[Any]]) -> Iterator[Change]:
-    """Return the changes that `plain_change` wrote; a document's key is the row's first column."""
-    for view, op, columns, values, count, old, time, times, document, key, by, final in written:
-        known = None if key is None else _values(key)
-        named = Columns(*columns)
-        row = Row(named, _values(values), count, known)
-        before = None if old is None else Row(named, _values(old[0]), old[1], known)
-        if document:
-            row = headed_row(row, DOCUMENT_COLUMN.name, document)
-            before = None if before is None else headed_row(before, DOCUMENT_COLUMN.name, document)
-        origin: From = CLOCK if by == CLOCK else (by, None) if isinstance(by, str) else None
-        made = Change(op, row, before, view, time, origin=origin, final=final)
-        yield timed_change(made, times)
-
-
-def renumbered(changes: Iterable[Change], start: int) -> list[Change]:
-    """Return changes in the order of view, time, operation and row, each with the next position
-    after `start`. Changes of the clock come before those that updates cause at the same time.
-    """
-    ordered = sorted(changes, key=_in_order)
-    for position, change in enumerate(ordered, start + 1):
-        change.position = position
-    return ordered
-
-
-def _in_order(change: Change) -> tuple[str, int, bool, int, str, str]:
-    row = change.row
-    rank, is_caused = _OPS.index(change.op), change.origin != CLOCK
-    time = change.microseconds
-    return change.view or "", time, is_caused, rank, repr(row.values_), repr(row.key_)
+def _plain_handover(handover: Handover | None) -> Handover | None:
+    """Return it with the stream of its cause: buckets count their own messages."""
+    if handover is None:
+        return None
+    given, time, origin = handover
+    return given, time, origin[0] if isinstance(origin, tuple) else origin

@@ -20,9 +20,9 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
-from axlog.runtime.bucket import Instance, Outcome, told
+from axlog.runtime.bucket import Instance, told
 from axlog.runtime.order import Lane, Packet
 from axlog.runtime.outlooks import watcher_of
 from axlog.runtime.packets import pack, unpack
@@ -84,7 +84,7 @@ class Total:
 class _Live:
     version: int
     mark: str
-    instance: Instance
+    instance: Any
 
 
 Live: TypeAlias = "OrderedDict[tuple[str, str], _Live]"
@@ -92,22 +92,42 @@ LIVE: Live = OrderedDict()
 """The live instances of a worker process, least recently used first."""
 
 
-class Keeper:
+class Kept(Protocol):
+    """What is carried from batch to batch: the engine of a bucket, or a final step."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def waiting(self) -> int: ...
+    @property
+    def due(self) -> int | None: ...
+    def begin(self) -> None: ...
+    def batch(self, packets: Any) -> Any: ...
+    def state(self) -> Any: ...
+    def restore(self, state: Any) -> None: ...
+
+
+K = TypeVar("K", bound=Kept)
+
+
+class Keeper(Generic[K]):
     """Carries the instances of one bucket from batch to batch."""
 
     def __init__(
         self,
         store: Store,
         run: str,
-        make: Callable[[str], Instance],
+        make: Callable[[str], K],
         times: bool = False,
         begins: bool = False,
         live: Live = LIVE,
+        read: Callable[[bytes], Any] | None = None,
     ) -> None:
         """`times`: time passes for instances without packets, so record their due times.
 
-        `begins`: a new instance emits the initial rows of its document.
+        `begins`: a new instance emits the initial rows of its document. `read`: unpacks an input.
         """
+        self._read = read or read_packet
         self._live = live
         self._store = store
         self._begins = begins
@@ -116,17 +136,17 @@ class Keeper:
         self._due = Due(store) if times else None
         self.version = 0  # of the instance that had the last batch
 
-    def batch(self, name: str, written: Sequence[bytes]) -> tuple[Outcome, Instance]:
+    def batch(self, name: str, written: Sequence[bytes]) -> tuple[Any, K]:
         """Apply the packed packets of a batch to an instance, and store the result."""
         head = Head.read(self._store.get(f"head {name}"))
         before = replace(head)
         instance = self._take(name, head)
         if self._begins and not head.version:
             instance.begin()
-        outcome = instance.batch([read_packet(one) for one in written])
+        outcome = instance.batch([self._read(one) for one in written])
         self._log(name, head, written)
         self._snapshot(name, head, instance)
-        head.rows, head.waiting = instance.rows, len(instance.order.pending)
+        head.rows, head.waiting = instance.rows, instance.waiting
         self._note_due(name, head, instance)
         self._store.put(f"head {name}", head.packed())
         self._count(before, head)
@@ -157,7 +177,7 @@ class Keeper:
         total.move(before, after)
         self._store.put("total", pack(asdict(total)))
 
-    def _note_due(self, name: str, head: Head, instance: Instance) -> None:
+    def _note_due(self, name: str, head: Head, instance: K) -> None:
         if self._due is None:
             return
         due = instance.due
@@ -167,21 +187,21 @@ class Keeper:
 
     # Live instances -------------------------------------------------------------------------------
 
-    def _take(self, name: str, head: Head) -> Instance:
+    def _take(self, name: str, head: Head) -> K:
         """Return the instance at the version of the store and remove it from the cache until it is
         kept again.
         """
         live = self._live.pop((self._run, name), None)
         if live is not None and (live.version, live.mark) == (head.version, head.mark):
-            return live.instance
+            return cast("K", live.instance)
         if live is not None and self._is_behind(name, live, head):
-            instance, start = live.instance, live.version
+            instance, start = cast("K", live.instance), live.version
         else:
             instance, start = self._restored(name, head), head.snapshot
         for version in range(start + 1, head.version + 1):
             chunk = self._store.get(f"log {name} {version}")
             assert chunk is not None, f"the log lacks version {version} of {name!r}"
-            instance.batch([read_packet(one) for one in unpack(chunk)[1]])
+            instance.batch([self._read(one) for one in unpack(chunk)[1]])
         return instance
 
     def _is_behind(self, name: str, live: _Live, head: Head) -> bool:
@@ -191,14 +211,14 @@ class Keeper:
         chunk = self._store.get(f"log {name} {live.version}")
         return chunk is not None and unpack(chunk)[0] == live.mark
 
-    def _restored(self, name: str, head: Head) -> Instance:
+    def _restored(self, name: str, head: Head) -> K:
         instance = self._make(name)
         if head.chunks:
             parts = [self._store.get(f"part {name} {n}") or b"" for n in range(head.chunks)]
             instance.restore(unpack(b"".join(parts)))
         return instance
 
-    def _keep(self, name: str, head: Head, instance: Instance) -> None:
+    def _keep(self, name: str, head: Head, instance: K) -> None:
         self._live[self._run, name] = _Live(head.version, head.mark, instance)
         while len(self._live) > MOST_LIVE:
             self._live.popitem(last=False)
@@ -211,7 +231,7 @@ class Keeper:
         head.logged += sum(map(len, batch))
         self._store.put(f"log {name} {head.version}", pack((head.mark, tuple(batch))))
 
-    def _snapshot(self, name: str, head: Head, instance: Instance) -> None:
+    def _snapshot(self, name: str, head: Head, instance: K) -> None:
         """Replace the log by a snapshot, if the log has grown and a snapshot is possible."""
         length = head.version - head.snapshot
         longest = max(LONGEST_LOG, head.size // SMALLEST_LOG)  # a large state is written rarely
@@ -245,7 +265,7 @@ class Said(NamedTuple):
 
 
 def speak(
-    keeper: Keeper,
+    keeper: Keeper[Instance],
     unit: Unit,
     bodies: Sequence[bytes],
     passed: int = 0,

@@ -52,6 +52,8 @@ class Definition:
     """The views with their own work budget (`Document.watch`)."""
     rejecting: tuple[str, ...] = ()
     """The views that refuse a message with a value that they cannot compute."""
+    final_steps: bool = True
+    """Whether Spark's driver has a durable place for the final steps of views."""
 
     @classmethod
     def of(cls, document: Document) -> Definition:
@@ -72,7 +74,7 @@ class Definition:
         return cls(
             inside.xml(),
             {name: (view.query.text, view.query.language) for name, view in document.views.items()},
-            tuple(str(fact) for fact in tree.facts),
+            tuple(str(fact) for fact in (*tree.facts, *tree.references)),
             (),
             dict(inside.namespaces),
             inside.limits,

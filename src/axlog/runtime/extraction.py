@@ -19,7 +19,7 @@ document: a plan of bindings rejects it, with advice.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
@@ -41,6 +41,7 @@ from axlog.runtime.bucket_tuner import Tuned
 from axlog.runtime.definition import Definition
 from axlog.runtime.order import (
     BINDINGS,
+    ELSEWHERE,
     NOTHING,
     SET_ASIDE,
     SOURCES_APART,
@@ -52,7 +53,8 @@ from axlog.runtime.order import (
 )
 from axlog.runtime.packets import pack
 from axlog.runtime.past import Past
-from axlog.runtime.plan import ALL, SparkPlan, Unit
+from axlog.runtime.plan import SparkPlan, Unit
+from axlog.runtime.step_partitions import ALL
 from axlog.runtime.upstream_filters import speaks_of_time
 
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
@@ -101,6 +103,10 @@ class Extracted:
     is_start: bool = False  # the first batch of a start that added or removed views
 
 
+_Sequence = tuple[int, int | None]
+"""A source, and a partition of it."""
+
+
 @dataclass(slots=True)
 class _Seen:
     """How far a partition has advanced in one lane of one document."""
@@ -111,9 +117,11 @@ class _Seen:
     latest: int | None = None
     ended: int | None = None
     messages: int = 0
+    sequence: _Sequence = (0, None)
 
-    def lane(self) -> Lane:
-        return Lane(self.first, self.latest, self.ended, self.messages)
+    def lane(self, places: Mapping[_Sequence, tuple[int, str]]) -> Lane:
+        place = places.get(self.sequence)
+        return Lane(self.first, self.latest, self.ended, self.messages, False, place)
 
 
 @dataclass(frozen=True)
@@ -150,6 +158,7 @@ class Extractor:
         self._tuned = Tuned()
         self.past = Past()  # what is known of earlier batches
         self._floors: dict[tuple[str, int, int | None], int] = {}
+        self._places: dict[_Sequence, tuple[int, str]] = {}
         self._before: dict[int, int] = {}  # by source: the latest time of parts before this one
         self._timed = {
             name for name, query in definition.queries().items() if speaks_of_time(query)
@@ -182,7 +191,7 @@ class Extractor:
         """Return the output for the messages of one partition."""
         out = Extracted()
         seen: dict[tuple[str, str], _Seen] = {}
-        self._floors, self._before = {}, {}
+        self._floors, self._before, self._places = {}, {}, {}
         for message, root in self._parsed(messages):
             if message.action == "mark":
                 out.census.setdefault("", {})  # all buckets hear of the batch
@@ -199,15 +208,16 @@ class Extractor:
             out.messages += 1
             out.streams.setdefault(message.stream, [0, 0])[0] += 1
             try:
-                self._take(message, root, out, seen)
+                self._take(message, root, out, seen, self._place(message))
             except AxlogError as error:
                 out.refused.append(_refused(message, error.describe()))
                 if self._key is None:  # its partition has advanced this far
                     lane = lane_of(message.source, message.stream, message.partition)
                     number = message.source * SOURCES_APART + message.number
-                    seen.setdefault(("", lane), _Seen(lane, "", number))
+                    of = (message.source, message.partition)
+                    seen.setdefault(("", lane), _Seen(lane, "", number, sequence=of))
         for each in seen.values():
-            out.census.setdefault(each.document, {})[each.name] = each.lane()
+            out.census.setdefault(each.document, {})[each.name] = each.lane(self._places)
         return out
 
     def _parsed(self, messages: Iterable[Message]) -> Iterator[tuple[Message, Element | None]]:
@@ -231,12 +241,30 @@ class Extractor:
             raise StreamError("AX407", "the message does not name its document")
         return found
 
+    def _place(self, message: Message) -> str:
+        """Return the stream by which a message is ordered among those of its time.
+
+        It keeps its place after its predecessor, also after one that is rejected.
+        """
+        sequence = (message.source, message.partition)
+        before = self._places.get(sequence)
+        if message.time is None:
+            if before is None:
+                return message.stream
+            place = max((before[0], message.stream), before)
+        else:
+            place = (message.time, message.stream)
+            place = place if before is None else max(place, before)
+        self._places[sequence] = place
+        return place[1] if message.time in (None, place[0]) else message.stream
+
     def _take(
         self,
         message: Message,
         root: Element | None,
         out: Extracted,
         seen: dict[tuple[str, str], _Seen],
+        place: str,
     ) -> None:
         """Send what units need of a message, and record it in the census."""
         source, stream, action, _, time, given, origin, _, _, partition, _ = message
@@ -254,10 +282,14 @@ class Extractor:
         lane = lane_of(source, stream, partition)
         known = seen.get((document, lane))
         if known is None:
-            known = seen[document, lane] = _Seen(lane, document, number)
+            of = (source, partition)
+            known = seen[document, lane] = _Seen(lane, document, number, sequence=of)
         late = floor if is_late or time is None else None
         for unit_name, bucket, kind, body, content in parts:
-            item = [time, stream, number, kind, body, late, lane, origin, message.identity, content]
+            item = [
+                time, place, number, kind, body, late, lane, origin, message.identity, content,
+                stream,
+            ]  # fmt: skip
             try:
                 out.items[unit_name, bucket][document].append(item)
             except KeyError:
@@ -290,13 +322,16 @@ class Extractor:
             for unit, plans in self._plans
             for part in self._send(unit, plans, message, root, document, is_given_time)
         ]
-        if not may_be_refused or self._is_whole or message.action == "end":
+        if self._is_whole and message.action != "end":
+            kinds = (BINDINGS, UNREAD)
+            return [(*part, ELSEWHERE if part[2] in kinds else None) for part in found]
+        if not may_be_refused or message.action == "end":
             return [(*part, None) for part in found]
         content = text_of(message.content)
         if not found:
             unit, _ = self._plans[0]
             return [(unit.name, 0, NOTHING, content, None)]
-        return [(*part, None if at else content) for at, part in enumerate(found)]
+        return [(*part, ELSEWHERE if at else content) for at, part in enumerate(found)]
 
     def _send(
         self,
@@ -331,8 +366,11 @@ class Extractor:
             return [(bucket, SET_ASIDE, reason) for bucket in range(unit.buckets)]
         if is_given_time and not self._timed.isdisjoint(unit.views):
             content = text_of(message.content)
-            return [(bucket, UNREAD, content) for bucket in range(unit.buckets)]
-        return by_bucket(unit, message.stream, bags, key)
+            every = range(unit.buckets)
+            if unit.by_message:
+                every = range(at := _bucket_of(unit, key, message.identity), at + 1)
+            return [(bucket, UNREAD, content) for bucket in every]
+        return by_bucket(unit, message.stream, bags, key, message.identity)
 
 
 def _policies(definition: Definition) -> dict[str, str]:
@@ -393,13 +431,19 @@ Keyed = tuple[str, tuple[Bag, ...]]
 
 
 def by_bucket(
-    unit: Unit, stream: str, bags: tuple[Bag, ...], key: str | None = None
+    unit: Unit, stream: str, bags: tuple[Bag, ...], key: str | None = None, message: int = 0
 ) -> Iterable[tuple[int, str, tuple[Bag, ...] | Keyed]]:
     """Split bindings by the bucket of their key; those without a key go to all.
 
     A message that replaces another goes with its `key` to all buckets that may have rows of the
-    other: if the key of messages is that of buckets, to one.
+    other: if the key of messages is that of buckets, to one. `message` identifies the message,
+    for units whose messages are spread whatever their values.
     """
+    if unit.by_message:
+        at = _bucket_of(unit, key, message)
+        if key is not None:
+            return [(at, BINDINGS, (key, bags))]
+        return [(at, BINDINGS, bags)] if any(bags) else []
     split = _split(unit, stream, bags)
     if key is None:
         return [(bucket, BINDINGS, mine) for bucket, mine in split]
@@ -409,6 +453,11 @@ def by_bucket(
 
 
 _NOTHING: Bag = {}
+
+
+def _bucket_of(unit: Unit, key: str | None, message: int) -> int:
+    """Return the bucket of a message: that of the message which it replaces, or any."""
+    return message % unit.buckets if key is None else unit.bucket_of(key)
 
 
 def _split(unit: Unit, stream: str, bags: tuple[Bag, ...]) -> list[tuple[int, tuple[Bag, ...]]]:

@@ -5,6 +5,9 @@ partition brings it, or all streams of the partition (`source:*`). Every lane ha
 place of the earliest update that it can still bring. The lane is open until its stream ends, and it
 rests while its source has nothing.
 
+An update keeps its place after its predecessor: its place (time, stream) is at least that of the
+one before it in its partition.
+
 Law: an update is released when no open lane of another partition has an earlier frontier. So the
 released updates of all batches, concatenated, are in the order of (time, stream, number), however
 the sources were read and the batches were cut. `hold` bounds the wait for a slow lane; an update
@@ -12,9 +15,8 @@ released by it may be followed by an earlier one, which is then late.
 
 The engines differ in three points, which are parameters:
 
-- The embedded runner reads every sequence whole and appends each update (`append`). An update keeps
-  its place after its predecessor: its place is at least that of the one before it in its partition.
-  The document judges whether it is late.
+- The embedded runner reads every sequence whole and appends each update (`append`). The document
+  judges whether it is late.
 - A bucket of Spark sees only its part of a sequence (`take`). A census with every packet contains
   how far each lane has advanced, so every bucket computes the same clock. Lateness is judged within
   a partition, in the partition's own order: an item is late if it is earlier than one before it, of
@@ -33,21 +35,24 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
-TIME, STREAM, NUMBER, KIND, BODY, FLOOR, LANE, ORIGIN, MESSAGE, CONTENT = range(10)
+TIME, PLACE, NUMBER, KIND, BODY, FLOOR, LANE, ORIGIN, MESSAGE, CONTENT, STREAM = range(11)
 Item: TypeAlias = list[Any]
-"""[time, stream, number, kind, body, floor, lane, origin, message, content].
+"""[time, place, number, kind, body, floor, lane, origin, message, content, stream].
 
-`kind` is bindings, unread, nothing, or an action. `body` is the bags of a message, one for each
-relation of its stream's plan, or the content. `floor` is present only if it is later than the
-item's time, or if the item has no time. `message` is a number that all items of one message share,
-and no other message of the batch has. `content` is present if `body` is not the content and the
-message may be rejected.
+`place` is the stream by which the item is ordered among those of its time: its own, or that of an
+item before it in its partition, if that is later. `kind` is bindings, unread, nothing, or an
+action. `body` is the bags of a message, one for each relation of its stream's plan, or the content.
+`floor` is present only if it is later than the item's time, or if the item has no time. `message`
+is a number that all items of one message share, and no other message of the batch has. `content` is
+present if `body` is not the content and the message may be rejected.
 """
 BINDINGS = "bindings"
 SET_ASIDE = "set aside"
 """Kinds of items: bindings of a message, and a view that exceeds a limit with it."""
 UNREAD = "unread"
 """The kind of a message whose bindings depend on the time that its bucket assigns."""
+ELSEWHERE = "\0"
+"""Instead of the content: another item of the message has it, and reports a rejection."""
 NOTHING = "nothing"
 """The kind of a message that no view needs, and that may still be rejected."""
 INPUT = "input"
@@ -58,7 +63,7 @@ SOURCES_APART = 1 << 64
 """Message numbers of one source: a number identifies the source too."""
 PARTITIONS_APART = 1 << 44
 """Message numbers of one partition of a source: a number identifies the partition too."""
-_ORDER = itemgetter(TIME, STREAM, NUMBER)
+_ORDER = itemgetter(TIME, PLACE, NUMBER)
 Hold: TypeAlias = int | None
 EARLIEST = -(1 << 62)
 """The frontier of a lane that has brought nothing."""
@@ -72,6 +77,7 @@ class Lane(NamedTuple):
     ended: int | None  # the time of the end
     messages: int
     rests: bool = False  # its source has nothing more for now
+    place: tuple[int, str] | None = None  # of the last message of the partition, of any lane
 
 
 class Packet(NamedTuple):
@@ -119,7 +125,7 @@ class Order:
     heard: int = 0  # the latest time of a message other than an end
     passed: int = 0  # the wall-clock time that has passed
     start: int = 0  # the document's first clock
-    # by partition: the place of the last appended update
+    # by partition: the place of its last update
     places: dict[str, tuple[int, str]] = field(default_factory=dict)
     appended: int = 0
 
@@ -165,7 +171,7 @@ class Order:
         self.passed = max([self.passed, *(packet.passed or self.start for packet in packets)])
         now = max(self.clock, self.passed)
         pending = self.pending
-        for packet, floors in self._in_order(packets):
+        for packet, floors, places in self._in_order(packets):
             for item in packet.items:
                 time, before = item[TIME], floors.get(item[LANE])
                 if (
@@ -177,15 +183,21 @@ class Order:
                     if late is not None:
                         refused.append(late)
                         continue
+                place = places.get(item[LANE])
+                if place is not None and (item[TIME], item[PLACE]) < place:
+                    item[PLACE] = place[1] if item[TIME] == place[0] else item[PLACE]
                 pending.append(item)
         self.clock = max(self.clock, self._clock())
         return self.release(), refused
 
     def _in_order(
         self, packets: Sequence[Packet]
-    ) -> Iterable[tuple[Packet, dict[str, int | None]]]:
-        """Yield each packet with the latest time before it in its partitions; advance the lanes."""
+    ) -> Iterable[tuple[Packet, dict[str, int | None], dict[str, tuple[int, str]]]]:
+        """Yield each packet with the latest time and the last place before it in its partitions, by
+        lane; advance the lanes.
+        """
         floors: list[dict[str, int | None]] = [{} for _ in packets]
+        places: list[dict[str, tuple[int, str]]] = [{} for _ in packets]
         census: dict[tuple[str, int], list[tuple[str, Lane]]] = {}
         for number, packet in enumerate(packets):
             for lane, one in packet.census.items():
@@ -196,16 +208,20 @@ class Order:
         for partition, number in sorted(
             census, key=lambda each: (each[0], min(lane.first for _, lane in census[each]), each[1])
         ):
-            before = latest.get(partition)
+            before, place = latest.get(partition), self.places.get(partition)
             for lane, one in census[partition, number]:
                 floors[number][lane] = before
+                if place is not None:
+                    places[number][lane] = place
+                if one.place is not None:
+                    self.places[partition] = max(one.place, place or one.place)
                 self._move(lane, one)
                 if lane in self.lanes:
                     latest[partition] = max(self.lanes[lane], latest.get(partition, EARLIEST))
         # Messages after an end are rejected and advance nothing.
         for lane, time in self.lanes.items():
             self.lanes[lane] = min(time, self.ended.get(_stream(lane), time))
-        return zip(packets, floors, strict=True)
+        return zip(packets, floors, places, strict=True)
 
     def _move(self, lane: str, news: Lane) -> None:
         """Advance a lane."""
@@ -258,7 +274,8 @@ class Order:
     def _frontier(self, partition: str, latest: int, stream: str) -> tuple[int, str]:
         """Return the earliest place at which a partition can bring an update."""
         first = (latest, "" if stream == EVERY else stream)
-        return max(first, self.places.get(partition, first))
+        place = self.places.get(partition, first)
+        return max(first, place) if place[0] == latest else first
 
     def _rests(self, stream: str) -> bool:
         """Whether some source that could bring a stream has reported that it has nothing for
@@ -309,7 +326,7 @@ class Order:
                 others = [one for one in earliest if one[3] != _partition(lane)]
                 bounds[lane] = others[0][:3] if others else None
             bound = bounds[lane]
-            place = (item[TIME], item[STREAM], item[NUMBER] // PARTITIONS_APART)
+            place = (item[TIME], item[PLACE], item[NUMBER] // PARTITIONS_APART)
             if bound is not None and bound < place and not is_overdue(item):
                 return at
         return len(pending)
@@ -324,6 +341,7 @@ class Order:
             "clock": self.clock,
             "heard": self.heard,
             "passed": self.passed,
+            "places": self.places,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -332,6 +350,7 @@ class Order:
         self.resting = set(state["resting"])
         self.pending = [list(item) for item in state["pending"]]
         self.clock, self.heard, self.passed = state["clock"], state["heard"], state["passed"]
+        self.places = {name: (time, stream) for name, (time, stream) in state["places"].items()}
 
 
 def lane_of(source: int, stream: str, partition: int | None = None) -> str:

@@ -8,6 +8,12 @@ own, or one row could come from two buckets. Without such a column the view has 
 message of a stream that replaces goes to the bucket of its key if that is the column's value, and
 otherwise, with its key, to every bucket: the rows of the message that it replaces may be anywhere.
 
+A view with steps (aggregates, order, computed columns) may be split by any column that the fed
+relations share, or by message where messages never meet (`views/counting/linearity.py`). Where a
+step then needs rows of several buckets, every bucket runs the steps before it and hands over
+partial aggregates, candidates or rows once a batch; the final step on the driver merges them
+(`views/step_cut.py`, `final_step.py`).
+
 Views that need nodes (contents, values of nodes, streams that delete or end after `most` trees,
 enforced keys, types) receive whole messages in one bucket, all such views together. If one
 definition is maintained over many documents, whole messages are sent by the document's key.
@@ -17,7 +23,7 @@ Law 7 of docs/design.md: the changes are those of the embedded engine, whatever 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from zlib import crc32
 
@@ -27,14 +33,15 @@ from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.match.stream_plan import MessagePlan
 from axlog.query.compile import Column
 from axlog.query.pattern import Axis, Name, PatternNode, Variable
-from axlog.query.steps import Compute, Group, Order, Step, is_hidden
+from axlog.query.steps import Compute, Group, Order, Step, clock_of, is_hidden
 from axlog.query.syntax_tree import Reference
 from axlog.runtime.definition import Definition
+from axlog.runtime.step_partitions import ALL, Fed, by_steps, column_of
 from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.stepped import SteppedCounting
+from axlog.views.step_cut import StepCut
 
 BUCKETS_PER_CORE = 2
-ALL = -1
-"""Used instead of a key's position: the relation goes to every bucket."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,16 @@ class Unit:
     positions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     replacing: frozenset[str] = frozenset()
     """The streams that replace their messages by the key of the buckets."""
+    cut: StepCut | None = None
+    """What buckets hand over to the final step; None: they emit the rows of the view."""
+    own: int | None = None
+    """With a cut: the position of the key in rows of the pattern; None: they do not have it."""
+    by_message: bool = False
+    """Whether every message goes to one bucket, whatever its values."""
+
+    def owner_of(self, row: Sequence[object]) -> int:
+        """The bucket that has a row of the initial document, in a unit with a cut."""
+        return 0 if self.own is None else self.bucket_of(row[self.own])
 
     def bucket_of(self, value: object) -> int:
         """Return the bucket of a key's value; the same on every machine."""
@@ -64,9 +81,11 @@ class Unit:
             "documents": "whole messages travel, by document",
         }[self.kind]
         key = f"key {self.key}" if self.key else "key document" if self.kind == "documents" else ""
+        key = "by message" if self.by_message else key
         spread = f"{self.buckets} buckets" if self.buckets > 1 else "one partition"
         summary = ", ".join(part for part in (spread, key, what) if part)
-        return f"{', '.join(self.views)}: {summary} ({self.reason})"
+        final = "" if self.cut is None else f"; {self.cut}"
+        return f"{', '.join(self.views)}: {summary} ({self.reason}{final})"
 
 
 @dataclass(frozen=True)
@@ -116,7 +135,8 @@ def make_plan(
     streams = tuple(sorted(definition.make().streams()))
     units: list[Unit] = []
     for number, group in enumerate(definition.groups or (tuple(definition.views),)):
-        made = _of_group(definition, group, streams, count, documents) if group else ()
+        finals = definition.final_steps and not number
+        made = _of_group(definition, group, streams, count, documents, finals) if group else ()
         # Added views get their own engines: existing ones continue unchanged.
         units += [replace(unit, name=f"{unit.name} +{number}") if number else unit for unit in made]
     return SparkPlan(tuple(units), streams)
@@ -128,6 +148,7 @@ def _of_group(
     streams: tuple[str, ...],
     count: int,
     documents: bool,
+    finals: bool,
 ) -> list[Unit]:
     """Return the units of views that were added together."""
     if documents:
@@ -139,7 +160,7 @@ def _of_group(
     units: list[Unit] = []
     whole: dict[str, str] = {}
     for view in views:
-        found = _of_view(definition, view, streams, count)
+        found = _of_view(definition, view, streams, count, finals)
         if isinstance(found, Unit):
             units.append(found)
         else:
@@ -150,7 +171,9 @@ def _of_group(
     return units
 
 
-def _of_view(definition: Definition, view: str, streams: tuple[str, ...], count: int) -> Unit | str:
+def _of_view(
+    definition: Definition, view: str, streams: tuple[str, ...], count: int, finals: bool
+) -> Unit | str:
     """Return a view's unit, or why its messages are sent whole."""
     document = definition.make([view], keep="needed")
     plans: dict[str, MessagePlan] = {}
@@ -163,12 +186,14 @@ def _of_view(definition: Definition, view: str, streams: tuple[str, ...], count:
         plans[stream] = plan
     maintainer = maintained_view(document.views[view]).maintainer
     assert isinstance(maintainer, Counting)
-    noted = {stream: _noted(document, stream) for stream in streams}
-    found = _key(plans, noted, maintainer.root.columns, _outputs(document, view))
+    fed = Fed(plans, {stream: _noted(document, stream) for stream in streams})
+    outputs = _outputs(document, view)
+    columns = [column for column in maintainer.root.columns if column in outputs]
+    found = next(((c, at) for c in columns if (at := fed.positions(c)) is not None), None)
     if found is None:
-        reason = "no column is in all relations that streams feed, so it cannot be partitioned"
-        return Unit(f"view {view}", (view,), "bindings", 1, reason)
-    key, output, positions = found
+        return _cut(document, view, fed, count, finals)
+    key, positions = found
+    output = outputs[key]
     reason = "every relation that a stream feeds has the key"
     replaced = {stream for stream, plan in plans.items() if plan.replace is not None}
     replacing = frozenset(s for s in replaced if _is_replaced_by(plans[s], positions[s], key))
@@ -177,6 +202,45 @@ def _of_view(definition: Definition, view: str, streams: tuple[str, ...], count:
     return Unit(
         f"view {view}", (view,), "bindings", count, reason, key, output, positions, replacing
     )
+
+
+def _cut(document: Document, view: str, fed: Fed, count: int, finals: bool) -> Unit:
+    """Return the unit of a view that no column of its own splits."""
+    name, reason = f"view {view}", "no column is in all relations that streams feed"
+    maintainer = maintained_view(document.views[view]).maintainer
+    if not isinstance(maintainer, SteppedCounting):
+        if fed.columns():
+            reason = "rows of several buckets could be equal: no column that splits it is shown"
+        return Unit(name, (view,), "bindings", 1, f"{reason}, so it cannot be partitioned")
+    if count == 1:
+        return Unit(name, (view,), "bindings", 1, "one bucket is configured")
+    if not finals:
+        reason = "its final step has no place: the view was added, or the checkpoint is not local"
+        return Unit(name, (view,), "bindings", 1, reason)
+    if clock_of(maintainer.stepping.key.steps) is not None:
+        reason = "its rows follow the clock, and moments are emitted one by one"
+        return Unit(name, (view,), "bindings", 1, reason)
+    found = by_steps(maintainer, maintained(document).tree, fed)
+    if found is None:
+        return Unit(name, (view,), "bindings", 1, f"{reason}, and its messages meet in joins")
+    if found.key is None:
+        replaced = {s for s, plan in fed.plans.items() if plan.replace is not None}
+        reason = "messages never meet before the final step"
+        return Unit(
+            name, (view,), "bindings", count, reason, replacing=frozenset(replaced), cut=found.cut,
+            by_message=True,
+        )  # fmt: skip
+    reason = "every relation that a stream feeds has the key"
+    replaced = {s for s, plan in fed.plans.items() if plan.replace is not None}
+    replacing = frozenset(
+        s for s in replaced if _is_replaced_by(fed.plans[s], found.positions[s], found.key)
+    )
+    if replaced - replacing:
+        reason += f"; keys of {min(replaced - replacing)!r} go to all buckets"
+    return Unit(
+        name, (view,), "bindings", count, reason, found.key, None, found.positions, replacing,
+        found.cut, found.own,
+    )  # fmt: skip
 
 
 def _is_replaced_by(plan: MessagePlan, positions: tuple[int, ...], key: Column) -> bool:
@@ -237,8 +301,7 @@ def _outputs(document: Document, view: str) -> dict[Column, str]:
     shown = _shown_as_they_are(query.row_key.steps)
     found: dict[Column, str] = {}
     for output in query.pattern.outputs:
-        kind = output.kind.value
-        column = f"${output.of}" if kind == "variable" else f"{output.of}.{kind}"
+        column = column_of(output)
         if not query.steps:
             found[column] = output.column
         elif output.column in shown:
@@ -274,38 +337,3 @@ def _noted(document: Document, stream: str) -> list[Column]:
     for _, _, column, key in streams_of(document).collector.keys_of(stream):
         found += [column] * len(key.patterns)
     return found
-
-
-def _key(
-    plans: Mapping[str, MessagePlan],
-    noted: Mapping[str, list[Column]],
-    columns: tuple[Column, ...],
-    outputs: Mapping[Column, str],
-) -> tuple[Column, str, dict[str, tuple[int, ...]]] | None:
-    """Return a column of the view that every fed relation with columns has, and its positions.
-
-    Values of declared keys go to the bucket of their column's rows, or to all buckets.
-    """
-    for column in columns:
-        if column not in outputs:
-            continue
-        positions = {
-            stream: _positions(plan, noted[stream], column) for stream, plan in plans.items()
-        }
-        known = {stream: at for stream, at in positions.items() if at is not None}
-        if len(known) == len(positions) and any(
-            at != ALL for each in known.values() for at in each
-        ):
-            return column, outputs[column], known
-    return None
-
-
-def _positions(plan: MessagePlan, noted: list[Column], column: Column) -> tuple[int, ...] | None:
-    """Return where each relation of a plan has a column; None if one with columns lacks it."""
-    own = len(plan.here) - len(noted)
-    relations = (*plan.here[:own], *plan.everywhere)
-    if any(r.columns and column not in r.columns for r in relations):
-        return None
-    at = [r.columns.index(column) if r.columns else ALL for r in relations]
-    at[own:own] = [0 if of == column else ALL for of in noted]
-    return tuple(at)

@@ -21,11 +21,13 @@ from typing import TYPE_CHECKING, Any
 from axlog.connect.protocol import Refusal, Sink
 from axlog.reporting import report
 from axlog.runtime.batch_state import Row
-from axlog.runtime.bucket import Claim, agreed, read_changes, renumbered
+from axlog.runtime.bucket import Claim
 from axlog.runtime.bucket_state import Total
 from axlog.runtime.bucket_tuner import Tuning
+from axlog.runtime.change_packets import agreed, read_changes, renumbered
 from axlog.runtime.connections import BATCHES_APART
 from axlog.runtime.extraction import ASIDE
+from axlog.runtime.final_step import DurableFinalSteps
 from axlog.runtime.gc_pause import collector_paused
 from axlog.runtime.outlooks import Outlook, together
 from axlog.runtime.packets import unpack
@@ -120,10 +122,12 @@ class Delivery:
         tuning: Tuning | None = None,
         buckets: DriverBuckets | None = None,
         place: str = "",
+        finals: DurableFinalSteps | None = None,
     ) -> None:
         """`buckets`: those of this process, if frames contain their input. `place`: where tasks
-        find what is known of earlier batches.
+        find what is known of earlier batches. `finals`: the final steps over buckets elsewhere.
         """
+        self._finals = finals
         self._place = place
         self._past = read_past(place) if place else Past()
         self.behind = Behind()
@@ -142,7 +146,11 @@ class Delivery:
         rows = [(row[0], bytes(row[1])) for row in frame.collect()]
         self._note(rows)
         if self._buckets is None:
-            self._tell(number, rows)
+            if self._finals is None:
+                self._tell(number, rows)
+            else:
+                self._tell(number, [*rows, *self._finals.take(number, rows)])
+                self._finals.end()
             return
         self.behind.wait()
         self._buckets.begin(number, rows)
@@ -161,6 +169,8 @@ class Delivery:
 
     def catch_up(self, last: int) -> None:
         """Deliver the last committed batch, if it was interrupted before all sinks had it."""
+        if self._finals is not None:
+            self._finals.catch_up(last)
         missed = None if self._buckets is None else self._buckets.missed(last)
         if self._buckets is not None and missed is not None:
             self._apply(self._buckets, last, missed)

@@ -21,6 +21,7 @@ from axlog.runtime.bucket import Instance
 from axlog.runtime.bucket_state import LIVE, Keeper, Live, Said, speak
 from axlog.runtime.definition import Definition
 from axlog.runtime.extraction import ASIDE
+from axlog.runtime.final_step import FinalSteps
 from axlog.runtime.order import Hold
 from axlog.runtime.plan import SparkPlan
 from axlog.runtime.timers import Store
@@ -44,7 +45,7 @@ class Buckets:
 
     def take(
         self, key: str, store: Store, bodies: list[bytes], passed: int = 0
-    ) -> tuple[Said, Keeper]:
+    ) -> tuple[Said, Keeper[Instance]]:
         """Process the input of a bucket; return its report."""
         name, number = bucket_of(key)
         unit = self.plan.unit(name)
@@ -65,7 +66,8 @@ class DriverBuckets:
 
     def __init__(self, buckets: Buckets, place: str) -> None:
         self._buckets = buckets
-        self._state = DurableState(DiskFiles(Path(place) / DIRECTORY))
+        self._finals = FinalSteps(buckets.definition, buckets.plan, buckets.run, buckets.live)
+        self._state = durable_state(place)
         self.close = finalize(self, self._state.close)  # a query may end without a call of wait
 
     def missed(self, last: int) -> list[Row] | None:
@@ -95,11 +97,16 @@ class DriverBuckets:
             else:
                 told, _ = self._buckets.take(key, self._state.store(key), inbox[key])
                 replies.append((key, told.body))
-        return replies
+        return replies + self._finals.say(self._finals.input(replies), self._state.store)
 
 
 DIRECTORY = "driver"
 """The directory of the state, beside the checkpoint."""
+
+
+def durable_state(place: str) -> DurableState:
+    """Return the state of the driver, beside a checkpoint."""
+    return DurableState(DiskFiles(Path(place) / DIRECTORY))
 
 
 def bucket_of(key: str) -> tuple[str, int]:

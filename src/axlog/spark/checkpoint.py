@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILE = "axlog.json"
-_FORM = 4
+_FORM = 5
 _SALTS = 64
 ANEW = (
     "use a new checkpoint: the sources are read again from their beginning, so new views"
@@ -93,7 +93,7 @@ def _taken_up(
     ones.
     """
     known = {"state": EXECUTORS, **known}
-    known["definition"] = {"rejecting": [], **known["definition"]}
+    known["definition"] = {"rejecting": [], "final_steps": True, **known["definition"]}
     wanted = {"form": _FORM, "definition": definition.plain(), **rest}
     changed = list(differences(known, json.loads(json.dumps(wanted))))
     if changed:
@@ -159,7 +159,8 @@ def _written(settled: Settled, rest: Mapping[str, Any]) -> str:
 
 def _shape(unit: Unit) -> list[Any]:
     """Return what state depends on; views that a unit no longer has are skipped."""
-    return [unit.kind, unit.buckets, unit.key]
+    shape = [unit.kind, unit.buckets, unit.key]
+    return shape if unit.cut is None else [*shape, unit.by_message, unit.cut.what]
 
 
 def _unit(key: str) -> str:

@@ -18,18 +18,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lxml import etree
 from pyspark.errors import StreamingQueryException
 
 from axlog.connect.kinds import ViewShape
 from axlog.connect.locations import local_path
-from axlog.document.times import start_of
 from axlog.errors import PipelineError
-from axlog.pipeline.documents import document_of, types_of
 from axlog.pipeline.model import PipelineModel
-from axlog.runtime.definition import Definition
 from axlog.runtime.delivery import DocumentSinks, SharedSinks
 from axlog.runtime.failures import failure_of
+from axlog.runtime.pipeline_definition import definition_of
 from axlog.runtime.progress import Progress
 from axlog.runtime.shared_sinks import Numbering
 from axlog.runtime.unreachable import Patience
@@ -244,33 +241,6 @@ class Shown:
 
 _LOOKS = 0.5
 """Seconds between two checks for lagging sources and sinks."""
-
-
-def definition_of(model: PipelineModel, document: str, wiring: Wiring | None = None) -> Definition:
-    """Return the definition of a document of the file."""
-    written = model.documents[document]
-    types = [
-        given if isinstance(given, str) else given.read_text(encoding="utf-8")
-        for given in types_of(written, model.directory)
-    ]
-    views = {name: (view.query, view.language) for name, view in written.views.items()}
-    root = document_of(written, model.directory)
-    root = root if wiring is None else wiring.declared(document, root)
-    xml = etree.tostring(root, encoding="unicode")
-    times = model.settings.times
-    budgets = {name: view.work for name, view in written.views.items() if view.work is not None}
-    rejecting = [name for name, view in written.views.items() if view.on_value_error == "reject"]
-    return Definition(
-        xml,
-        views,
-        tuple(written.facts),
-        tuple(types),
-        dict(model.namespaces),
-        times=times,
-        start=start_of(None, times),
-        work=budgets,
-        rejecting=tuple(rejecting),
-    )
 
 
 def first_rows(settled: Settled) -> list[Change]:

@@ -25,6 +25,7 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from axlog.runtime.bucket import Instance
 from axlog.runtime.bucket_state import Keeper, Said
 from axlog.runtime.definition import Definition
 from axlog.runtime.extraction import ASIDE
@@ -146,7 +147,7 @@ class Maintaining(StatefulProcessor):
             self._wake(keeper, reply, now, self._delay)
         return Row(bucket=key, body=reply.body)
 
-    def _wake(self, keeper: Keeper, reply: Said, now: int, delay: int) -> None:
+    def _wake(self, keeper: Keeper[Instance], reply: Said, now: int, delay: int) -> None:
         """Set a timer for the next due time."""
         due = keeper.next
         wanted: int | None = None

@@ -34,6 +34,7 @@ from axlog.live.document import Document
 from axlog.runtime.bucket_tuner import Tuned, Tuning, tuned_at
 from axlog.runtime.definition import Definition
 from axlog.runtime.extraction import Message, extractor_of, packed
+from axlog.runtime.final_step import DurableFinalSteps, FinalSteps
 from axlog.runtime.gc_pause import collector_paused
 from axlog.runtime.message_rows import Values
 from axlog.runtime.order import PARTITIONS_APART, Hold
@@ -45,7 +46,7 @@ from axlog.runtime.unreachable import lagging
 from axlog.runtime.upstream_filters import speaks_of_time
 from axlog.spark.backfill import fill, last_done
 from axlog.spark.batch_result import BatchReport, Behind, Delivery
-from axlog.spark.buckets import Buckets, DriverBuckets
+from axlog.spark.buckets import Buckets, DriverBuckets, durable_state
 from axlog.spark.checkpoint import Settled, settle, state_of
 from axlog.spark.frames import FROM_FRAME
 from axlog.spark.sources import MOST, PACKETS, Through, frame_of
@@ -172,6 +173,8 @@ def maintain(
     place = checkpoint or tempfile.mkdtemp(prefix="axlog-checkpoint-")
     place = str(local_path(place) or place)  # file:///PATH is a path
     beside = "" if is_address(place) else place  # where small files can be
+    if not beside:
+        definition = replace(definition, final_steps=False)
     given = list(sources)
     waits = _waits(given, hold, documents)
     held: Hold = None if waits else 0
@@ -212,13 +215,15 @@ def maintain(
     packets = _extract(frames, send)
     tuning = Tuning(settled.plan, beside, tuned_at(beside)) if tune and beside else None
     local: DriverBuckets | None = None
+    finals: DurableFinalSteps | None = None
     changes = packets
     if on_driver:
         local = _local(settled, place, held, tune, outlook)
     else:
         changes = _keep(packets, settled, documents, cores, buckets, held, delay, tune, outlook)
-    delivery = Delivery(sinks, dead_letters, report, first, tuning, local, beside)
-    done = last_done(place) if on_driver else None
+        finals = _finals(settled, place)
+    delivery = Delivery(sinks, dead_letters, report, first, tuning, local, beside, finals)
+    done = last_done(place) if on_driver or finals is not None else None
     if done is not None:
         delivery.catch_up(done)
     writer = changes.writeStream.foreachBatch(delivery).outputMode("update")
@@ -234,7 +239,8 @@ def maintain(
         query = (writer.queryName(name) if name else writer).start()
     names = [getattr(source, "name", f"source {at}") for at, source in enumerate(given)]
     plan = replace(settled.plan, state=lives)
-    close = (lambda: None) if local is None else local.close
+    close: Callable[[], object] = (lambda: None) if local is None else local.close
+    close = close if finals is None else finals.close
     return Maintained(query, plan, settled.run, beside, names, delivery.behind, close)
 
 
@@ -379,6 +385,12 @@ def _local(settled: Settled, place: str, hold: Hold, tunes: bool, outlook: int) 
         live=OrderedDict(),
     )  # fmt: skip
     return DriverBuckets(made, place)
+
+
+def _finals(settled: Settled, place: str) -> DurableFinalSteps | None:
+    """The final steps over buckets on the executors, in this process."""
+    steps = FinalSteps(settled.definition, settled.plan, uuid4().hex, OrderedDict())
+    return DurableFinalSteps(steps, durable_state(place)) if steps.units else None
 
 
 def _keep(

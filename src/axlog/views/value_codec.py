@@ -167,3 +167,15 @@ def _atom(type_: str, text: str) -> Any:
     if issubclass(kind, Duration):
         return duration_of(text, kind)
     return time_value_of(text, kind)
+
+
+def saved_row(counted: tuple[tuple[Any, ...], int]) -> Any:
+    """A row and its count for a store."""
+    row, count = counted
+    return tuple(map(saved_value, row)), count
+
+
+def restored_row(saved: Any) -> tuple[tuple[Any, ...], int]:
+    """The row and the count that `saved_row` gave."""
+    row, count = saved
+    return tuple(map(restored_value, row)), count

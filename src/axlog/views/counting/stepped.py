@@ -25,9 +25,9 @@ from axlog.query.pattern import Pattern
 from axlog.views.change import Change, Row, Values
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting, Showing
-from axlog.views.operators.operator import Counted
+from axlog.views.step_cut import FinalSteps, LocalSteps, Owns, StepCut
 from axlog.views.step_rows import Stepping, StepRows
-from axlog.views.value_codec import restored_value, saved_value
+from axlog.views.value_codec import restored_row, saved_row
 
 
 class SteppedCounting(Counting):
@@ -41,6 +41,9 @@ class SteppedCounting(Counting):
         work: int | None = None,
     ) -> None:
         self.stepping = stepping
+        self._owns: Owns | None = None
+        self._final: FinalSteps | None = None
+        self._parts: tuple[Owns, ...] = ()
         self._start(tree.clock)
         super().__init__(tree, stepping.key.pattern, engine, work)
         self.sides = [SideRows(tree, pattern) for pattern in stepping.blockers]
@@ -55,7 +58,13 @@ class SteppedCounting(Counting):
         self._path = self.chain.group_path()
 
     def _load(self, first: Bag) -> None:
-        self.kept.take(self.chain.apply(self._values_of(first), [{} for _ in self.sides]))
+        values = self._values_of(first)
+        if self._final is not None:
+            self._final.load(values, self._parts)
+        elif self._owns is not None:  # the final steps start with the rows of all parts
+            self.chain.apply({row: count for row, count in values.items() if self._owns(row)})
+        else:
+            self.kept.take(self.chain.apply(values, [{} for _ in self.sides]))
 
     def _load_side(self, number: int, first: Bag) -> None:
         moved: list[Bag] = [{} for _ in self.sides]
@@ -74,6 +83,26 @@ class SteppedCounting(Counting):
         if len(self._whole) == len(self.roots):
             every, self._whole = self._whole, {}
             self._recount([every[n] for n in range(len(every))])
+
+    # Parts ----------------------------------------------------------------------------------------
+
+    def run_local(self, cut: StepCut, owns: Owns) -> LocalSteps:
+        """Run the steps of one part only; `owns`: its rows of the initial document.
+
+        To be called before the first rows are computed.
+        """
+        key, text = self.stepping.key, self.stepping.text
+        local = LocalSteps(key, cut, text)
+        self.chain, self.kept, self._path = cut.local_chain(key.pattern.columns, text), local, None
+        self._owns = owns
+        return local
+
+    def run_final(self, cut: StepCut, parts: Iterable[Owns]) -> FinalSteps:
+        """Run the steps over all parts only; what the parts give passes by `FinalSteps.merge`."""
+        final = FinalSteps(self.stepping.key, cut, self.stepping.text)
+        self.chain, self.kept, self._path = final.chain, final.rows, None
+        self._final, self._parts = final, tuple(parts)
+        return final
 
     def recount(self, whole: Bag) -> None:
         """Compute all rows again from the whole document. They must be the same."""
@@ -190,10 +219,10 @@ class SteppedCounting(Counting):
         """The state of the operators and the rows, for documents that keep no messages."""
         self.engine.build(self.root)
         tables = tuple(
-            (form, tuple(tuple(map(_saved, table)) for table in each))
+            (form, tuple(tuple(map(saved_row, table)) for table in each))
             for form, each in self.chain.snapshot()
         )
-        return tables, tuple(map(_saved, self.kept.counts.items()))
+        return tables, tuple(map(saved_row, self.kept.counts.items()))
 
     def restore(self, saved: Sequence[Any]) -> None:
         """Replace the state of the operators and the rows."""
@@ -202,11 +231,11 @@ class SteppedCounting(Counting):
             tables, rows = saved
             self.chain.restore(
                 [
-                    (form, tuple(tuple(map(_restored, table)) for table in each))
+                    (form, tuple(tuple(map(restored_row, table)) for table in each))
                     for form, each in tables
                 ]
             )
-            self.kept.counts = dict(map(_restored, rows))
+            self.kept.counts = dict(map(restored_row, rows))
         except ValueError:
             raise StoreError(
                 "AX872",
@@ -245,13 +274,3 @@ class SideRows:
             else:
                 self._known.pop(binding, None)
         return found
-
-
-def _saved(counted: Counted) -> Any:
-    row, count = counted
-    return tuple(map(saved_value, row)), count
-
-
-def _restored(saved: Any) -> Counted:
-    row, count = saved
-    return tuple(map(restored_value, row)), count

@@ -1,0 +1,55 @@
+"""The definitions of the documents of a pipeline file, and their plans for Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from lxml import etree
+
+from axlog.document.times import start_of
+from axlog.pipeline.documents import document_of, types_of
+from axlog.pipeline.model import PipelineModel
+from axlog.runtime.definition import Definition
+from axlog.runtime.plan import SparkPlan, make_plan
+from axlog.runtime.wires import Wiring
+
+CORES = 2
+"""The cores that a plan is shown for, if the file names none."""
+
+
+def definition_of(model: PipelineModel, document: str, wiring: Wiring | None = None) -> Definition:
+    """Return the definition of a document of the file."""
+    written = model.documents[document]
+    types = [
+        given if isinstance(given, str) else given.read_text(encoding="utf-8")
+        for given in types_of(written, model.directory)
+    ]
+    views = {name: (view.query, view.language) for name, view in written.views.items()}
+    root = document_of(written, model.directory)
+    root = root if wiring is None else wiring.declared(document, root)
+    xml = etree.tostring(root, encoding="unicode")
+    times = model.settings.times
+    budgets = {name: view.work for name, view in written.views.items() if view.work is not None}
+    rejecting = [name for name, view in written.views.items() if view.on_value_error == "reject"]
+    return Definition(
+        xml,
+        views,
+        tuple(written.facts),
+        tuple(types),
+        dict(model.namespaces),
+        times=times,
+        start=start_of(None, times),
+        work=budgets,
+        rejecting=tuple(rejecting),
+    )
+
+
+def plans_of(model: PipelineModel) -> Iterator[tuple[str, SparkPlan]]:
+    """Return the documents of a file with the plans by which Spark partitions their views."""
+    settings, wiring = model.settings, Wiring(model, Path())
+    for name, written in model.documents.items():
+        definition = definition_of(model, name, wiring)
+        cores = settings.cores or CORES
+        documents = written.document_key is not None
+        yield name, make_plan(definition, cores, settings.buckets, documents)
