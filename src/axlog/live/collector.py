@@ -301,14 +301,13 @@ class Collector:
         tree = self._document.tree
         return {s: tree.parent(n) for s, n in tree.calls().items() if may_bring(tree, tree.call(n))}
 
-    def _keyed(self) -> dict[Relation, list[tuple[Column, Key]]]:
+    def _keyed(self, keys: Iterable[Key] | None = None) -> dict[Relation, list[tuple[Column, Key]]]:
         document = self._document
+        keys = document.tree.facts if keys is None else tuple(keys)
         found: dict[Relation, list[tuple[Column, Key]]] = {}
         for view in document.views.values():
-            if isinstance(view.maintainer, Counting):
-                for relation, pairs in keyed_relations(
-                    view.maintainer.root, document.tree.facts
-                ).items():
+            if keys and isinstance(view.maintainer, Counting):
+                for relation, pairs in keyed_relations(view.maintainer.root, keys).items():
                     found.setdefault(relation, []).extend(pairs)
         return found
 
@@ -323,7 +322,9 @@ class Collector:
         assert not isinstance(known, JoinWatch)  # it has two parts
         if known is not None and known.is_fed_by(feeders):
             return known
-        pair = pair_of(state.relation, feeders, keyed)
+        references = self._document.tree.references
+        sources = self._keyed(each.source for each in references)
+        pair = pair_of(state.relation, feeders, keyed, sources, references)
         seen, exact = self._seen(pair, old), self.tracker.how == "all"
         document = self._document
         made = WaitingRows(

@@ -251,7 +251,9 @@ class WaitingRows:
 
     def keeps_none(self, part: int) -> bool:
         """Whether no future row of a part needs to be kept."""
-        return self.drops and (self.pair.sides[part].is_born_dead or not self.open[1 - part])
+        side = self.pair.sides[part]
+        is_alone = side.is_born_dead or side.is_referring or not self.open[1 - part]
+        return self.drops and is_alone
 
     def keep(self, part: int, row: Row, count: int) -> None:
         """Keep an arriving row if a partner may still arrive."""
@@ -294,7 +296,7 @@ class WaitingRows:
     def _latest(self, part: int, row: Row) -> float:
         """The latest clock at which a partner of a row may arrive; -inf: none, inf: no limit."""
         other = 1 - part
-        if not self.open[other]:
+        if not self.open[other] or self.pair.sides[part].is_referring:
             return -inf
         key = self._keys[other]
         if key is not None:
