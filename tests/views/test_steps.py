@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -10,9 +11,12 @@ import pytest
 
 import axlog
 from axlog import Options
+from axlog.document.loader import load
 from axlog.errors import QueryError, UndecidedError
+from axlog.evaluate.steps_definition import rows_by_definition
 from axlog.live.document import Document
 from axlog.live.options import Keep
+from axlog.query.query import parse_query
 
 SHOP = (
     "<orders>"
@@ -239,3 +243,18 @@ def test_explain_lists_the_operators_with_their_costs_and_keys() -> None:
     (line,) = [line.strip() for line in said.splitlines() if line.strip().startswith("group ")]
     assert line.startswith("group (c, aggregate~1, aggregate~2): ")
     assert line.endswith("split by c; per row 1 look-ups, 0 scans")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        # What only one alternative of an `or` binds does not tell tuples apart.
+        "match //$y[descendant-or-self::node()[//*#t][node()#u or $x]] return $y, count() as n",
+        # An average that does not end is rounded before it is used.
+        "match //t/$t return avg($t) * 2 as m, sum($t) as s",
+    ],
+)
+def test_cases_that_the_law_of_aggregates_found(query: str) -> None:
+    text = "<a><b/><b><c><a><t>1</t></a></c><t>2</t><b/></b><t>1.02</t></a>"
+    found = Counter(tuple(row.values()) for row in axlog.parse(text).watch(query).rows())
+    assert found == rows_by_definition(load(text), parse_query(query))

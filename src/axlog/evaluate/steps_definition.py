@@ -20,11 +20,12 @@ from typing import Any, TypeAlias
 
 from axlog.document.tree import Tree
 from axlog.errors import ValueProblem
-from axlog.evaluate.definition import Valuation, row_of, valuations
+from axlog.evaluate.definition import row_of, valuations
 from axlog.evaluate.native_values import clock_amount, number, text
 from axlog.evaluate.scalars import compile_scalar
 from axlog.evaluate.sort_keys import exact_key, order_key
 from axlog.query.aggregate_patterns import binds
+from axlog.query.normalize import bound_names, bound_variables, normalise
 from axlog.query.pattern import Branch, Kind, Or, Pattern, PatternNode, branches_of
 from axlog.query.query import Query
 from axlog.query.steps import (
@@ -89,15 +90,18 @@ def base_rows(tree: Tree, pattern: Pattern, steps: Sequence[Step]) -> list[tuple
         return list(counted.items())
     written = replace(pattern, branches=_written(pattern.branches))
     bound = _bound_nodes(written)
+    branches = normalise(written).branches
+    variables, names = sorted(bound_variables(branches)), sorted(bound_names(branches))
     distinct: dict[Any, Values] = {}
     for valuation in valuations(tree, written):
-        distinct[_identity(valuation, bound)] = row_of(tree, written, valuation)[1]
+        # What only one alternative of an `or` binds tells no two tuples apart.
+        identity = (
+            tuple(valuation.nodes.get(number) for number in bound),
+            tuple(valuation.bindings[variable] for variable in variables),
+            tuple(valuation.names[name] for name in names),
+        )
+        distinct[identity] = row_of(tree, written, valuation)[1]
     return list(Counter(distinct.values()).items())
-
-
-def _identity(valuation: Valuation, bound: Sequence[int]) -> Any:
-    nodes = tuple(valuation.nodes.get(number) for number in bound)
-    return nodes, tuple(sorted(valuation.bindings.items())), tuple(sorted(valuation.names.items()))
 
 
 def _written(branches: Iterable[Branch]) -> tuple[Branch, ...]:
@@ -282,7 +286,11 @@ def _total(function: str, values: list[Any]) -> Any:
         total = _EXACT.add(total, each)
     if function == "sum":
         return total
-    return _EXACT.divide(total, Decimal(len(numbers))) if numbers else None
+    if not numbers:
+        return None
+    digits = max(34, total.adjusted() + 1 + 18)  # exact where the quotient ends within so many
+    rounded = Context(prec=digits, Emax=_EXACT.Emax, Emin=_EXACT.Emin)
+    return rounded.divide(total, Decimal(len(numbers)))
 
 
 def _place(value: Any) -> tuple[Any, ...]:

@@ -1,0 +1,76 @@
+"""Values that cannot be computed, in all three languages: refused when written, null when data
+brings them, or refused with the update; a view never stops."""
+
+from __future__ import annotations
+
+import pytest
+
+import axlog
+from axlog.errors import AxlogError, QueryError
+
+WRITTEN = [
+    ("match //a/$x where matches($x, '(') return $x", "FORX0002", 32),
+    ("match //a[matches(b, '[')]", "FORX0002", 22),
+    ("match //a/$x return sum($x, 2) as s", "AX201", 21),
+    ("match //a/$x where contains($x) return $x", "XPST0017", 20),
+    ("//a[matches(b, '(')]", "FORX0002", 16),
+    ("for $x in //a return replace($x, '(', 'b')", "FORX0002", 34),
+]
+
+
+@pytest.mark.parametrize(("text", "code", "column"), WRITTEN)
+def test_refused_with_its_place_when_written(text: str, code: str, column: int) -> None:
+    doc = axlog.parse("<r/>")
+    with pytest.raises(QueryError) as caught:
+        doc.watch(text, "v")
+    assert caught.value.code == code
+    assert caught.value.place is not None
+    assert caught.value.place.column == column
+    assert "v" not in doc.views
+
+
+GOOD, LATER = "<a><k>x</k><t>2</t></a>", "<a><k>x</k><t>5</t></a>"
+BAD = {
+    "text": "<a><k>x</k><t>two</t></a>",
+    "zero": "<a><k>x</k><t>0</t></a>",
+    "huge": f"<a><k>x</k><t>{'9' * 3000}</t></a>",
+    "keyless": "<a><t>3</t></a>",
+    "empty": "<a><k>x</k><t/></a>",
+}
+VIEWS = {
+    "sum": "match //a[k/$k]/t#t return $k, sum(t.val) as s",
+    "quotient": "match //a[k/$k]/t#t return t.id, 1 div t.val as q",
+    "product": "match //a/t#t return t.id, t.val * t.val as p",
+    "predicate": "match //a#a[10 div t > 1] return a.id",
+    "group": "for $a in //a group by $k := $a/k return <g k='{$k}'>{count($a)}</g>",
+    "total": "sum(//a/t[. castable as xs:decimal]/xs:decimal(.))",
+    "divided": "for $a in //a return 10 div xs:decimal($a/t)",
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("bad", BAD)
+def test_null_by_default_and_the_view_goes_on(name: str, bad: str) -> None:
+    doc = axlog.Document(streams=["s"], views={"v": VIEWS[name]})
+    for text in (GOOD, BAD[bad], LATER):
+        doc.feed("s", text)
+    view = doc.view("v")
+    assert view.broken is None
+    again = axlog.parse(doc.xml()).watch(view.query.text)
+    assert [row.to_dict() for row in view.rows()] == [row.to_dict() for row in again.rows()]
+    assert len(view.rows()) >= 1
+
+
+@pytest.mark.parametrize("name", ["sum", "quotient", "divided"])
+def test_rejected_updates_leave_no_trace(name: str) -> None:
+    doc = axlog.Document(streams=["s"])
+    view = doc.watch(VIEWS[name], "v", on_value_error="reject")
+    doc.feed("s", GOOD)
+    before = [row.to_dict() for row in view.rows()]
+    with pytest.raises(AxlogError) as caught:
+        doc.feed("s", BAD["text"])
+    assert caught.value.code == "FORG0001"
+    assert [row.to_dict() for row in view.rows()] == before
+    doc.feed("s", LATER)
+    assert view.broken is None
+    assert [row.to_dict() for row in view.rows()] != before
