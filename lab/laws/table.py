@@ -52,6 +52,7 @@ from lab.laws.fuzz_cases import less_of, make_case, make_deaf_case
 from lab.laws.ids_law import check_ids, make_ids_case
 from lab.laws.lists_law import check_lists, make_lists_case
 from lab.laws.native_scalars_law import check_native_scalars, make_native_scalars_case
+from lab.laws.nested_cases import make_nested_case
 from lab.laws.never_law import check_never, make_never_case
 from lab.laws.operators_law import (
     OperatorsCase,
@@ -169,7 +170,9 @@ LAWS: dict[str, Law] = {
     "clock-truth": Law("truth and possible rows about the clock by brute force",
                        make_clock_truth_case, check_clock_truth, 10, smaller_clock_truth),
     "xquery": Law("items equal Saxon's answer after every update", make_xquery_case, check_xquery,
-                  60, smaller_xquery),
+                  40, smaller_xquery),
+    "nested": Law("queries with queries inside are kept incrementally, and equal Saxon's answer",
+                  make_nested_case, check_xquery, 20, smaller_xquery),
     "statements": Law("statements do what BaseX does, and so do copies", make_statements_case,
                       check_statements, 40, smaller_statements),
     "saxon": Law("views by Saxon are Saxon's answer after every update", make_saxon_case,

@@ -19,14 +19,14 @@ from axlog.document.times import Times
 from axlog.document.tree import NONE, Tree
 from axlog.errors import QueryError, ValueProblem
 from axlog.evaluate.items import Item, Items, Node
-from axlog.query.plan import ChosenOf, KeysOf, Leaf
+from axlog.query.plan import ChosenOf, KeysOf, Leaf, UnionOf
 from axlog.query.query import Query
 from axlog.views.change import Change, Row, Values
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.dataflow.collection import KeptCollection
 from axlog.views.dataflow.groups import Entry
 from axlog.views.dataflow.results import item_text, item_value
-from axlog.views.dataflow.sources import Chosen, Keys, Single, Source, Tuples
+from axlog.views.dataflow.sources import Chosen, Keys, Single, Source, Tuples, Union
 from axlog.views.dataflow.units import Unit, UnitEvaluator
 from axlog.views.maintainer import Maintainer
 from axlog.views.value_codec import python_value
@@ -80,6 +80,8 @@ class Dataflow(Maintainer):
                 return Tuples(source, into, self._evaluator, self._engine, work)
             case KeysOf():
                 return Keys(source, self.collections[source.collection], into)
+            case UnionOf(collections=numbers):
+                return Union(source, [self.collections[each] for each in numbers], into)
             case ChosenOf():
                 of = self.collections[source.collection]
                 return Chosen(source, of, into, self._evaluator)
@@ -305,6 +307,8 @@ class Dataflow(Maintainer):
                     source = str(pattern)
                 case KeysOf(collection=of):
                     source = f"keys of collection {of + 1}"
+                case UnionOf(collections=numbers):
+                    source = f"keys of collections {', '.join(str(n + 1) for n in numbers)}"
                 case ChosenOf(collection=of):
                     source = f"positions in collection {of + 1}"
                 case _:
