@@ -34,6 +34,7 @@ from lab.benchmarks.tods import tods
 from lab.benchmarks.tods_parts import by_size
 from lab.benchmarks.truth import truth
 from lab.benchmarks.upsert import upsert
+from lab.benchmarks.xmark import xmark
 
 Run = Callable[[], Result]
 
@@ -103,6 +104,15 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: groups(200, 1, 300),
         quick=lambda: groups(50_000, 2, 20_000),
         full=lambda: groups(1_000_000, 2, 1_000_000),
+    ),
+    "xmark": Benchmark(
+        tiny=lambda: xmark((0.001, 0.002), 1, ("Q1", "Q8", "Q11")),
+        quick=lambda: xmark((0.01, 0.1), 6),
+        full=lambda: xmark((0.01, 0.1, 1.0), 5),
+        in_parts={
+            "quick": lambda done: xmark((0.01, 0.1), 6, done=done),
+            "full": lambda done: xmark((0.01, 0.1, 1.0), 5, done=done),
+        },
     ),
     "records": Benchmark(
         tiny=lambda: records((100, 200), (3, 6), (10, 40), (2, 4), 3),

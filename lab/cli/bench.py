@@ -39,7 +39,7 @@ def bench(
         Path | None,
         typer.Option(
             help="Record finished parts in this file, and resume from it"
-            " (tods, spark, spark-documents)."
+            " (tods, xmark, spark, spark-documents)."
         ),
     ] = None,
     table: Annotated[

@@ -15,7 +15,8 @@ from typing import Any
 
 from axlog.document.tree import Tree
 from axlog.errors import AxlogError
-from axlog.future.keys import is_broken, parse_fact
+from axlog.future.keys import is_broken
+from axlog.future.references import declare, parse_declared, refers_to_nothing
 from axlog.live.document import Document
 from axlog.live.internals import maintained
 from axlog.query.compile import compile_pattern
@@ -23,6 +24,11 @@ from axlog.query.native import parse_pattern
 from axlog.query.pattern import Pattern
 
 KEYS = ("key p/a by k trusted", "key q/d by k trusted")
+REFERENCES = (
+    "every q/d by k refers p/a by k trusted",
+    "every e/c by k refers p/a by k trusted",
+    "every e/c by k refers q/d by k trusted",
+)
 VALUES = ("1", "2")
 _CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"{}/>'
 _FACTS = ("",) * 6 + (' mode="one-shot"', ' most="1"', ' most="2"', ' calls="yes"')
@@ -78,7 +84,7 @@ class AbsenceCase:
                 continue
         doc.advance(max(self.clock, maintained(doc).tree.clock) / 1_000_000)
         tree = maintained(doc).nodes()
-        tree.facts = tuple(parse_fact(fact) for fact in self.facts)
+        declare(tree, map(parse_declared, self.facts))
         return tree
 
 
@@ -92,8 +98,9 @@ def make_absence_case(random: Random) -> AbsenceCase:
             tree, pattern = case.tree(), case.pattern
         except AxlogError:
             continue
-        if compile_pattern(pattern).refusal is None and not any(
-            is_broken(tree, key) for key in tree.facts
+        if compile_pattern(pattern).refusal is None and not (
+            any(is_broken(tree, key) for key in tree.facts)
+            or any(refers_to_nothing(tree, each) for each in tree.references)
         ):
             return case
 
@@ -102,6 +109,35 @@ def _keys(random: Random) -> tuple[str, ...]:
     if random.random() < 0.5:
         return ()
     return tuple(key for key in KEYS if random.random() < 0.7)
+
+
+def make_reference_case(random: Random) -> AbsenceCase:
+    """A random case with references, with a `not` or without."""
+    while True:
+        case = make_absence_case(random)
+        query = case.query
+        if random.random() < 0.6:
+            query = _without_not(query)
+        chosen = tuple(each for each in REFERENCES if random.random() < 0.5) or REFERENCES[:1]
+        case = replace(case, query=query, facts=(*case.facts, *chosen))
+        try:
+            tree, _ = case.tree(), case.pattern
+        except AxlogError:
+            continue
+        if not any(refers_to_nothing(tree, each) for each in tree.references):
+            return case
+
+
+def _without_not(query: str) -> str:
+    kept = [each for each in _predicates(query) if not each.startswith("[not(")]
+    body, _, outputs = query.partition(" return ")
+    _, _, where = body.partition(" where ")
+    text = "".join(kept)
+    tests = [each for each in where.split(" and ") if each
+             if all(f"#{n}" in text for n in "stu" if f"{n} " in f"{each} ")]  # fmt: skip
+    shown = [each for each in outputs.split(", ") if each.startswith("$") and each in text]
+    said = f"match /r{text}" + (f" where {' and '.join(tests)}" if tests else "")
+    return said + (f" return {', '.join(shown)}" if shown else "")
 
 
 def _document(random: Random) -> str:

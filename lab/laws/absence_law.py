@@ -19,14 +19,19 @@ from itertools import combinations, product
 from math import comb
 from typing import Any
 
+from axlog.document.operations import insert_at_call
+from axlog.document.pending import apply
 from axlog.document.tree import DOCUMENT_NODE, ELEMENT, NodeKind, Tree
 from axlog.errors import AxlogError, UndecidedError
+from axlog.future.grounding import has_not
+from axlog.future.instances import Instances
 from axlog.future.keys import values_seen
 from axlog.future.profile_trees import FutureTree
 from axlog.future.profiles import Arrival, Events, Removal
 from axlog.future.reasons import why_not
+from axlog.future.references import refers_to_nothing
 from axlog.future.relevance import relevance
-from axlog.future.truth import Outlook, Possible
+from axlog.future.truth import Outlook, Possible, column_of
 from axlog.live.document import Document
 from axlog.live.internals import maintained
 from axlog.query.pattern import Kind, Pattern
@@ -104,7 +109,7 @@ def _pool(tree: Tree, call: int, said: str, size: int) -> Iterator[Fragment]:
 
 def _respects_keys(tree: Tree) -> Callable[[Tree], bool] | None:
     """Whether a document respects the keys, also beside nodes that were deleted."""
-    if not tree.facts:
+    if not tree.facts and not tree.references:
         return None
     before = {
         key: {value: {tree.id(n) for n in nodes} for value, nodes in values_seen(tree, key).items()}
@@ -116,7 +121,7 @@ def _respects_keys(tree: Tree) -> Callable[[Tree], bool] | None:
             for value, nodes in values_seen(later, key).items():
                 if len({later.id(n) for n in nodes} | before[key].get(value, set())) > 1:
                     return False
-        return True
+        return not any(refers_to_nothing(later, each) for each in tree.references)
 
     return respects
 
@@ -210,11 +215,34 @@ class _Check:
             return
         if found is not Truth.POSSIBLE or wanted is not Truth.NEVER:
             raise AssertionError(f"{what}: found {found}, wanted {wanted}")
+        if not has_not(self.pattern):
+            if not any(agrees(row, values) for row in self._instances(values)):
+                raise AssertionError(f"{what}: found {found}, and no most general future shows it")
+            self.seen["shown by its future"] += 1
+            return
         events = self.outlook.future(dict(zip(self.pattern.columns, values, strict=True)))
         if events is None:
             raise AssertionError(f"{what}: found {found} without a future that shows it")
         self._carry_out(what, events, values)
         self.seen["shown by its future"] += 1
+
+    def _instances(self, values: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+        """The rows of the most general futures of every scenario of a query without `not`."""
+        respects = _respects_keys(self.tree)
+        outlook, columns = self.outlook, self.outlook.columns
+        wanted = {column_of(o): v for o, v in zip(self.pattern.outputs, values, strict=True)}
+        instances = Instances(self.tree, outlook.pattern, together=False)
+        for bound, need in outlook.met():
+            pinned = tuple(
+                wanted.get(c) if v is None else v for c, v in zip(columns, bound, strict=True)
+            )
+            for sent in instances.of(columns, pinned, need) if need.brought else ():
+                later, is_allowed = copy.deepcopy(self.tree), True
+                for each in sorted(sent, key=lambda one: (one.time, one.stream)):
+                    apply(later, insert_at_call(later, each.stream, [each.tree]), each.time)
+                    is_allowed = is_allowed and (respects is None or respects(later))
+                if is_allowed:
+                    yield from self.tried.rows(later)
 
     def _carry_out(self, what: str, events: Events, values: tuple[Any, ...]) -> None:
         """Check that the future that the analysis found is one, and brings the row."""

@@ -58,9 +58,9 @@ class BucketsCase:
     on_driver: bool
 
 
-def make_buckets_case(random: Random) -> BucketsCase:
-    """A random case."""
-    case = make_pipeline_case(random)
+def make_buckets_case(random: Random, *, computes: bool = True) -> BucketsCase:
+    """A random case; `computes` as for pipelines."""
+    case = make_pipeline_case(random, computes=computes)
     return BucketsCase(case, random.getrandbits(32), random.choice((1, 3)), random.random() < 0.5)
 
 

@@ -36,6 +36,7 @@ from lab.reference.futures import Deletion, Message, allowed, futures
 _MOST_FUTURES = 25
 _MOST_AIMED = 35
 _MOST_TO_SHOW = 4000
+_NUMBERS = ("0", "1", "2", "3", "9", "-9")
 Seen = Counter[str]
 Row = tuple[Any, ...]
 
@@ -118,7 +119,7 @@ def _bound(tree: Tree, query: Query) -> Bound:
 def _pool(tree: Tree, call: int, said: str, size: int) -> Iterator[Fragment]:
     leaves = [attribute("i", value) for value in (*VALUES, "3")] if "@i" in said else []
     leaves += [element("k", text(value)) for value in (*VALUES, "3")] if "k" in said else []
-    leaves += [element("v", text(v)) for v in ("0", "1", "2", "9", "-9")] if "$v" in said else []
+    leaves += [element("v", text(v)) for v in _NUMBERS] if "$v" in said else []
     leaves += [element("w")] if "w" in said else []
     parent = tree.label(tree.parent(call))
     if parent not in ("p", "q"):
@@ -186,7 +187,7 @@ def _contents(said: str, values: tuple[str, ...], label: str) -> Iterator[tuple[
     if "k" in said:
         parts.append([(), *((element("k", text(value)),) for value in values)])
     if "$v" in said and label == "a":
-        parts.append([(), *((element("v", text(v)),) for v in ("0", "1", "2", "9", "-9"))])
+        parts.append([(), *((element("v", text(v)),) for v in _NUMBERS)])
     if "w" in said and label == "a":
         parts.append([(), (element("w"),)])
     for chosen in product(*parts):
@@ -196,7 +197,7 @@ def _contents(said: str, values: tuple[str, ...], label: str) -> Iterator[tuple[
 def _leaves(said: str, values: tuple[str, ...]) -> Iterator[Fragment]:
     yield from (element("k", text(value)) for value in values)
     if "$v" in said:
-        yield from (element("v", text(v)) for v in ("0", "1", "2", "9", "-9"))
+        yield from (element("v", text(v)) for v in _NUMBERS)
     yield element("w")
 
 

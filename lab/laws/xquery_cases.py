@@ -13,11 +13,12 @@ _PATHS = ("//o", "//o", "/r/o", "//i", "//s", "/r/s", "/r/*", "//o/i", "//o//i",
 
 @dataclass(frozen=True, slots=True)
 class XQueryCase:
-    """A document, a query over it, and statements that change the document."""
+    """A document, a query over it, statements that change the document, and the maintainer."""
 
     document: str
     query: str
     updates: tuple[str, ...]
+    maintainer: str | None = None
 
 
 def make_xquery_case(random: Random) -> XQueryCase:
@@ -101,7 +102,15 @@ class _Writer:
         return f"${next(self._names, 'z')}"
 
     def query(self) -> str:
-        match self._random.randrange(8):
+        match self._random.randrange(12):
+            case 8:
+                return self.nodes(1)
+            case 9:
+                return self.aggregate(self.nodes(1))
+            case 10:
+                return self._of_constructed()
+            case 11:
+                return self._of_function()
             case 0:
                 return self.path(2)
             case 1:
@@ -115,6 +124,51 @@ class _Writer:
             case 5:
                 return f"<all>{{{self.flwor(1)}}}</all>"
         return self.flwor(2)
+
+    # sets of nodes, constructed data, functions
+
+    def nodes(self, depth: int) -> str:
+        """Nodes: a path, or a set of the nodes of two paths."""
+        random = self._random
+        operator = random.choice(("|", "union", "except", "except", "intersect", "intersect"))
+        both = f"({self.path(depth)} {operator} {self.path(depth)})"
+        return both + random.choice(("", "", "/c", "/i/p", "/.."))
+
+    def _of_constructed(self) -> str:
+        """A query over elements that another query makes."""
+        random = self._random
+        first, row = self._new(), self._new()
+        made = (
+            f"for {first} in {self.path(0)} return <w k='{{{first}/c}}'><m>{{{first}/t/text()}}</m>"
+            f"{{{self.value_of(first, 1)}}}</w>"
+        )
+        condition = random.choice(("m > 2", "@k = 'x'", "m", "@k = //s/c", "not(@k = //s/c)"))
+        match random.randrange(5):
+            case 0:
+                return f"for {row} in ({made}) where {row}[{condition}] return {row}/m/text()"
+            case 1:
+                return f"for {row} in ({made}) where {row}[{condition}] return <u>{{{row}/m}}</u>"
+            case 2:
+                return f"let {row} := ({made}) return (count({row}), sum({row}/m/number(.)))"
+            case 3:
+                return f"count(({made})/m)"
+        rows = self._new()
+        return f"let {rows} := ({made}) for {row} in {rows} order by {row}/@k return {row}/m"
+
+    def _of_function(self) -> str:
+        """A query that calls functions of its prolog."""
+        random = self._random
+        body = self.value_of("$p", 1)
+        holds = self.condition_of("$p", 1)
+        prolog = (
+            f"declare function local:v($p) {{ {body} }};"
+            f" declare function local:h($p) {{ {holds} }}; "
+        )
+        row = self._new()
+        text = f"for {row} in {self.path(0)}"
+        if random.random() < 0.6:
+            text += f" where local:h({row})"
+        return f"{prolog}{text} return <f>{{local:v({row})}}</f>"
 
     # paths from the document
 
@@ -153,7 +207,9 @@ class _Writer:
     def predicate(self, depth: int) -> str:
         """A predicate, relative to its node."""
         random = self._random
-        match random.randrange(12 if depth else 8):
+        if depth and random.random() < 0.4:
+            return self._joining_predicate(depth)
+        match random.randrange(8):
             case 0:
                 return f"c = '{random.choice(WORDS)}'"
             case 1:
@@ -166,15 +222,25 @@ class _Writer:
                 return self.position()
             case 6:
                 return f"count(i) {random.choice(('>', '=', '<'))} 1"
-            case 7:
-                return f"sum(i/p) > {random.choice(NUMBERS)}"
-            case 8:
-                return "c = //s/c"
-            case 9:
-                return "not(c = //s/c)"
-            case 10:
-                return f"some $w in //s satisfies $w/c = {random.choice(('c', '@k'))}"
-        return f"{self.predicate(depth - 1)} and ({self.condition_of('.', 0)})"
+        return f"sum(i/p) > {random.choice(NUMBERS)}"
+
+    def _joining_predicate(self, depth: int) -> str:
+        """A predicate that compares with other parts of the document."""
+        random = self._random
+        order = random.choice(("<", ">", "<=", ">="))
+        return random.choice(
+            (
+                "c = //s/c",
+                "not(c = //s/c)",
+                f"some $w in //s satisfies $w/c = {random.choice(('c', '@k'))}",
+                f"({self.predicate(depth - 1)}) and ({self.condition_of('.', 0)})",
+                f"t {order} //s/n",
+                f"c = //s/c or ({self.predicate(depth - 1)})",
+                f"not(c = //s/c) or @k = //o/c[{self.predicate(0)}]",
+                f"every $w in //s satisfies $w/n {order} number(t[1])",
+                "some $w in //s, $u in //o satisfies $w/c = $u/c and $u/t = t",
+            )
+        )
 
     # expressions of a variable
 
@@ -222,12 +288,24 @@ class _Writer:
                 f"exists(//s[c = {variable}/c][n > 1])",
                 f"distinct-values(//o[c = {variable}/c]/t)",
                 f"count({variable}/c intersect //o[1]/c)",
+                f"count({variable}/* except //s/*)",
+                f"distinct-values(//s[c = {variable}/c]/n)",
+                f"({of_same} order by {inner}/n descending return {inner}/n)[1]",
+                f"head({of_same} return {inner})/n",
+                f"if (exists(//s[c = {variable}/c])) then <y/> else <z>{{{variable}/c}}</z>",
+                f"max({ordered} return {inner}/n/number(.))",
+                f"sum({ordered} return {inner}/n)",
+                f"({ordered} return {inner})[last()]/c",
+                f"{of_same} return <x>{{count(//o[c = {inner}/c][t > {variable}/t])}}</x>",
+                f"count({of_same} group by $g := string({inner}/n[1]) return <g/>)",
             )
         )
 
     def condition_of(self, variable: str, depth: int) -> str:
         random = self._random
-        match random.randrange(11 if depth else 8):
+        if depth and random.random() < 0.5:
+            return self._joining_condition(variable)
+        match random.randrange(8):
             case 0:
                 return f"{variable}/c = '{random.choice(WORDS)}'"
             case 1:
@@ -242,20 +320,31 @@ class _Writer:
                 return f"some $e in {variable}/i satisfies $e/p > 2"
             case 6:
                 return f"every $e in {variable}/i satisfies $e/q"
-            case 7:
-                return f"{variable}/i[1]/p * 2 <= {variable}/i[last()]/p"
-            case 8:
-                return f"empty(//s[c = {variable}/c])"
-            case 9:
-                return f"{variable}/c = //s[n > 1]/c"
-        return f"not(some $e in //s satisfies $e/c = {variable}/c and $e/n = {variable}/t)"
+        return f"{variable}/i[1]/p * 2 <= {variable}/i[last()]/p"
+
+    def _joining_condition(self, variable: str) -> str:
+        """A condition that compares with other parts of the document."""
+        return self._random.choice(
+            (
+                f"empty(//s[c = {variable}/c])",
+                f"{variable}/c = //s[n > 1]/c",
+                f"not(some $e in //s satisfies $e/c = {variable}/c and $e/n = {variable}/t)",
+                f"every $e in //s satisfies not($e/c = {variable}/c)",
+                f"every $e in //s satisfies number($e/n[1]) <= number({variable}/t[1])",
+                f"{variable}/t[1] < //s/n/number(.)",
+                f"not({variable}/c = //s/c) or ({self.condition_of(variable, 0)})",
+                f"some $e in //s, $f in //o satisfies $e/c = {variable}/c and $f/t = $e/n",
+                f"count(//s[c = {variable}/c]) {self._random.choice(('<', '>=', '='))} 1",
+            )
+        )
 
     # queries
 
     def flwor(self, depth: int, is_nodes: bool = False) -> str:
         random = self._random
         first = self._new()
-        text = f"for {first} in {self.path(1)}"
+        source = self.nodes(0) if random.random() < 0.15 else self.path(1)
+        text = f"for {first} in {source}"
         variables = [first]
         if random.random() < 0.25:
             second = self._new()

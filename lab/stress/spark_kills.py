@@ -55,9 +55,14 @@ VIEWS = {
     "some": "match /management[webstore/orders/order/client/$c][shipping/orders/order] return $c",
     "any": "match /management[webstore/orders/order/oid/$x][shipping/orders/order/oid/$x]",
     "content": "match /management/shipping/orders/order#o[oid] return o.cont",
+    "shipped": "match /management[webstore/orders/order[oid/$x]/client/$c]"
+    "[shipping/orders/order/oid/$x] return $c, count() as shipped, max($x) as last",
+    "busiest": "match /management/webstore/orders/order/client/$c"
+    " return $c, count() as orders order by orders descending limit 2",
 }
 """Views of every kind: split by a key, with rows that never come, with a `not`, with a branch that
-goes to all buckets, in one bucket, and over nodes."""
+goes to all buckets, in one bucket, over nodes, and with final steps on the driver (partial
+aggregates and candidates)."""
 LONGEST = 240.0
 """Seconds to wait for a batch, or for the end of a run."""
 

@@ -148,6 +148,7 @@ CODES: dict[str, str] = {
     "AX418": "the stream may not send calls",
     "AX419": "the stream has reached its limit of calls",
     "AX420": "the message has no key to replace by",
+    "AX421": "a value refers to nothing",
     # analyses
     "AX501": "the question is undecidable for this kind of query",
     "AX502": "undecided within the search limit",
@@ -209,6 +210,7 @@ CODES: dict[str, str] = {
     "AX864": "the location must be a local path",
     "AX865": "the files of the checkpoint need a local path",
     "AX866": "Spark has no file system for the address",
+    "AX867": "rows about the clock wait for messages",
     "AX868": "Spark failed",
     "AX869": "the input cannot be read again",
     # files on disk

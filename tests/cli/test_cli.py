@@ -168,6 +168,23 @@ def test_maintain_writes_changes() -> None:
     ]  # fmt: skip
 
 
+def test_maintain_advances_the_clock() -> None:
+    updates = lines(
+        {"stream": "s", "insert": "<a>1</a>", "at": 1},
+        {"advance": "1m"},
+        {"stream": "s", "insert": "<a>2</a>", "at": 100},
+        {"advance": 200},
+    )
+    query = "match //a/$x#t where now - t >= 30, now - t < 90 return $x"
+    found = objects(run("maintain", CALL, query, "-", "--check", given=updates))
+    assert [(each["op"], each["row"]["x"], each["time"], each["cause"]) for each in found] == [
+        (op, x, time, {"kind": "clock"})
+        for op, x, time in (
+            ("insert", "1", 31), ("delete", "1", 91), ("insert", "2", 130), ("delete", "2", 190),
+        )
+    ]  # fmt: skip
+
+
 def test_maintain_writes_updates_with_before() -> None:
     result = run(
         "maintain",

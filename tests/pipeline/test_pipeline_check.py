@@ -351,3 +351,10 @@ def test_a_deadline_without_a_key_is_a_warning_that_names_the_fact() -> None:
     fact = "key orders/order by oid trusted"
     assert fact in str(problem.error.advice)
     assert check_text(f"{DEADLINE}facts: [{fact}]\n").problems == []
+
+
+def test_a_view_about_the_clock_that_waits_for_messages_is_a_warning() -> None:
+    text = DEADLINE.replace("[shipped/order/oid/$x#t2]", "").replace("t2 - t1 <=", "now - t1 >=")
+    (problem,) = check_text(text).problems
+    assert (problem.level, problem.error.code) == ("warning", "AX867")
+    assert check_text(text + "settings: {clock: wall}\n").problems == []

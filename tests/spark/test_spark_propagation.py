@@ -21,11 +21,12 @@ from tests.amounts import FACTOR
 
 pytestmark = pytest.mark.spark
 
-QUERIES = [
-    "match //a#x[//b] return x.id",
+QUERIES = ["match //a#x[//b] return x.id"]
+MORE = [
     'match //*#t[@k or not(b = "1")] return t.id, t.label',
+    "match //a#x[//c][//b] return x.id",
+    "match //a#x[b/$y]//c#z return x.id, $y, z.id",
 ]
-MORE = ["match //a#x[//c][//b] return x.id", "match //a#x[b/$y]//c#z return x.id, $y, z.id"]
 """For `make stress`: Spark plans every term, and three nodes have many."""
 
 

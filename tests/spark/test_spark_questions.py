@@ -1,7 +1,7 @@
 """The questions of docs/questions.md on Spark: the same changes as the embedded engine's.
 
 Totals, counts, differences, latest, the first ones, dates and words, from streams, and the same in
-XQuery; message by message, in batches, and all in one batch.
+XQuery; in small batches, and all in one.
 """
 
 from typing import Any
@@ -70,7 +70,7 @@ def plain(changes: list[Change]) -> list[str]:
     )
 
 
-@pytest.mark.parametrize(("state", "limit"), [("driver", 1), ("driver", 100), ("executors", 3)])
+@pytest.mark.parametrize(("state", "limit"), [("driver", 2), ("driver", 100), ("executors", 4)])
 def test_the_questions_have_the_same_changes(spark: Any, state: str, limit: int) -> None:
     doc = Document(DOCUMENT, views=VIEWS)
     expected: list[Change] = []

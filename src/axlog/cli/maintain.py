@@ -1,12 +1,14 @@
 """`axlog maintain DOC QUERY UPDATES`: write the changes of a view, one per line, as a Unix filter.
 
 Updates are JSON lines for streams (`document/stream_update.py`), or XQuery Update statements
-separated by `;`. The first non-blank line decides which. The changes of an update are written and
+separated by `;`. The first non-blank line decides which. `{"advance": 7200}` among the JSON lines
+advances the clock. The changes of an update are written and
 flushed before the next update is read. `--check` compares every step with re-evaluation.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -135,17 +137,32 @@ def _messages(
             continue
         place = f"line {number} of {name}"
         try:
-            update = read_line(_decoded(line, place), number, name)
+            text = _decoded(line, place)
+            clock = _clock_in(text)
+            update = None if clock is not None else read_line(text, number, name)
         except AxlogError as error:
             yield place, error
             continue
         try:
-            changes = doc.take(update)
+            changes = doc.advance(clock or 0) if update is None else doc.take(update)
         except AxlogError as error:
             error.within(place)
             yield place, error
             continue
         yield place, changes
+
+
+def _clock_in(line: str) -> float | str | None:
+    """The time of a line that only advances the clock, `{"advance": TIME}`; None for others."""
+    try:
+        written = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(written, dict) or written.keys() != {"advance"}:
+        return None
+    time = written["advance"]
+    is_time = isinstance(time, int | float | str) and not isinstance(time, bool)
+    return time if is_time else None
 
 
 def _statements(

@@ -142,7 +142,8 @@ class Tree:
         self.clock = 0
         self.version = 0  # counts updates; an index compares it to detect a missed one
         self.ended: set[str] = set()
-        self.facts: tuple[Any, ...] = ()  # declared facts about future data; see `future.keys`
+        self.facts: tuple[Any, ...] = ()  # declared keys of future data; see `future.keys`
+        self.references: tuple[Any, ...] = ()  # declared references; see `future.references`
         self.types: Any = None  # the document's schema, if it has one; see `document.schema`
         self.brought: dict[str, int] = {}  # trees that each open stream has inserted
         self.called: dict[str, int] = {}  # calls that each stream has inserted

@@ -31,6 +31,7 @@ Requirements: which conditions a pattern places on future nodes.
     unknowns            satisfiability of conditions on unknown strings
     value_classes       sample values that stand for all others under comparisons
     keys                declared keys and the values that they exclude from the future
+    references          declared references, and the patterns with what their nodes refer to
     generalized_rows    rows with unknowns and needs, and their joins
 
 Arrivals: what messages can deliver.

@@ -45,6 +45,7 @@ from axlog.future.arrivals import bringable
 from axlog.future.capacity import fits
 from axlog.future.generalized_rows import Need, Values, add_need, project
 from axlog.future.keys import Key, speaks_of
+from axlog.future.references import ForeignKey
 from axlog.future.scenarios import Scenarios, with_join_variables
 from axlog.future.time_constraints import CLOCK, Inequality, TimeSystem, at_or_after, inequalities
 from axlog.query.compile import Column, Relation, Test
@@ -154,6 +155,8 @@ class Side:
     key: tuple[int, Key] | None  # a join column and the key whose value it holds
     windows: tuple[Window, ...]  # of the partners of its rows
     time_positions: tuple[int, ...]
+    is_referring: bool = False
+    """Whether the only partner of a row has arrived before it: the row refers to it by its key."""
 
     @property
     def is_bounded(self) -> bool:
@@ -226,20 +229,25 @@ class Pair:
         """
         if self.sides[part].key is None:
             return False
-        other = self.sides[1 - part]
-        return not other.is_bounded or self.remembers_only(1 - part)
+        return self.remembers_only(part) or self.remembers_only(1 - part)
 
     def remembers_only(self, part: int) -> bool:
         """As `remembers`, by the rows of the other input alone."""
-        return self.sides[part].key is not None and not self.sides[1 - part].is_bounded
+        other = self.sides[1 - part]
+        return self.sides[part].key is not None and not (other.is_bounded or other.is_referring)
 
 
 def pair_of(
     relation: Relation,
     feeders: tuple[tuple[Feeder, ...], tuple[Feeder, ...]],
     keyed: dict[Relation, list[tuple[Column, Key]]],
+    sources: dict[Relation, list[tuple[Column, Key]]] | None = None,
+    references: Iterable[ForeignKey] = (),
 ) -> Pair:
-    """The verdict on a relation of two edges."""
+    """The verdict on a relation of two edges.
+
+    `sources`: the relations that match sources of `references`, with the column of the value.
+    """
     parts = [edge.relation.columns for edge in relation.edges]
     windows = [_windows(relation.tests, parts[n], parts[1 - n]) for n in range(2)]
     shared = set(parts[0]) & set(parts[1])
@@ -253,6 +261,10 @@ def pair_of(
         )
         for n in range(2)
     ]
+    if sources:
+        refers = [_refers(sides[n], sides[1 - n], shared, sources, references) for n in range(2)]
+        pairs = zip(sides, refers, strict=True)
+        sides = [replace(side, is_referring=each) for side, each in pairs]
     is_exact = all(_is_plain(test, *parts) for test in relation.tests)
     is_exact = is_exact and all(len(each) <= 1 for each in windows)
     is_exact = is_exact and _are_free([f for each in feeders for f in each], shared)
@@ -280,6 +292,29 @@ def _key(
         if column in shared:
             return columns.index(column), key
     return None
+
+
+def _refers(
+    side: Side,
+    other: Side,
+    shared: set[Column],
+    sources: dict[Relation, list[tuple[Column, Key]]],
+    references: Iterable[ForeignKey],
+) -> bool:
+    """Whether every row of an input refers to the only row of the other with its value."""
+    if other.key is None or {f.stream for f in side.feeders} & {f.stream for f in other.feeders}:
+        return False  # of one message, the row that refers may be read first
+    column, key = other.columns[other.key[0]], other.key[1]
+    targets = [each.source for each in references
+               if (each.target.path, each.target.by) == (key.path, key.by)]  # fmt: skip
+    for source in targets:
+        only = {
+            relation: [pair for pair in pairs if pair == (column, source)]
+            for relation, pairs in sources.items()
+        }
+        if side.feeders and _key(side.feeders, shared, side.columns, only) is not None:
+            return True
+    return False
 
 
 def _is_plain(test: Test, one: tuple[Column, ...], other: tuple[Column, ...]) -> bool:
@@ -402,7 +437,7 @@ def refusal(tree: Tree, patterns: Iterable[Pattern]) -> str | None:
             return f"the stream {stream!r} may delete"
     if tree.types is not None:
         return "the document has types, which count its nodes"
-    if any(key.is_enforced for key in tree.facts):
+    if any(fact.is_enforced for fact in (*tree.facts, *tree.references)):
         return "a key is enforced: its values are looked up in the document"
     for pattern in patterns:
         if any(output.kind in _OF_NODES for output in pattern.outputs):

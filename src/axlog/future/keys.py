@@ -92,15 +92,16 @@ def parse_fact(text: str, namespaces: Mapping[str, str] | None = None) -> Key:
         raise QueryError(
             "AX201",
             f"{text!r} is not a declared fact",
-            expected="`key PATH by PATH trusted` or `key PATH by PATH enforced`",
+            expected="`key PATH by PATH trusted` or `every PATH by PATH refers PATH by PATH"
+            " trusted`, or `enforced` in place of `trusted`",
         )
-    path, by = matched[1].strip("/").split("/"), matched[2].split("/")
-    spaces = namespaces or {}
-    return Key(
-        tuple(_expanded(step, spaces) for step in path),
-        tuple(_expanded(step, spaces) for step in by),
-        matched[3] == "enforced",
-    )
+    path, by = parse_path(matched[1].strip("/"), namespaces), parse_path(matched[2], namespaces)
+    return Key(path, by, matched[3] == "enforced")
+
+
+def parse_path(text: str, namespaces: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """The steps of a path of a declared fact, with their prefixes resolved."""
+    return tuple(_expanded(step, namespaces or {}) for step in text.split("/"))
 
 
 def check_path(key: Key, root: str, children: Iterable[str]) -> None:

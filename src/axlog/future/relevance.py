@@ -19,7 +19,7 @@ the stream's data. (Paper 1, section 5; paper 2, section 6 and definition 7; pap
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,6 +32,7 @@ from axlog.future.grounding import has_not, loosened
 from axlog.future.instances import Instances
 from axlog.future.negation import Negation
 from axlog.future.profiles import wanted_at_calls
+from axlog.future.references import referred
 from axlog.future.replacement import may_matter
 from axlog.future.scenarios import Scenarios, can_be_met, may_bring, with_join_variables
 from axlog.future.scratch_document import Scratch
@@ -72,6 +73,25 @@ def relevance(
     tree: Tree, pattern: Pattern, *, limit: int = 2000, together: bool = False
 ) -> dict[str, Relevance]:
     """The relevance of every open stream for a pattern; `together`: messages hold no calls."""
+    if tree.references and (whole := referred(tree, pattern)) != pattern:
+        return _with_references(tree, whole, limit, together)
+    return _relevance(tree, pattern, limit, together)
+
+
+def _with_references(
+    tree: Tree, pattern: Pattern, limit: int, together: bool
+) -> dict[str, Relevance]:
+    """As for a pattern that asks for what its nodes refer to; exact only where nothing does."""
+    reason = "its data may be needed only because other data refers to it"
+    return {
+        stream: each
+        if not each.axlog or each.relevant is None
+        else replace(each, relevant=None, reason=reason)
+        for stream, each in _relevance(tree, pattern, limit, together).items()
+    }
+
+
+def _relevance(tree: Tree, pattern: Pattern, limit: int, together: bool) -> dict[str, Relevance]:
     if has_not(pattern):
         return _with_not(tree, pattern)
     lazy = lazily_wanted(tree, pattern, together=together)

@@ -29,6 +29,7 @@ from axlog.future.grounding import has_not
 from axlog.future.keys import has_value
 from axlog.future.negation import Negation, pins_of, without_not
 from axlog.future.profiles import Events
+from axlog.future.references import referred
 from axlog.future.replacement import check_replacement
 from axlog.future.scenarios import Scenarios, is_limited
 from axlog.future.time_constraints import deadline, not_before, some_new
@@ -110,7 +111,7 @@ class Outlook:
 
     def __init__(self, tree: Tree, pattern: Pattern, *, together: bool = False) -> None:
         self.tree = tree
-        self.pattern = pattern
+        self.pattern = pattern = referred(tree, pattern)
         self._together = together
         check_replacement(tree, pattern)
         self._negation: Negation | None = None

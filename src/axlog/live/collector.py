@@ -31,7 +31,7 @@ looked up only in the joins' memory. (Paper 1, section 5.)
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, TypeAlias
@@ -301,14 +301,13 @@ class Collector:
         tree = self._document.tree
         return {s: tree.parent(n) for s, n in tree.calls().items() if may_bring(tree, tree.call(n))}
 
-    def _keyed(self) -> dict[Relation, list[tuple[Column, Key]]]:
+    def _keyed(self, keys: Iterable[Key] | None = None) -> dict[Relation, list[tuple[Column, Key]]]:
         document = self._document
+        keys = document.tree.facts if keys is None else tuple(keys)
         found: dict[Relation, list[tuple[Column, Key]]] = {}
         for view in document.views.values():
-            if isinstance(view.maintainer, Counting):
-                for relation, pairs in keyed_relations(
-                    view.maintainer.root, document.tree.facts
-                ).items():
+            if keys and isinstance(view.maintainer, Counting):
+                for relation, pairs in keyed_relations(view.maintainer.root, keys).items():
                     found.setdefault(relation, []).extend(pairs)
         return found
 
@@ -323,7 +322,9 @@ class Collector:
         assert not isinstance(known, JoinWatch)  # it has two parts
         if known is not None and known.is_fed_by(feeders):
             return known
-        pair = pair_of(state.relation, feeders, keyed)
+        references = self._document.tree.references
+        sources = self._keyed(each.source for each in references)
+        pair = pair_of(state.relation, feeders, keyed, sources, references)
         seen, exact = self._seen(pair, old), self.tracker.how == "all"
         document = self._document
         made = WaitingRows(
@@ -341,20 +342,29 @@ class Collector:
             made.passes_by |= known.passes_by
         return made
 
-    def _seen(self, pair: Pair, old: dict[SiteRelation, Watch]) -> tuple[set[str], set[str]]:
-        """Return the key values that each part has already seen."""
-        document = self._document
+    def _seen(
+        self, pair: Pair, old: dict[SiteRelation, Watch]
+    ) -> tuple[Mapping[str, float], Mapping[str, float]]:
+        """Return the key values that each part has already seen, with their latest time."""
+        document, tree = self._document, self._document.tree
         # The document is not whole: only remembered values are known.
         if document.forgotten or document.collected:
             for waiting in old.values():
                 if isinstance(waiting, WaitingRows) and waiting.relation is pair.relation:
-                    return waiting.seen[0] or set(), waiting.seen[1] or set()
-            return set(), set()
+                    one, other = (dict.fromkeys(each or (), inf) for each in waiting.seen)
+                    return one, other
+            return {}, {}
         keys = [side.key for side in pair.sides]
         if any(keys):
             document.settle()
-        one, other = (set(values_seen(document.tree, key[1]) if key else ()) for key in keys)
-        return one, other
+        first, second = (
+            {
+                value: max(tree.time(node) for node in nodes)
+                for value, nodes in (values_seen(tree, key[1]) if key else {}).items()
+            }
+            for key in keys
+        )
+        return first, second
 
     # Key values of messages -----------------------------------------------------------------------
 
@@ -481,10 +491,7 @@ class Collector:
     def saved_keys(self) -> SavedKeys:
         """Return the key values remembered at each join, as plain tuples."""
         self.refresh()
-        return tuple(
-            tuple(() if each is None else tuple(sorted(each)) for each in join.seen)
-            for join in self._joins
-        )
+        return tuple(join.saved_values() for join in self._joins)
 
     def restore(self, keys: SavedKeys) -> None:
         """Continue with tables filled from outside, and the key values saved with them."""

@@ -31,7 +31,8 @@ from axlog.document.stream_update import StreamUpdate
 from axlog.document.times import Shown, Time, start_of
 from axlog.document.tree import NONE, Tree
 from axlog.errors import QueryError
-from axlog.future.keys import check_path, parse_fact
+from axlog.future.keys import check_path
+from axlog.future.references import declare, ends_of, parse_declared
 from axlog.live.change_feed import ChangeFeed
 from axlog.live.collector import Collection, Dropped
 from axlog.live.hooks import IDLE
@@ -130,16 +131,16 @@ class Document:
             types=types,
             times=options.times,
         )
-        tree.facts = tuple(parse_fact(fact, options.namespaces) for fact in facts)
+        declare(tree, [parse_declared(fact, options.namespaces) for fact in facts])
         if tree is not source and tree.root != NONE:  # else it is a snapshot of a checked document
             labels = [tree.label(node) for node in tree.children(tree.root)]
-            for key in tree.facts:
+            for key in (*tree.facts, *ends_of(tree.references)):
                 check_path(key, tree.label(tree.root), labels)
         self._maintained.savepoint = lambda: Savepoint(self)
         self._options = options
         self._dead_letters: list[DeadLetter] = []
         self._streams: Streams | None = None
-        if tree.calls() or tree.facts:
+        if tree.calls() or tree.facts or tree.references:
             self._start_streams()
         for name, query in (views or {}).items():
             Document.watch(self, query, name)

@@ -30,10 +30,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from axlog.document.tree import Tree
+from axlog.errors import UndecidedError
 from axlog.evaluate.gathered import Bags
 from axlog.future.clock_outlook import shown_outputs
 from axlog.future.generalized_rows import Values
 from axlog.future.grounding import has_not
+from axlog.future.references import referred
 from axlog.future.scenario_tracker import Scenario, ScenarioTracker, may_fall_by_message
 from axlog.future.scenarios import is_limited
 from axlog.future.truth import Outlook, column_of, row_of
@@ -324,20 +326,28 @@ class Choice:
         for stream in replacing_streams(self.document):
             reason = f"the stream {stream!r} replaces its messages: rows may go and come again"
             return Evidence(view, reason=reason)
-        if has_not(pattern) or tree.types is not None:
+        is_referring = self._is_referring(view)
+        if has_not(pattern) or tree.types is not None or is_referring:
             if self.how == "all":
                 return WalkEvidence(view)
-            what = "`not`" if has_not(pattern) else "types"
+            what = "`not`" if has_not(pattern) else "types" if tree.types else "references"
             reason = f'{what}: possible rows are worked out anew; never="all" does'
             return Evidence(view, reason=reason)
         return ScenarioEvidence(view, tree)
+
+    def _is_referring(self, view: MaintainedView) -> bool:
+        """Return whether declared references rule out rows that the joins do not know of."""
+        try:
+            return referred(self.document.tree, view.query.pattern) != view.query.pattern
+        except UndecidedError:
+            return True
 
     def _prospects_of(
         self, view: MaintainedView, joins: Mapping[Watch, int], inputs: StreamInputs
     ) -> AnyProspects | None:
         """Return the prospects of a view whose rows one join makes, exactly."""
         maintainer = view.maintainer
-        if view.query.steps:
+        if view.query.steps or self._is_referring(view):
             return None
         if not isinstance(maintainer, Counting) or not shows_only_strings_and_times(
             maintainer.pattern

@@ -483,7 +483,7 @@ class StreamEngine:
             or call.most is not None
             or call.deletes == "only"
             or document.keep_whitespace
-            or any(key.is_enforced for key in tree.facts)
+            or any(fact.is_enforced for fact in (*tree.facts, *tree.references))
             or tree.types is not None
         )
 

@@ -41,7 +41,7 @@ from axlog.document.times import Time, microseconds
 from axlog.document.tree import NONE
 from axlog.errors import AxlogError, ValueProblem
 from axlog.evaluate.answers import holds
-from axlog.future.keys import Key
+from axlog.future.references import Fact
 from axlog.live.collector import Collection, Collector, Dropped
 from axlog.live.hooks import StreamHooks
 from axlog.live.key_guard import KeyGuard
@@ -99,7 +99,7 @@ class Streams(StreamHooks):
         drops = options.collect != "off"
         self.collector = Collector(maintained, drops, options.never, keeps_all)
         self.engine = StreamEngine(maintained, options.keep, options.validate, self.collector)
-        self.guard = KeyGuard(maintained.tree, maintained.tree.facts)
+        self.guard = KeyGuard(maintained.tree, maintained.tree.facts, maintained.tree.references)
         self.tuner = Tuner(maintained, self.engine, self._policy)
 
     # Hooks of the maintained tree -----------------------------------------------------------------
@@ -163,7 +163,7 @@ class Streams(StreamHooks):
         """The long path: the message becomes nodes."""
         if stream in self.collector.closed:
             return self._pass_by(stream, message, at, latest)
-        brought: list[tuple[Key, str]] = []
+        brought: list[tuple[Fact, str]] = []
 
         def operations() -> list[Operation]:
             forest = read_forest(message, self.maintained.limits)
@@ -263,7 +263,8 @@ class Streams(StreamHooks):
                 return None
             if self.maintained.tree.call(self.maintained.tree.calls()[stream]).replace is not None:
                 return None  # a message that no view wants may replace one that a view wanted
-            if self.maintained.tree.facts or self.tuner.must_pass(stream) is not None:
+            tree = self.maintained.tree
+            if tree.facts or tree.references or self.tuner.must_pass(stream) is not None:
                 return None  # key values count although no view wants the nodes that hold them
             made = filter_at_source(route, self.engine.wants.get(stream))
             if made is not None:

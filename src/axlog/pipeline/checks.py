@@ -24,11 +24,13 @@ from axlog.document.parser import Element
 from axlog.document.schema_sources import read_types
 from axlog.errors import AxlogError, PipelineError, Place
 from axlog.future.deadline_keys import missing_keys
-from axlog.future.keys import Key, check_path, parse_fact
+from axlog.future.keys import Key, check_path
+from axlog.future.references import ends_of, parse_declared
 from axlog.pipeline import kinds, yaml_reader
 from axlog.pipeline.documents import calls_of, declare, is_xml, read_document, types_of
 from axlog.pipeline.model import DocumentModel, StreamModel, ViewModel
 from axlog.query.query import Query
+from axlog.query.steps import clock_of
 from axlog.views.choose import choice_for
 from axlog.views.view_query import parse_view
 
@@ -265,10 +267,11 @@ class _Checks:
         for at, fact in enumerate(written.get("facts") or []):
             if not isinstance(fact, str):
                 continue
-            key = self.parsed(partial(parse_fact, fact, self.namespaces), (*path, at))
-            if key is not None and root is not None:
+            declared = self.parsed(partial(parse_declared, fact, self.namespaces), (*path, at))
+            if declared is not None and root is not None:
                 labels = [str(child.tag) for child in root]
-                self.parsed(partial(check_path, key, str(root.tag), labels), (*path, at))
+                for key in [declared] if isinstance(declared, Key) else ends_of([declared]):
+                    self.parsed(partial(check_path, key, str(root.tag), labels), (*path, at))
 
     def types(self, written: dict[str, Any], root: Element, path: yaml_reader.Path) -> None:
         model = _valid(DocumentModel, written)
@@ -363,10 +366,10 @@ class _Checks:
         found = []
         for fact in written.get("facts") or []:
             try:
-                found.append(parse_fact(str(fact), self.namespaces))
+                found.append(parse_declared(str(fact), self.namespaces))
             except AxlogError:
                 continue
-        return found
+        return [each for each in found if isinstance(each, Key)]
 
     def deadline(self, query: Query, keys: list[Key], path: yaml_reader.Path) -> None:
         """Warn of a deadline that never makes a row impossible, because it may come again."""
@@ -378,6 +381,17 @@ class _Checks:
                 "the view has a deadline, but a row that missed it may come again with a new one, "
                 "so no `never` follows before its stream ends",
                 advice=f"if each value comes once, declare it: facts: [{facts}]",
+            )
+            self.report(error, path, "warning")
+
+    def clock(self, query: Query, path: yaml_reader.Path) -> None:
+        """Warn of rows about `now` that only messages bring and take."""
+        settings = mapping(self.content.get("settings"))
+        if clock_of(query.steps) is not None and settings.get("clock") != "wall":
+            error = PipelineError(
+                "AX867",
+                "the view is about `now`, and the clock advances with messages only",
+                advice="settings: {clock: wall}, unless the messages come from the past",
             )
             self.report(error, path, "warning")
 
@@ -394,6 +408,7 @@ class _Checks:
             shape = None if query is None else ViewShape.of(name, query, is_many)
             if query is not None:
                 self.deadline(query, keys, inner)
+                self.clock(query, inner)
             self.channel(view.channel, (*path, "channel"))
         if name == DEAD_LETTERS:
             self.report(reserved(f"the view {name!r}", (DEAD_LETTERS,)), path, at_key=True)

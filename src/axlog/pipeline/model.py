@@ -295,7 +295,9 @@ class DocumentModel(Options):
         default=[], description="Sources whose messages name their streams."
     )
     views: dict[Name, ViewModel] = Field(min_length=1, description="The views, by name.")
-    facts: list[str] = Field(default=[], description="Declared keys: `key PATH by PATH trusted`.")
+    facts: list[str] = Field(
+        default=[], description="Declared keys and references: `key PATH by PATH trusted`."
+    )
     types: Annotated[list[str], BeforeValidator(_as_list)] = Field(
         default=[],
         description="The types of document and streams: text, or paths of .dtd, .xsd, text files.",

@@ -53,7 +53,15 @@ class ChosenOf:
     bounds: tuple[int, int] | None = None
 
 
-Source: TypeAlias = Leaf | KeysOf | ChosenOf
+@dataclass(frozen=True, slots=True)
+class UnionOf:
+    """The nodes that are keys of any of several collections by node."""
+
+    collections: tuple[int, ...]
+    name: str
+
+
+Source: TypeAlias = Leaf | KeysOf | ChosenOf | UnionOf
 
 IndexKind: TypeAlias = Literal[
     "one", "string", "number", "node", "parent", "group", "distinct", "order"
@@ -69,13 +77,15 @@ class Index:
     - `node`: by the node of an expression; `parent`: by the parent of that node
     - `group`: by the single values of several expressions, as `group by` compares them
     - `distinct`: by each of the values of an expression, as distinct-values() compares them
-    - `order`: the values v with `key operator v`, as doubles or as strings (`is_number`)
+    - `order`: the values v with `key operator v`, as doubles or as strings (`is_number`); with
+      `is_negated`, the others
     """
 
     kind: IndexKind = "one"
     values: tuple[Expression, ...] = ()
     operator: str = "="
     is_number: bool = False
+    is_negated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +120,7 @@ class Collection:
         match self.source:
             case None:
                 return ()
-            case ChosenOf(name=name):
+            case ChosenOf(name=name) | UnionOf(name=name):
                 return (name,)
             case Leaf(names=names) | KeysOf(names=names):
                 return names

@@ -24,27 +24,31 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from axlog.document.parser import DEFAULT_LIMITS, Limits
-from axlog.query.plan import (
-    Collection,
-    Index,
-    KeysOf,
-    Leaf,
-    OutputItems,
-    Plan,
-)
+from axlog.query.plan import Collection, Index, KeysOf, Leaf, OutputItems, Plan
+from axlog.query.plan_comparisons import GENERAL, ComparisonCompiler
 from axlog.query.plan_groups import Regrouping
 from axlog.query.plan_reads import whole_reads
 from axlog.query.plan_rewrites import (
     conjuncts,
+    declared_by,
     has_context,
     has_positional_filter,
     is_absolute,
     position_bounds,
-    prepared,
     rebuilt,
     references_in,
 )
-from axlog.query.plan_sources import DOWN, Block, PlanBuilder, SourceCompiler, names_of
+from axlog.query.plan_sets import SETS, SetCompiler
+from axlog.query.plan_simplification import prepared, refuse_undeclared
+from axlog.query.plan_sources import (
+    DOWN,
+    Block,
+    PlanBuilder,
+    SourceCompiler,
+    is_value_step,
+    may_repeat,
+    names_of,
+)
 from axlog.query.syntax_tree import (
     Binary,
     Call,
@@ -54,12 +58,9 @@ from axlog.query.syntax_tree import (
     External,
     Flwor,
     For,
-    ForAt,
     ForKept,
-    Group,
     GroupBy,
     Kept,
-    Let,
     OrderBy,
     OrderKey,
     Path,
@@ -76,12 +77,6 @@ from axlog.query.value_kinds import kind_of_value
 AGGREGATES = frozenset("avg count empty exists max min sum".split())
 """The functions of collections that are kept."""
 _READING = frozenset("avg max min sum".split())
-_MIRRORED = {
-    "=": "=", "eq": "eq", "<": ">", "<=": ">=", ">": "<", ">=": "<=",
-    "lt": "gt", "le": "ge", "gt": "lt", "ge": "le",
-}  # fmt: skip
-_GENERAL = {"eq": "=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_TEXTS = ("untyped", "string")
 
 
 @dataclass(slots=True)
@@ -100,10 +95,13 @@ class PlanCompiler:
         self._text = text
         self._builder = PlanBuilder(text, limits)
         self._sources = SourceCompiler(self._builder, self.rewritten)
+        self._comparisons = ComparisonCompiler(self._builder, self.rewritten)
+        self._sets = SetCompiler(self._builder, self._alone)
 
     def plan(self, expression: Expression, namespaces: Iterable[tuple[str, str]] = ()) -> Plan:
         """The plan of a whole query."""
         self._builder.given = {c.variable for c in walk(expression) if isinstance(c, External)}
+        refuse_undeclared(expression, self._builder.given, self._text)
         expression = prepared(expression)
         found = self._collected(expression)
         if found is None or found.rest is not None or found.keys or not self._is_last(found):
@@ -126,16 +124,21 @@ class PlanCompiler:
                 return self._aggregate(value, inside)
             case Call(name="distinct-values", arguments=(inside,)):
                 number = self._distinct(inside)
-                return value if number is None else Kept(number, 0, "all", (), value.at)
+                if number is not None:
+                    return Kept(number, 0, "all", (), value.at)
             case Call(name="not" | "boolean", arguments=(inside,)):
                 return replace(value, arguments=(self._condition(inside),))
             case Call(name="if", arguments=(condition, first, second)):
                 chosen = (self.rewritten(first), self.rewritten(second))
                 return replace(value, arguments=(self._condition(condition), *chosen))
-            case Binary(operator="and" | "or" | "=") | Quantified():
+            case Binary(operator=operator) if operator in ("and", "or", *GENERAL):
+                return self._condition(value)
+            case Quantified():
                 return self._condition(value)
             case Where(condition=condition):
                 return replace(value, condition=self._condition(condition))
+            case Binary(operator=operator) if operator in SETS:
+                return self._set(value)
             case Path() | Flwor():
                 found = self._collected(value)
                 if found is not None:
@@ -150,32 +153,12 @@ class PlanCompiler:
         return rebuilt(value, self.rewritten)
 
     def _aggregate(self, call: Call, inside: Expression) -> Expression:
-        argument = self._below(inside) or self.rewritten(inside)
+        argument = self._sources.below(inside) or self.rewritten(inside)
         if isinstance(argument, Kept) and argument.aspect == "all":
             if call.name in _READING:
                 self._builder.collections[argument.collection].read.add(argument.output)
             return replace(argument, aspect=call.name, at=call.at)
         return replace(call, arguments=(argument,))
-
-    def _below(self, inside: Expression) -> Kept | None:
-        """A collection of the nodes below a variable that may have many, by that variable."""
-        if not isinstance(inside, Path) or not isinstance(inside.start, Reference):
-            return None
-        chain = self._builder.chains.get(inside.start.name)
-        if not chain or not inside.steps:
-            return None
-        if not _is_shallow(chain[-1].source) and not any(map(_descends, inside.steps)):
-            return None
-        name = self._builder.new_name()
-        leaf = self._builder.leaf([*chain, For(name, inside, inside.at)])
-        if leaf is None:
-            return None
-        here: tuple[Expression, ...] = (Path(inside.start, (), inside.at),)
-        found = Path(Reference(name, inside.at), (), inside.at)
-        made = Collection(
-            leaf, index=Index("node", here), outputs=[OutputItems(found, is_path=True)]
-        )
-        return Kept(self._builder.add(made), 0, "all", here, inside.at)
 
     def _looked_up(self, found: _Found, aspect: str) -> Expression:
         at = 0
@@ -222,22 +205,10 @@ class PlanCompiler:
         match value:
             case Binary(operator="and" | "or", left=left, right=right):
                 return replace(value, left=self._condition(left), right=self._condition(right))
-            case Binary(operator="="):
-                return self._equality(value)
-            case Quantified(variable=variable, source=source, condition=condition, at=at):
-                if not is_absolute(source):
-                    inside = self._condition(condition)
-                    return replace(value, source=self.rewritten(source), condition=inside)
-                held: Expression = condition
-                if value.is_every:
-                    held = Call("not", (condition,), at)
-                loop = Flwor(
-                    (For(variable, source, at), Where(held, at)),
-                    Path(Reference(variable, at), (), at),
-                    at,
-                )
-                # A truth value in place of nodes: the item itself may be a false value.
-                return self.rewritten(Call("empty" if value.is_every else "exists", (loop,), at))  # type: ignore[no-any-return]
+            case Binary(operator=operator) if operator in GENERAL:
+                return self._compared(value)
+            case Quantified():
+                return self._quantified(value)
         found = self.rewritten(value)
         is_nodes = kind_of_value(value, self._builder.kinds) == "untyped" and isinstance(
             value, Path
@@ -246,31 +217,76 @@ class PlanCompiler:
             return replace(found, aspect="exists")
         return found  # type: ignore[no-any-return]
 
-    def _equality(self, value: Binary) -> Expression:
-        """`outer = //path`: whether a look-up of the outer value finds something."""
-        for absolute, other in ((value.left, value.right), (value.right, value.left)):
-            is_alone = isinstance(absolute, Path | Flwor) and is_absolute(absolute)
-            if is_alone and references_in(other) - self._builder.given and not is_absolute(other):
-                name = self._builder.new_name("v")
-                loop = Flwor(
-                    (
-                        For(name, absolute, value.at),
-                        Where(
-                            Binary(
-                                "=", Path(Reference(name, value.at), (), value.at), other, value.at
-                            ),
-                            value.at,
-                        ),
-                    ),
-                    Path(Reference(name, value.at), (), value.at),
-                    value.at,
-                )
-                known = len(self._builder.collections)
-                found = self._collected(loop)
-                if found is not None and found.rest is None and found.keys:
-                    return self._looked_up(found, "exists")
-                del self._builder.collections[known:]
+    def _quantified(self, value: Quantified) -> Expression:
+        """`some` and `every`: whether a query finds something; nested ones are one query."""
+        loops = [For(value.variable, value.source, value.at)]
+        held = value.condition
+        while isinstance(held, Quantified) and held.is_every == value.is_every:
+            loops.append(For(held.variable, held.source, held.at))
+            held = held.condition
+        if not is_absolute(value.source):
+            inside = self._condition(value.condition)
+            return replace(value, source=self.rewritten(value.source), condition=inside)
+        if value.is_every:
+            held = Call("not", (held,), value.at)
+        item = Path(Reference(value.variable, value.at), (), value.at)
+        loop = Flwor((*loops, Where(held, value.at)), item, value.at)
+        # A truth value in place of nodes: the item itself may be a false value.
+        name = "empty" if value.is_every else "exists"
+        return self.rewritten(Call(name, (loop,), value.at))  # type: ignore[no-any-return]
+
+    def _compared(self, value: Binary) -> Expression:
+        """`outer = //path` and so on: whether a look-up of the outer value finds something."""
+        loop = self._comparisons.loop(value)
+        if loop is not None:
+            known = len(self._builder.collections)
+            found = self._collected(loop)
+            if found is not None and found.rest is None and found.keys:
+                return self._looked_up(found, "exists")
+            del self._builder.collections[known:]
         return replace(value, left=self.rewritten(value.left), right=self.rewritten(value.right))
+
+    # Sets -----------------------------------------------------------------------------------------
+
+    def _alone(self, value: Expression) -> int | None:
+        """The collection of an expression without keys and rest."""
+        known = len(self._builder.collections)
+        found = self._collected(value)
+        if found is None or found.rest is not None or found.keys:
+            del self._builder.collections[known:]
+            return None
+        return found.collection
+
+    def _set(self, value: Binary) -> Expression:
+        """A set of nodes that is no collection; its right operand may be one."""
+        found = self._collected(value)
+        if found is not None:
+            return self._looked_up(found, "all")
+        query = None if value.operator == "|" else self._sets.query(value)
+        if query is None or not isinstance(query.clauses[0], For):
+            return rebuilt(value, self.rewritten)  # type: ignore[no-any-return]
+        return rebuilt(query, self.rewritten)  # type: ignore[no-any-return]
+
+    def _of_set(self, value: Binary, steps: tuple[Any, ...] = ()) -> _Found | None:
+        """The collection of a set of nodes, or of a path from it."""
+        if not all(isinstance(step, Step) and step.axis in DOWN for step in steps):
+            return None
+        if value.operator == "|":
+            name = self._builder.new_name()
+            block = self._sets.union(value, name)
+            if block is None:
+                return None
+            return self._finished(block, [], Path(Reference(name, 0), steps, 0), is_path=True)
+        query = self._sets.query(value)
+        if query is None:
+            return None
+        first, where = query.clauses
+        assert isinstance(first, For)
+        block = self._first(first)
+        if block is None:
+            return None
+        returned = Path(Reference(first.variable, 0), steps, 0)
+        return self._finished(block, [where], returned, is_path=True)
 
     # Collections ----------------------------------------------------------------------------------
 
@@ -284,6 +300,12 @@ class PlanCompiler:
                 if has_context(value):  # the item of a predicate around it, which has no name
                     return None
                 found = self._of_query(value)
+            case Binary(operator=operator) if operator in SETS:
+                found = self._of_set(value)
+            case Path(start=Binary(operator=operator) as start, steps=steps) if (
+                operator in SETS and not has_positional_filter(steps)
+            ):
+                found = self._of_set(start, steps)
             case _:
                 return None
         if found is None:
@@ -296,9 +318,7 @@ class PlanCompiler:
             return None
         tail = path.steps[len(path.steps) - block[1] :] if block[1] else ()
         returned = Path(Reference(block[0].variable, path.at), tail, path.at)
-        is_values = bool(tail) and (
-            isinstance(tail[-1], Call) or (isinstance(tail[-1], Group) and tail[-1].is_map)
-        )
+        is_values = bool(tail) and is_value_step(tail[-1])
         return self._finished(block[0], [], returned, is_path=not is_values)
 
     def _of_query(self, query: Flwor) -> _Found | None:
@@ -358,7 +378,24 @@ class PlanCompiler:
                 return Block(KeysOf(number, (clause.variable,)))
             case Path(start=Root(), steps=steps) as path if steps:
                 return self._sources.loop(path, clause)
+            case Binary(operator="|") as union:
+                return self._sets.union(union, clause.variable)
+            case Binary(operator="intersect" | "except") as sets:
+                query = self._sets.query(sets)
+                if query is not None:
+                    return self._continued(query, clause)
         return None
+
+    def _continued(self, query: Flwor, clause: For) -> Block | None:
+        """The block of `for` over nodes of a path that meet a condition."""
+        first, where = query.clauses
+        assert isinstance(first, For)
+        block = self._first(first)
+        if block is not None:
+            here = Path(Reference(first.variable, clause.at), (), clause.at)
+            block.clauses += [where, For(clause.variable, here, clause.at)]
+            self._builder.kinds[clause.variable] = "untyped"
+        return block
 
     # Keys -----------------------------------------------------------------------------------------
 
@@ -410,7 +447,7 @@ class PlanCompiler:
             if isinstance(clause, Counted):
                 break
             if outer:
-                joined = self._index(clause, own) if index.kind == "one" else None
+                joined = self._comparisons.index(clause, own) if index.kind == "one" else None
                 if joined is None:
                     break
                 index, keys = joined
@@ -418,8 +455,8 @@ class PlanCompiler:
                 order = (*(self.rewritten(key) for key in clause.keys), *order)
             else:
                 closed.append(self.rewritten(clause))
-                own |= _declared(clause)
-                self._note_kind(clause)
+                own |= declared_by(clause)
+                self._builder.note_kind(clause)
             waiting.pop(0)
         made = Collection(block.source, tuple(closed), order, index)
         if not waiting and not references_in(returned) - own - self._builder.given:
@@ -428,50 +465,11 @@ class PlanCompiler:
         made.exposed = tuple(sorted(own))
         rest = tuple(self.rewritten(each) for each in waiting)
         for each in waiting:
-            self._note_kind(each)
+            self._builder.note_kind(each)
         after = self.rewritten(returned)
-        if is_path and _may_repeat(after):
+        if is_path and may_repeat(after):
             return None
         return _Found(self._builder.add(made), keys, (rest, after))
-
-    def _note_kind(self, clause: Clause) -> None:
-        if isinstance(clause, For):
-            self._builder.kinds[clause.variable] = kind_of_value(clause.source, self._builder.kinds)
-            if isinstance(clause, ForAt):
-                self._builder.kinds[clause.position] = "number"
-        elif isinstance(clause, Let):
-            self._builder.kinds[clause.variable] = kind_of_value(clause.value, self._builder.kinds)
-
-    def _index(self, clause: Clause, own: set[str]) -> tuple[Index, tuple[Expression, ...]] | None:
-        """The index for a comparison of an inner value with an outer one."""
-        if not isinstance(clause, Where) or not isinstance(clause.condition, Binary):
-            return None
-        condition = clause.condition
-        if condition.operator not in _MIRRORED:
-            return None
-        for inner, outer, operator in (
-            (condition.left, condition.right, _MIRRORED[condition.operator]),
-            (condition.right, condition.left, condition.operator),
-        ):
-            is_inner = (
-                references_in(inner) - self._builder.given <= own and references_in(inner) & own
-            )
-            if not is_inner or references_in(outer) & own:
-                continue
-            kinds = {
-                kind_of_value(inner, self._builder.kinds),
-                kind_of_value(outer, self._builder.kinds),
-            }
-            is_text = kinds <= set(_TEXTS)
-            is_number = kinds == {"untyped", "number"} and operator not in _GENERAL
-            if not is_text and not is_number:
-                return None
-            values, keys = (self.rewritten(inner),), (self.rewritten(outer),)
-            general = _GENERAL.get(operator, operator)
-            if general == "=":
-                return Index("string" if is_text else "number", values), keys
-            return Index("order", values, general, is_number), keys
-        return None
 
     # Groups ---------------------------------------------------------------------------------------
 
@@ -499,33 +497,3 @@ class PlanCompiler:
         rest = [regroup.of(each) for each in waiting]
         after = regroup.of(returned)
         return self._finished(Block(KeysOf(number, names)), rest, after)
-
-
-def _declared(clause: Clause) -> set[str]:
-    match clause:
-        case ForAt(variable=variable, position=position):
-            return {variable, position}
-        case For(variable=variable) | Let(variable=variable):
-            return {variable}
-    return set()
-
-
-def _descends(step: object) -> bool:
-    return isinstance(step, Step) and step.axis.startswith("descendant")
-
-
-def _is_shallow(source: Expression) -> bool:
-    """Whether a path leads to the root element or its children, which may have much below them."""
-    match source:
-        case Path(start=Root(), steps=steps):
-            is_plain = all(isinstance(each, Step) and each.axis == "child" for each in steps)
-            return is_plain and len(steps) <= 2
-    return False
-
-
-def _may_repeat(returned: Expression) -> bool:
-    """Whether a path that is evaluated tuple by tuple may give a node twice."""
-    match returned:
-        case Path(start=Reference(), steps=steps):
-            return not all(isinstance(s, Step) and s.axis in DOWN for s in steps)
-    return True

@@ -11,12 +11,11 @@ from typing import Any
 
 from axlog.query.plan import Collection, OutputItems
 from axlog.query.plan_rewrites import has_positional_filter, rebuilt, references_in
+from axlog.query.plan_sources import is_value_step
 from axlog.query.syntax_tree import (
-    Call,
     Expression,
     Flwor,
     For,
-    Group,
     Kept,
     Let,
     Path,
@@ -65,9 +64,7 @@ class Regrouping:
     def _path(self, path: Path) -> Any:
         length = self._length(path.steps)
         steps = path.steps[:length]
-        is_values = bool(steps) and (
-            isinstance(steps[-1], Call) or (isinstance(steps[-1], Group) and steps[-1].is_map)
-        )
+        is_values = bool(steps) and is_value_step(steps[-1])
         found = self._output(replace(path, steps=steps), bool(steps) and not is_values)
         if length == len(path.steps):
             return found

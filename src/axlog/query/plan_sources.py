@@ -12,7 +12,16 @@ from axlog.errors import QueryError
 from axlog.query.compile import compile_pattern
 from axlog.query.normalize import check
 from axlog.query.pattern_fragment import refuse_beyond
-from axlog.query.plan import ChosenOf, Collection, Index, KeysOf, Leaf, OutputItems, Source
+from axlog.query.plan import (
+    ChosenOf,
+    Collection,
+    Index,
+    KeysOf,
+    Leaf,
+    OutputItems,
+    Source,
+    UnionOf,
+)
 from axlog.query.plan_rewrites import (
     conjuncts,
     has_positional_filter,
@@ -21,8 +30,22 @@ from axlog.query.plan_rewrites import (
     position_bounds,
     references_in,
 )
-from axlog.query.syntax_tree import Clause, For, Path, Reference, Step, Where
-from axlog.query.value_kinds import ValueKind
+from axlog.query.syntax_tree import (
+    Call,
+    Clause,
+    Expression,
+    For,
+    ForAt,
+    Group,
+    Kept,
+    Let,
+    Path,
+    Reference,
+    Root,
+    Step,
+    Where,
+)
+from axlog.query.value_kinds import ValueKind, kind_of_value
 from axlog.query.xquery_compiler import XQueryCompiler
 
 MOST_COLLECTIONS = 64
@@ -45,9 +68,14 @@ def names_of(block: Block) -> tuple[str, ...]:
     match block.source:
         case Leaf(names=names) | KeysOf(names=names):
             return names
-        case ChosenOf(name=name):
+        case ChosenOf(name=name) | UnionOf(name=name):
             return (name,)
     return ()
+
+
+def is_value_step(step: object) -> bool:
+    """Whether a step may give values in place of nodes: a call, or the operand of `!`."""
+    return isinstance(step, Call) or (isinstance(step, Group) and step.is_map)
 
 
 class PlanBuilder:
@@ -86,6 +114,15 @@ class PlanBuilder:
             return None
         return Leaf(pattern, names)
 
+    def note_kind(self, clause: Clause) -> None:
+        """Note the kind of the variable that a clause declares."""
+        if isinstance(clause, For):
+            self.kinds[clause.variable] = kind_of_value(clause.source, self.kinds)
+            if isinstance(clause, ForAt):
+                self.kinds[clause.position] = "number"
+        elif isinstance(clause, Let):
+            self.kinds[clause.variable] = kind_of_value(clause.value, self.kinds)
+
     def note_chains(self, block: Block) -> None:
         """Note how the pattern of a block binds each variable."""
         loops = {clause.variable: clause for clause in block.leaf if isinstance(clause, For)}
@@ -113,7 +150,7 @@ class SourceCompiler:
         if found is None:
             return None
         block, left = found
-        self._builder.kinds[clause.variable] = "untyped"
+        self._builder.kinds[clause.variable] = kind_of_value(path, self._builder.kinds)
         if not left:
             if block.variable != clause.variable:
                 renamed = Path(Reference(block.variable, clause.at), (), clause.at)
@@ -124,15 +161,22 @@ class SourceCompiler:
         is_free = bool(
             references_in((inside, *block.clauses)) - set(names_of(block)) - self._builder.given
         )
-        if all(isinstance(s, Step) and s.axis in DOWN for s in tail) or is_free:
+        nodes, values = (tail[:-1], tail[-1:]) if is_value_step(tail[-1]) else (tail, ())
+        if all(isinstance(s, Step) and s.axis in DOWN for s in nodes) or is_free:
             block.clauses.append(For(clause.variable, inside, clause.at))
             return block
         keyed = Collection(
             block.source,
             tuple(self._rewritten(each) for each in block.clauses),
-            index=Index("node", (self._rewritten(inside),)),
+            index=Index("node", (self._rewritten(replace(inside, steps=nodes)),)),
         )
-        return Block(KeysOf(self._builder.add(keyed), (clause.variable,)))
+        name = self._builder.new_name() if values else clause.variable
+        made = Block(KeysOf(self._builder.add(keyed), (name,)))
+        if values:
+            self._builder.kinds[name] = "untyped"
+            each = Path(Reference(name, clause.at), values, clause.at)
+            made.clauses.append(For(clause.variable, each, clause.at))
+        return made
 
     def block(self, path: Path, variable: str | None) -> tuple[Block, int] | None:
         """The block of the longest beginning of a path, and the number of steps that are left."""
@@ -214,3 +258,44 @@ class SourceCompiler:
         return bool(
             references_in(tuple(block.clauses)) - set(names_of(block)) - self._builder.given
         )
+
+    def below(self, inside: Expression) -> Kept | None:
+        """A collection of the nodes below a variable that may have many, by that variable."""
+        if not isinstance(inside, Path) or not isinstance(inside.start, Reference):
+            return None
+        chain = self._builder.chains.get(inside.start.name)
+        if not chain or not inside.steps:
+            return None
+        if not _is_shallow(chain[-1].source) and not any(map(_descends, inside.steps)):
+            return None
+        name = self._builder.new_name()
+        leaf = self._builder.leaf([*chain, For(name, inside, inside.at)])
+        if leaf is None:
+            return None
+        here: tuple[Expression, ...] = (Path(inside.start, (), inside.at),)
+        found = Path(Reference(name, inside.at), (), inside.at)
+        made = Collection(
+            leaf, index=Index("node", here), outputs=[OutputItems(found, is_path=True)]
+        )
+        return Kept(self._builder.add(made), 0, "all", here, inside.at)
+
+
+def _descends(step: object) -> bool:
+    return isinstance(step, Step) and step.axis.startswith("descendant")
+
+
+def _is_shallow(source: Expression) -> bool:
+    """Whether a path leads to the root element or its children, which may have much below them."""
+    match source:
+        case Path(start=Root(), steps=steps):
+            is_plain = all(isinstance(each, Step) and each.axis == "child" for each in steps)
+            return is_plain and len(steps) <= 2
+    return False
+
+
+def may_repeat(returned: Expression) -> bool:
+    """Whether a path that is evaluated tuple by tuple may give a node twice."""
+    match returned:
+        case Path(start=Reference(), steps=steps):
+            return not all(isinstance(s, Step) and s.axis in DOWN for s in steps)
+    return True

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, get_args
 
 from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError, QuerySyntaxError, UnsupportedError
 from axlog.query.columns import Columns
+from axlog.query.compile import compile_pattern
 from axlog.query.depth import too_deep
 from axlog.query.foreign import ForeignQuery
 from axlog.query.native import parse_native
 from axlog.query.native_text import native_text
-from axlog.query.pattern import Pattern
+from axlog.query.pattern import Axis, Pattern, PatternNode, Variable
 from axlog.query.plan import EVERYTHING, ITEM_KEY, Plan
 from axlog.query.plan_parser import parse_plan
 from axlog.query.row_key import RowKey, row_key
@@ -49,6 +50,8 @@ class Query:
     foreign: ForeignQuery | None = field(default=None, compare=False)
     """Set if another engine evaluates the query; `pattern` then stands for all nodes."""
     namespaces: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
+    selects: Pattern | None = field(default=None, compare=False, repr=False)
+    """The pattern of a query that is kept as a plan although a pattern expresses it."""
 
     def __str__(self) -> str:
         """The canonical native text of its pattern and steps.
@@ -74,6 +77,8 @@ class Query:
 
         For uses that need nodes or matches, not computed rows.
         """
+        if self.selects is not None:
+            return self.selects
         if not self.is_pattern:
             raise UnsupportedError(
                 "AX211",
@@ -169,12 +174,47 @@ def _parse(
     try:
         if language == "xquery":
             pattern, template = parse_xquery(text, namespaces, limits)
-            return Query(pattern, text, language, template, namespaces=given)
-        pattern = parse_xpath(text, namespaces, show, limits)
-        return Query(pattern, text, language, namespaces=given)
-    except UnsupportedError:
-        plan = parse_plan(text, given, language, limits)
+            query = Query(pattern, text, language, template, namespaces=given)
+        else:
+            pattern = parse_xpath(text, namespaces, show, limits)
+            query = Query(pattern, text, language, namespaces=given)
+    except QueryError as error:
+        if error.code != "AX203" and not isinstance(error, UnsupportedError):
+            raise
+        plan = parse_plan(text, given, language, limits)  # it sees the variables of `some`
         return Query(EVERYTHING, text, language, plan=plan, namespaces=given)
+    return _maintainable(query, limits) if tuple(show) == ("id",) else query
+
+
+def _maintainable(query: Query, limits: Limits) -> Query:
+    """A query as its plan, if its pattern would be evaluated again and its plan would not.
+
+    Such a pattern compares values inside `not` or `or` with those of a path from the document.
+    """
+    pattern = query.pattern
+    axes = {node.axis for node in pattern.nodes() if not node.axis.is_downward}
+    is_up = Axis.ANCESTOR_OR_SELF in axes and axes <= _UP
+    if not is_up or not any(map(_binds, pattern.nodes())):
+        return query
+    if compile_pattern(pattern).refusal is None:
+        return query
+    try:
+        plan = parse_plan(query.text, query.namespaces, query.language, limits)
+    except QueryError:
+        return query
+    if plan.reevaluated is not None:
+        return query
+    return replace(query, pattern=EVERYTHING, template=None, plan=plan, selects=pattern)
+
+
+_UP = frozenset((Axis.ANCESTOR_OR_SELF, Axis.ANCESTOR, Axis.PARENT))
+
+
+def _binds(node: PatternNode) -> bool:
+    """Whether a node binds a variable, which the maintainer of such axes does not."""
+    return isinstance(node.test, Variable) or any(
+        isinstance(comparison.operand, Variable) for comparison in node.comparisons
+    )
 
 
 def checked_language(given: str | None) -> Language | None:

@@ -326,3 +326,14 @@ def _joined(pieces: list[Piece], top: bool = False) -> str:
             case _:
                 parts.append(piece.text.translate(_TEXT_ESCAPES))
     return "".join(parts)
+
+
+def rendered(template: Template | None, row: Mapping[str, Any], view: str) -> str:
+    """A row as XML, in the form of the constructor of its view; AX211 if it has none."""
+    if template is None:
+        raise QueryError(
+            "AX211",
+            f"the view {view!r} has no constructor",
+            advice="write the view in XQuery with `return <element>...</element>`",
+        )
+    return template.render(row)

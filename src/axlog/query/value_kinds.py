@@ -54,10 +54,13 @@ def kind_of_value(value: object, variables: Mapping[str, ValueKind]) -> ValueKin
             return _kind_of_path(value, variables)
         case Root() | Context():
             return "untyped"
-        case Binary(operator=operator):
+        case Binary(operator=operator, left=left, right=right):
             if operator in _COMPARISONS:
                 return "truth"
-            return "number" if operator in _ARITHMETIC else _OF_OPERATORS.get(operator, "untyped")
+            if operator in _ARITHMETIC:
+                sides = {kind_of_value(side, variables) for side in (left, right)}
+                return "number" if sides <= {"number", "untyped"} else "unknown"
+            return _OF_OPERATORS.get(operator, "untyped")
         case Quantified():
             return "truth"
         case Typed(operator="castable as" | "instance of"):
@@ -110,3 +113,22 @@ def _kind_of_call(
         kinds = {kind_of_value(each, variables) for each in arguments[1:]}
         return kinds.pop() if len(kinds) == 1 else "unknown"
     return "unknown"
+
+
+def is_double(value: object, variables: Mapping[str, ValueKind]) -> bool:
+    """Whether the items of an expression are doubles for certain."""
+    match value:
+        case Call(name="number" | "xs:double"):
+            return True
+        case Call(name="exactly-one" | "zero-or-one" | "one-or-more", arguments=(inside,)):
+            return is_double(inside, variables)
+        case Path(steps=(*_, Call() as last)):
+            return is_double(last, variables)
+        case Path(steps=(*_, Group(inside=inside, is_map=True))):
+            return is_double(inside, variables)
+        case Binary(operator=operator, left=left, right=right) if operator in _ARITHMETIC:
+            return operator != "idiv" and any(
+                kind_of_value(side, variables) == "untyped" or is_double(side, variables)
+                for side in (left, right)
+            )
+    return False

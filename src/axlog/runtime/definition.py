@@ -74,7 +74,7 @@ class Definition:
         return cls(
             inside.xml(),
             {name: (view.query.text, view.query.language) for name, view in document.views.items()},
-            tuple(str(fact) for fact in tree.facts),
+            tuple(str(fact) for fact in (*tree.facts, *tree.references)),
             (),
             dict(inside.namespaces),
             inside.limits,

@@ -24,6 +24,7 @@ from axlog.views.change import Row
 from axlog.views.value_codec import decimal_text, plain_value
 
 if TYPE_CHECKING:
+    import pandas
     import pyarrow
 
 _DIGITS = 76  # the most digits of an Arrow decimal
@@ -70,6 +71,18 @@ def _array(arrow: Any, type_: ColumnType, values: list[Any]) -> Any:
     if any(isinstance(value, list) for value in plain):
         return arrow.array([None if v is None else list(map(_text, v)) for v in plain])
     return arrow.array([_text(value) for value in plain], arrow.string())
+
+
+def pandas_frame(table: Any) -> pandas.DataFrame:
+    """An Arrow table as a pandas data frame; AX901 without pandas."""
+    try:
+        import pandas  # noqa: F401  # so that its absence is reported by code
+    except ImportError:
+        raise SetupError(
+            "AX901", "pandas is not installed", advice="pip install pandas 'axlog[arrow]'"
+        ) from None
+    found: pandas.DataFrame = table.to_pandas()
+    return found
 
 
 def _text(value: Any) -> str | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from axlog.document.delta import Delta
 from axlog.document.times import Times, microseconds
 from axlog.document.tree import Tree
-from axlog.errors import QueryError, SetupError, UndecidedError
+from axlog.errors import QueryError, UndecidedError
 from axlog.evaluate.joins import picker
 from axlog.evaluate.sort_keys import exact_row_key
 from axlog.future.finality import is_lasting, may_return
@@ -25,8 +25,9 @@ from axlog.query.columns import Columns
 from axlog.query.pattern import Kind
 from axlog.query.query import Query
 from axlog.query.steps import clock_of, order_of
+from axlog.query.template import rendered
 from axlog.query.truth import Truth
-from axlog.views.arrow_table import arrow_table
+from axlog.views.arrow_table import arrow_table, pandas_frame
 from axlog.views.change import (
     CLOCK,
     Change,
@@ -53,6 +54,7 @@ from axlog.views.step_outlook import StepOutlook
 from axlog.views.step_rows import Stepping
 from axlog.views.why import (
     Derivation,
+    agrees,
     derivations,
     inward,
     shown_possible,
@@ -116,8 +118,7 @@ class MaintainedView:
         self.is_batched: Callable[[], bool] = lambda: False
         """Whether changes are held back until the end of a batch."""
         self._key = query.row_key
-        self.reads_clock = clock_of(self._key.steps) is not None
-        """Whether rows appear and disappear as the clock advances."""
+        self.reads_clock = clock_of(self._key.steps) is not None  # whether time changes rows
         order = order_of(self._key.steps)
         is_ordered, has_steps = maintainer.is_ordered, bool(self._key.steps)
         self._change_order: Callable[[Change], Any] = (
@@ -234,8 +235,7 @@ class MaintainedView:
         if self.reads_clock:
             return self.clock_questions()
         with self._lock:
-            tree = self.nodes_left().copied()
-        return StepOutlook(tree, self._key, self.times)
+            return StepOutlook(self.nodes_left().copied(), self._key, self.times)
 
     def possible(self, limit: int | None = None, after: Possible | None = None) -> list[Possible]:
         """The rows that may still appear, sorted; with `limit` or `after`, a page of them."""
@@ -293,7 +293,7 @@ class MaintainedView:
             if known is not None:
                 return known
             tree = self.nodes_left().copied()
-            is_collected = not self.is_whole() and any(_is_of(row, each) for each in self.rows())
+            is_collected = not self.is_whole() and any(agrees(row, each) for each in self.rows())
         status = Outlook(tree, self.query.pattern).status(row)
         return Truth.TRUE if is_collected else status
 
@@ -342,14 +342,7 @@ class MaintainedView:
 
     def xml(self, row: Mapping[str, Any]) -> str:
         """The row as XML, in the form of the constructor of the query."""
-        template = self.query.template
-        if template is None:
-            raise QueryError(
-                "AX211",
-                f"the view {self.name!r} has no constructor",
-                advice="write the view in XQuery with `return <element>...</element>`",
-            )
-        return template.render(row)
+        return rendered(self.query.template, row, self.name)
 
     def to_arrow(self) -> pyarrow.Table:
         """The rows and their counts as an Arrow table (with the `arrow` extra).
@@ -361,14 +354,7 @@ class MaintainedView:
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the rows and their counts as a pandas data frame (with pandas and `arrow`)."""
-        try:
-            import pandas  # noqa: F401  # so that its absence is reported by code
-        except ImportError:
-            raise SetupError(
-                "AX901", "pandas is not installed", advice="pip install pandas 'axlog[arrow]'"
-            ) from None
-        found: pandas.DataFrame = self.to_arrow().to_pandas()
-        return found
+        return pandas_frame(self.to_arrow())
 
     def html(self) -> str:
         """Return the rows as a table for a notebook."""
@@ -600,9 +586,3 @@ class MaintainedView:
                 except Exception as error:
                     raised.append(error)
         return raised
-
-
-def _is_of(wanted: Mapping[str, Any], row: Row) -> bool:
-    """Whether a row has the requested values."""
-    values = dict(zip(row.columns, row.values_, strict=True))
-    return all(value is None or values[column] == value for column, value in wanted.items())

@@ -20,6 +20,7 @@ from axlog.future.truth import Possible
 from axlog.query.columns import Columns
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.steps import Clock, Group, Order, clock_of
+from axlog.views.change import Row
 from axlog.views.step_chain import StepChain
 from axlog.views.step_rows import Stepping
 from axlog.views.value_codec import python_value
@@ -147,6 +148,12 @@ def inward_by_type(columns: Columns, row: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a caller, with the times of its columns converted to microseconds."""
     timed = {columns[at] for at in columns.times}
     return {column: _inward(v) if column in timed else v for column, v in row.items()}
+
+
+def agrees(wanted: Mapping[str, Any], row: Row) -> bool:
+    """Whether a row has the requested values."""
+    values = dict(zip(row.columns, row.values_, strict=True))
+    return all(value is None or values[column] == value for column, value in wanted.items())
 
 
 def _inward(value: Any) -> Any:

@@ -176,10 +176,9 @@ class JoinWatch:
         """Whether a single message can end a way."""
         return bool(self._keys or self.inputs.tests)
 
-    @property
-    def seen(self) -> list[set[str]]:
-        """The remembered values of each key."""
-        return self._used
+    def saved_values(self) -> tuple[tuple[str, ...], ...]:
+        """The key values to save with the tables."""
+        return tuple(tuple(sorted(values)) for values in self._used)
 
     def values_of(self, key: Key) -> set[str]:
         """All values of a key that have arrived."""

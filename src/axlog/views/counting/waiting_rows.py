@@ -16,7 +16,7 @@ separate tables hold the rows that still wait.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
 from typing import NamedTuple
@@ -53,14 +53,14 @@ class WaitingRows:
         state: SiteRelation,
         pair: Pair,
         tree: Tree,
-        seen: tuple[set[str], set[str]],
+        seen: tuple[Mapping[str, float], Mapping[str, float]],
         inputs: JoinInputs | str = "",
         *,
         drops: bool = True,
         exact: bool = False,
         is_whole: bool = False,
     ) -> None:
-        """`seen`: the key values that have arrived already, for each part.
+        """`seen`: the key values that have arrived already, for each part, with their latest time.
 
         `exact`: remember arriving values until both parts had them, so that rows that they rule out
         later are recognized at once and not at their deadline. `is_whole`: the document keeps all
@@ -84,11 +84,14 @@ class WaitingRows:
         self._is_one_key = all(keyed) and len(columns) == 1
         """Whether the keys of both parts have one column: a value that both had is forgotten."""
         self.seen: list[set[str] | None] = [
-            seen[n] - (seen[1 - n] if self._is_one_key and remembered[1 - n] else set())
+            seen[n].keys() - (seen[1 - n] if self._is_one_key and remembered[1 - n] else ())
             if remembered[n]
             else None
             for n in range(2)
         ]
+        self._instant = tree.clock  # the time of `_recent`
+        self._recent: set[tuple[int, Value]] = set()
+        """Parts and values of keys that were used at this time and are not remembered."""
         self._forgets = any(seen)  # whether key values have arrived that are not remembered
         self.rows_with: list[Callable[[Column, Value], bool]] = []
         """Whether a view has a row with a value: then the value of a key has arrived."""
@@ -119,13 +122,25 @@ class WaitingRows:
         column = self.pair.sides[part].columns[key[0]]
         return key[0], self.pair.sides[1 - part].columns.index(column)
 
-    def _start(self, seen: tuple[set[str], set[str]]) -> None:
-        """Take over the rows of the join; drop those without a possible partner."""
+    def _start(self, seen: tuple[Mapping[str, float], Mapping[str, float]]) -> None:
+        """Take over the rows of the join; drop those without a possible partner.
+
+        These are the rows that would have been dropped if they had arrived one by one.
+        """
+        whole = [table.rows() for table in self.state.join.kept]
+        by_value: list[dict[Value, list[Row]]] = [{}, {}]
+        for part, used in enumerate(seen):
+            key = self._keys[part]
+            if self.seen[part] is None and key is not None:
+                self._recent.update((part, v) for v, at in used.items() if at >= self._instant)
+                for row in whole[part]:
+                    by_value[part].setdefault(row[key[0]], []).append(row)
         for part in range(2):
-            key = self._keys[1 - part]
-            for row, count in self.state.join.kept[part].rows().items():
-                is_used = key is not None and row[key[1]] in seen[1 - part]
-                latest = -inf if is_used else self._latest(part, row)
+            for row, count in whole[part].items():
+                is_used = self._was_used(part, row, seen[1 - part], by_value[1 - part])
+                limit = self._deadlines[part](row)
+                latest = -inf if is_used or not self.open[1 - part] else limit
+                latest = inf if latest is None else latest
                 if latest < self.tree.clock:
                     self.dropped += 1
                     if self.drops:
@@ -137,8 +152,43 @@ class WaitingRows:
                     heappush(self._heap, (latest, part, row))
         self.state.join.waiting = self
 
+    def _was_used(
+        self, part: int, row: Row, seen: Mapping[str, float], others: Mapping[Value, list[Row]]
+    ) -> bool:
+        """Whether a row was ruled out by a key value, when it arrived or later.
+
+        Values that are not remembered rule out the rows that waited when they arrived, rows of the
+        same instant, and rows that arrived while a row with the value waited.
+        """
+        key = self._keys[1 - part]
+        if key is None or row[key[1]] not in seen:
+            return False
+        value, times = str(row[key[1]]), self.pair.sides[part].time_positions
+        arrived = max((int(row[at]) for at in times), default=None)
+        if self.seen[1 - part] is not None or arrived is None or seen[value] >= arrived:
+            return True
+        limits = [self._deadlines[1 - part](other) for other in others.get(value, ())]
+        return any(limit is None or limit >= arrived for limit in limits)
+
+    def saved_values(self) -> tuple[tuple[str, ...], ...]:
+        """The key values to save with the tables: those that are remembered, and recent ones."""
+        recent = self._recent if self._instant == self.tree.clock else set()
+        return tuple(
+            tuple(
+                sorted(str(v) for at, v in recent if at == part) if each is None else sorted(each)
+            )
+            for part, each in enumerate(self.seen)
+        )
+
     def restore(self, seen: tuple[tuple[str, ...], ...]) -> None:
-        """Continue with restored tables, and the key values remembered with them."""
+        """Continue with restored tables, and the key values saved with them."""
+        self._instant = self.tree.clock
+        self._recent = {
+            (part, value)
+            for part, values in enumerate(seen)
+            if self.seen[part] is None
+            for value in values
+        }
         self.seen = [
             None if mine is None else set(values)
             for mine, values in zip(self.seen, seen, strict=True)
@@ -234,7 +284,9 @@ class WaitingRows:
             if arrived is not None:
                 value = row[at]
                 remembered = self.seen[other]
-                if (remembered is not None and value in remembered) or (value,) in arrived:
+                if (value,) in arrived or (
+                    value in remembered if remembered is not None else self._is_recent(other, value)
+                ):
                     self.dropped += 1
                     return
             limit = deadline(row)
@@ -251,7 +303,9 @@ class WaitingRows:
 
     def keeps_none(self, part: int) -> bool:
         """Whether no future row of a part needs to be kept."""
-        return self.drops and (self.pair.sides[part].is_born_dead or not self.open[1 - part])
+        side = self.pair.sides[part]
+        is_alone = side.is_born_dead or side.is_referring or not self.open[1 - part]
+        return self.drops and is_alone
 
     def keep(self, part: int, row: Row, count: int) -> None:
         """Keep an arriving row if a partner may still arrive."""
@@ -294,18 +348,24 @@ class WaitingRows:
     def _latest(self, part: int, row: Row) -> float:
         """The latest clock at which a partner of a row may arrive; -inf: none, inf: no limit."""
         other = 1 - part
-        if not self.open[other]:
+        if not self.open[other] or self.pair.sides[part].is_referring:
             return -inf
         key = self._keys[other]
         if key is not None:
             value = row[key[1]]
             remembered = self.seen[other]
+            if remembered is None and self._is_recent(other, value):
+                return -inf
             if remembered is not None and value in remembered:
                 return -inf
             if self.live[other].has((key[0],), (value,)):
                 return -inf
         deadline = self._deadlines[part](row)
         return inf if deadline is None else deadline
+
+    def _is_recent(self, part: int, value: Value) -> bool:
+        """Whether a key value arrived at this instant."""
+        return (part, value) in self._recent and self._instant == self.tree.clock
 
     def next_deadline(self) -> int | None:
         """The clock after which some row may have no possible partner; None: no such clock."""
@@ -340,7 +400,12 @@ class WaitingRows:
             for row, count in tuple(found):
                 self._end(other, row, count, proof)
         mine, others = self.seen[part], self.seen[other]
-        self._forgets = self._forgets or mine is None
+        if mine is None:
+            self._forgets = True
+            if self._instant != self.tree.clock:
+                self._instant = self.tree.clock
+                self._recent.clear()
+            self._recent.add((part, value))
         if self._is_one_key and others is not None and value in others:
             others.remove(value)  # both parts had it
             self._forgets = True

@@ -77,13 +77,21 @@ def extreme_value(tree: Tree, index: Index, items: Items, is_inner: bool) -> Any
     """The value that decides an order comparison of two sequences; None if there is none.
 
     `outer > inner` holds for some values if it holds for the greatest outer and the least inner.
+    Where the index has the pairs for which it does not hold, a side without values is in all pairs:
+    its value is at the end of the order.
     """
     values: list[Any] = atoms(tree, items)
     if index.is_number:
         values = [number for value in values if (number := as_number(value)) is not None]
     else:
         values = [str(value) for value in values]
-    if not values:
-        return None
     outer_is_greater = index.operator in (">", ">=")
-    return min(values) if outer_is_greater == is_inner else max(values)
+    if not values:
+        if not index.is_negated:
+            return None
+        return _AT_END[outer_is_greater, is_inner]
+    found = min(values) if outer_is_greater == is_inner else max(values)
+    return (1, found) if index.is_negated else found
+
+
+_AT_END = {(False, True): (0,), (False, False): (3,), (True, True): (2,), (True, False): (-1,)}

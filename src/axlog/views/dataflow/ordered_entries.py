@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from axlog.views.dataflow.units import Unit
 
 Watched: TypeAlias = Literal["number", "existence", "items"]
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _WATCHED: dict[str, Watched] = {"count": "number", "exists": "existence", "empty": "existence"}
 
 
@@ -33,7 +34,7 @@ class OrderedEntries:
     """The entries of a collection by one value, and the units that compared a value with them."""
 
     def __init__(self, index: Index, outputs: int) -> None:
-        self._operator = index.operator
+        self._operator = _OPPOSITE[index.operator] if index.is_negated else index.operator
         self._entries = OrderedIndex()  # by value and number
         self._numbers = count()
         self._keys: dict[Entry, tuple[Any, int]] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Protocol
 
 from axlog.errors import QueryError
@@ -10,7 +10,7 @@ from axlog.evaluate.expressions import Scope
 from axlog.evaluate.items import Items, Node, is_true
 from axlog.evaluate.joins import Bag
 from axlog.query.compile import compile_pattern
-from axlog.query.plan import ChosenOf, KeysOf, Leaf
+from axlog.query.plan import ChosenOf, KeysOf, Leaf, UnionOf
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.dataflow.collection import KeptCollection
 from axlog.views.dataflow.groups import ends
@@ -134,6 +134,35 @@ class Keys:
         if isinstance(key, Node):
             return (self._of.tree.id(key).key,)
         return self._of.groups[key].entries[0].sort
+
+
+class Union:
+    """The nodes that are keys of any of several collections, in document order."""
+
+    def __init__(self, plan: UnionOf, of: Sequence[KeptCollection], into: KeptCollection) -> None:
+        self._name = plan.name
+        self._of = of
+        self._into = into
+
+    def load(self) -> None:
+        for of in self._of:
+            for key in of.groups:
+                self._follow(key)
+
+    def update(self, moved: Bag) -> None:
+        for of in self._of:
+            for key in of.changed:
+                self._follow(key)
+
+    def _follow(self, key: Hashable) -> None:
+        is_there = any(key in of.groups for of in self._of)
+        if is_there == (key in self._into.units):
+            return
+        if not is_there:
+            self._into.drop(key)
+            return
+        assert isinstance(key, Node), "sets are of nodes"
+        self._into.add(key, {self._name: [key]}, (self._into.tree.id(key).key,))
 
 
 class Chosen:

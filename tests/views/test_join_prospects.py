@@ -1,0 +1,87 @@
+"""The future of joins of three parts and more, read off their tables; pages of possible rows."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+import axlog
+from axlog.errors import UpdateError
+from axlog.live.internals import maintained_view
+from axlog.query.truth import Truth
+from lab.laws.fuzzing import run_case
+from lab.laws.replay_law import check_replay, make_replay_case
+
+CALL = '<ax:call xmlns:ax="urn:axlog" stream="{0}"/>'
+DOCUMENT = "<r>" + "".join(f"<{s}>{CALL.format(s)}</{s}>" for s in "abc") + "</r>"
+THREE = "match /r[a/o/k/$x#t1][b/o[w]/k/$x#t2][c/o/k/$x] where t2 - t1 <= 5 return $x"
+TWO = "match /r[a/o/k/$x#t1][b/o/k/$x#t2] where t2 - t1 <= 5 return $x"
+KEYS = tuple(f"key {stream}/o by k trusted" for stream in "abc")
+
+
+def document(query: str, keep: str = "all", facts: tuple[str, ...] = KEYS) -> axlog.Document:
+    options = axlog.Options(keep=keep)  # type: ignore[arg-type]
+    return axlog.Document(DOCUMENT, views={"v": query}, facts=facts, options=options)
+
+
+def message(number: int, inside: str = "<w/>") -> str:
+    return f"<o>{inside}<k>{number}</k></o>"
+
+
+@pytest.mark.parametrize("keep", ["all", "needed"])
+def test_rows_of_a_join_of_three_end_as_rows_or_never(keep: str) -> None:
+    doc = document(THREE, keep)
+    view = doc.view("v")
+    for number in (1, 2, 3):
+        assert doc.feed("a", message(number), at=number) == []
+    assert [view.status({"x": x}) for x in "129"] == [Truth.POSSIBLE] * 3
+    doc.feed("c", message(1), at=4)
+    (row,) = doc.feed("b", message(1), at=4)
+    assert (row.op, row.row["x"]) == ("insert", "1")
+    (never,) = doc.feed("b", message(2, ""), at=5)  # the key is used, and there is no `w`
+    assert (never.op, never.row["x"], never.time) == ("never", "2", 5)
+    (late,) = doc.advance(20)
+    assert (late.op, late.row["x"]) == ("never", "3")
+    assert late.cause is not None
+    assert late.cause.kind == "clock"
+    assert late.time == pytest.approx(8.000001)
+    verdicts = [Truth.TRUE, Truth.NEVER, Truth.NEVER, Truth.POSSIBLE]
+    assert [view.status({"x": x}) for x in "1239"] == verdicts
+    assert maintained_view(view).truth_cache.searches == 0
+    assert doc.end("c") == []  # nothing waits, and there is a row
+    assert view.status({"x": "9"}) is Truth.NEVER
+
+
+@pytest.mark.parametrize("query", [TWO, THREE])
+def test_pages_start_with_the_next_deadlines(query: str) -> None:
+    doc = document(query)
+    view = doc.view("v")
+    for at, number in enumerate((5, 3, 4, 1, 2)):
+        doc.feed("a", message(number), at=at)
+    first = view.possible(limit=2)
+    assert [(one.row["x"], one.deadline) for one in first] == [("5", 5), ("3", 6)]
+    doc.feed("b", message(3), at=4)
+    if query is THREE:
+        doc.feed("c", message(3), at=4)
+    rest = view.possible(limit=10, after=first[-1])
+    assert [one.row["x"] for one in rest if one.row["x"]] == ["4", "1", "2"]
+    assert rest[-1].row["x"] is None
+    assert view.possible(limit=1, after=rest[-1]) == []
+
+
+def test_forgotten_key_values_are_not_guessed_at() -> None:
+    doc = document(TWO, "needed")
+    doc.feed("a", message(1), at=0)
+    doc.feed("b", message(1), at=9)  # too late: both had it, and there is no row
+    with pytest.raises(UpdateError) as caught:
+        doc.view("v").status({"x": "1"})
+    assert caught.value.code == "AX307"
+    doc.feed("a", message(2), at=9)
+    assert doc.view("v").status({"x": "2"}) is Truth.POSSIBLE
+
+
+def test_never_comes_at_the_same_moment_after_a_restart() -> None:
+    """A key value is used at the instant of a row, or before a row that has a deadline."""
+    assert run_case(5034, "7") is None
+    check_replay(make_replay_case(Random(279)))
