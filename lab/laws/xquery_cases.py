@@ -146,8 +146,8 @@ class _Writer:
         random = self._random
         first, row = self._new(), self._new()
         made = (
-            f"for {first} in {self.path(0, True)} return <w k='{{{first}/c}}'><m>{{{first}/t/text()}}</m>"
-            f"{{{self.value_of(first, 1)}}}</w>"
+            f"for {first} in {self.path(0, True)} return <w k='{{{first}/c}}'>"
+            f"<m>{{{first}/t/text()}}</m>{{{self.value_of(first, 1)}}}</w>"
         )
         condition = random.choice(("m > 2", "@k = 'x'", "m", "@k = //s/c", "not(@k = //s/c)"))
         match random.randrange(5):
