@@ -35,7 +35,8 @@ Every error of axlog is an `axlog.AxlogError` with a stable `code`. It states th
 AX201: unexpected `return` (line 1, column 12)
     match /a[b return $x
                ^
-expected: a node name `#t`, a comparison, `/`, `[`, `]`, `and` or `or`
+expected: a node name `#t`, a comparison, `/`, `[`, `]`, `and`, `or`, `+`, `-` or `*`, \
+`div`, `idiv`, `mod`
 QuerySyntaxError AX201 True
 ```
 

@@ -236,7 +236,7 @@ class _Check:
             if one.since is not None:
                 self._since(values, int(str(one.since)))
             ways = [each.deadline for each in listed if agrees(values, tuple(each.row.values()))]
-            if None not in ways:
+            if None not in ways and None not in values:  # an unknown value asks for any row
                 self._deadline(values, max(int(str(each)) for each in ways))
         self.seen["possible"] += len(rows)
 

@@ -176,7 +176,7 @@ def follow(changes: Iterable[Change]) -> None:
     for change in changes:
         if change.op == "never":
             continue
-        key = change.view, *change.row.key
+        key = change.view, change.row.key_text  # Spark has ids as texts
         old = change.row if change.op == "delete" else change.before
         wanted = None if old is None else _values(old)
         if rows.get(key) != wanted:

@@ -239,7 +239,8 @@ class _Maker:
         name = self._variable()
         source = self.one(f"({self.path()})[1]", "($d//*)[2]", "<n k='1'>t<a/>u</n>", "$d/*")
         inside = self.updates(depth, name)
-        returned = self.one(name, f"{name}/*", f"string({name})", f"count({name}//node())")
+        texts = f"string-join({name}//text(), '')"  # BaseX keeps an old string({name})
+        returned = self.one(name, f"{name}/*", texts, f"count({name}//node())")
         return f"copy {name} := {source} modify {inside} return {returned}"
 
     def _variable(self) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import axlog
 from axlog.errors import QueryError, ValueProblem
 from axlog.evaluate.atoms import Untyped
 from axlog.evaluate.scalars import Language, compile_scalar
@@ -146,3 +147,23 @@ def test_long_chains_and_deep_nesting() -> None:
     with pytest.raises(QueryError) as caught:
         compile_scalar(nested, COLUMNS)
     assert caught.value.code == "AX213"
+
+
+@pytest.mark.parametrize(
+    ("expression", "wanted"),
+    [
+        # Found by the law of scalars: a decimal has no negative zero; an infinite quotient.
+        ("1e0 div (-3 * 0.0)", "INF"),
+        ("string(-3 * 0.0)", "0"),
+        ("1.2345678e7 idiv (1e-7 * 1e-300)", "FOCA0002"),
+    ],
+)
+def test_cases_that_the_law_of_scalars_found(expression: str, wanted: str) -> None:
+    document = axlog.parse("<r/>")
+    statement = f"insert node <a>{{{expression}}}</a> into /r"
+    if wanted.startswith("FO"):
+        with pytest.raises(axlog.AxlogError, match=wanted):
+            document.update(statement)
+        return
+    document.update(statement)
+    assert document.xml() == f"<r><a>{wanted}</a></r>"

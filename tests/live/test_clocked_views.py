@@ -274,3 +274,12 @@ def test_futures_that_are_not_decided_are_refused_by_name(query: str, said: str)
     doc.end("shipped")
     if "order by" not in query:
         assert view.status({"x": "1"}).value == "never"
+
+
+def test_the_future_of_a_view_that_shows_contents() -> None:
+    doc = axlog.Document(SHOP, options=axlog.Options(never="all"))
+    view = doc.watch("match //order#t where now - t >= 5 return t.val", "v")
+    doc.feed("orders", "<order>1</order>", at=0)
+    assert [one.since for one in view.possible() if not one.needs] == [5]
+    assert [(c.op, c.row["t.val"], c.time) for c in doc.advance(9)] == [("insert", "1", 5)]
+    assert view.status({"t.val": "1"}).value == "true"

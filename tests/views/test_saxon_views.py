@@ -5,10 +5,18 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import axlog
+from axlog import Document
+from axlog.cli.application import application
+from axlog.connect.sinks.memory import MemorySink
+from axlog.document.stream_update import StreamUpdate
 from axlog.errors import QueryError, UnsupportedError, ValueProblem
 from axlog.live.internals import maintained
+from axlog.pipeline.model import PipelineModel
+from axlog.runtime.embedded import Runner
+from axlog.samples import orders
 from axlog.views import view_query
 
 pytest.importorskip("saxonche")
@@ -180,3 +188,42 @@ def test_a_durable_document_keeps_it(tmp_path: Path) -> None:
         assert doc.views["names"].items() == ["ex", "<t>2</t>", "ex"]
         changes = doc.update("delete node (//o)[1]")
         assert _changes(changes) == [("delete", "ex")]
+
+
+def test_a_pipeline_keeps_it(tmp_path: Path) -> None:
+    model = PipelineModel.model_validate(
+        {
+            "engine": "embedded",
+            "document": orders.DOCUMENT,
+            "sources": [{"kind": "memory", "updates": list(orders.messages(20, seed=3))}],
+            "views": {
+                "count": {"query": "array { count(//order) }", "sinks": [{"kind": "memory"}]}
+            },
+        }
+    ).located(tmp_path)
+    runner = Runner(model, once=True)
+    runner.run()
+    runner.close()
+    sink = runner.sinks[0].sink
+    assert isinstance(sink, MemorySink)
+    doc = Document(orders.DOCUMENT, views={"count": "array { count(//order) }"})
+    for message in orders.messages(20, seed=3):
+        doc.take(StreamUpdate.of(message))
+    last = [change for change in sink.changes if change.op == "insert"][-1]
+    assert [last.row["value"]] == doc.view("count").items() != ["[0]"]
+
+
+def test_axlog_query_prints_its_items(tmp_path: Path) -> None:
+    file = tmp_path / "orders.xml"
+    file.write_text(ORDERS)
+    arguments = ["query", str(file), "map { 'n': count(//o) }", "--table"]
+    result = CliRunner().invoke(application(["query"]), arguments)
+    assert (result.exit_code, result.output) == (0, 'map{"n":2}\n')
+
+
+def test_explain_has_the_cost_of_evaluations() -> None:
+    doc = axlog.parse(ORDERS)
+    whole = doc.watch("for $x at $i in //o/c/ancestor::o count $n return $n", "whole")
+    doc.update("insert node <o><c>z</c></o> into /r")
+    assert whole.explain().maintainer == "dataflow"
+    assert "evaluated 1 times, " in str(whole.explain())

@@ -43,11 +43,11 @@ def literal(text: str) -> Number:
 
 
 def double(value: Number) -> float:
-    """A number as a double: the nearest one."""
+    """A number as a double: the nearest one. A decimal has one zero, without a sign."""
     if type(value) is float:
         return value
     try:
-        return float(value)
+        return float(value) if value else 0.0
     except OverflowError:
         return inf if value > 0 else -inf
 
@@ -222,7 +222,7 @@ def whole_quotient(one: Number, other: Number) -> int:
             raise ValueProblem("FOAR0002", "the quotient is not an integer")
         quotient = double_quotient(left, right)
         if not isfinite(quotient):
-            raise ValueProblem("FOAR0002", "the quotient is out of range")
+            raise ValueProblem("FOCA0002", "the quotient is infinite: no integer")
         return checked(trunc(quotient))
     return checked(trunc(fraction_of(one) / fraction_of(other)))
 

@@ -30,8 +30,8 @@ class ClockQuestions:
         """Raises AX502 if the query has other steps than the one about the clock."""
         self._outlook = ClockOutlook(tree, query)
         self._tree, self._query, self._times = tree, query, times
-        self._rows = {row.values_ for row in rows}
         self._columns = query.columns
+        self._rows = {self._shown(row) for row in rows}
         self._asked = Pattern((), (), shown_outputs(query) or ())
 
     @property
@@ -56,7 +56,7 @@ class ClockQuestions:
         moments: dict[tuple[Any, ...], int] = {}
         for change in changes_of_time(self._tree, self._query):
             if change.op == "insert":
-                moments.setdefault(change.row.values_, change.microseconds)
+                moments.setdefault(self._shown(change.row), change.microseconds)
         return [
             one if one.needs else replace(one, since=moments.get(tuple(one.row.values())))
             for one in self._outlook.possible(self._rows)
@@ -82,6 +82,10 @@ class ClockQuestions:
             said = "its time has passed" if truth is Truth.NEVER else "time brings it"
             reasons.append(Reason("deadline", said))
         return WhyNot(truth, tuple(dict.fromkeys(reasons)))
+
+    def _shown(self, row: Row) -> tuple[Any, ...]:
+        """The values of a row without hidden columns."""
+        return row.values_[: len(self._columns)]
 
     def _is_there(self, row: Mapping[str, Any]) -> bool:
         return any(

@@ -9,6 +9,7 @@ aside and does not hold up the others.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from time import perf_counter
 
 from axlog.document.delta import Delta
 from axlog.document.tree import Tree
@@ -17,6 +18,7 @@ from axlog.evaluate import definition
 from axlog.query.pattern import Pattern
 from axlog.views.change import Change, Row
 from axlog.views.maintainer import Maintainer
+from axlog.views.measured_cost import MeasuredCost
 
 WORK = 50
 """Attempts to match a pattern node that are allowed for each node of the document."""
@@ -35,9 +37,21 @@ class Reevaluate(Maintainer):
         self._work = work
         self._parts = sum(1 for _ in pattern.nodes())
         self._refused: QueryError | None = None
+        self._cost = MeasuredCost()
         self._answers = self._evaluated()
 
     def _evaluated(self) -> dict[definition.Key, definition.Answer]:
+        began = perf_counter()
+        try:
+            return self._defined()
+        finally:
+            self._cost.note(perf_counter() - began)
+
+    def operators(self) -> tuple[str, ...]:
+        """What evaluations have cost so far."""
+        return (str(self._cost),)
+
+    def _defined(self) -> dict[definition.Key, definition.Answer]:
         most = max(LEAST, WORK * self._parts * len(self.tree)) if self._work is None else self._work
         return definition.rows(self.tree, self.pattern, most)
 

@@ -46,7 +46,10 @@ def parse_view(
         try:
             return _foreign(text, namespaces, language, refusal.message)
         except QueryError as error:
-            is_ours = not isinstance(refusal, UnsupportedError) and error.code == "AX201"
+            is_static = error.code == "AX201"
+            is_ours = is_static and (
+                not isinstance(refusal, UnsupportedError) or "XPST0003" in error.message
+            )
             raise (refusal if is_ours else error) from None
 
 

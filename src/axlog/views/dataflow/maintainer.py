@@ -12,6 +12,7 @@ number of the item among those of the tuple.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from time import perf_counter
 from typing import Any
 
 from axlog.document.delta import Delta, renames
@@ -29,6 +30,7 @@ from axlog.views.dataflow.results import item_text, item_value
 from axlog.views.dataflow.sources import Chosen, Keys, Single, Source, Tuples, Union
 from axlog.views.dataflow.units import Unit, UnitEvaluator
 from axlog.views.maintainer import Maintainer
+from axlog.views.measured_cost import MeasuredCost
 from axlog.views.value_codec import python_value
 from axlog.views.why import Derivation, Matched, matched
 
@@ -72,6 +74,7 @@ class Dataflow(Maintainer):
         self._before: dict[_Key, tuple[Values, int] | None] = {}
         self._touched: set[int] = set()
         self._is_loaded = False
+        self._cost = MeasuredCost()  # of updates, if they may evaluate the whole query
         self._refused: QueryError | None = None
 
     def _source(self, source: Any, into: KeptCollection, work: int | None) -> Source:
@@ -140,6 +143,7 @@ class Dataflow(Maintainer):
         self._touched = set(self._above(delta))
 
     def after(self, delta: Delta) -> list[Change]:
+        began = perf_counter()
         answers = self._engine.after(delta)
         if self.broken is not None:
             return []
@@ -158,6 +162,8 @@ class Dataflow(Maintainer):
             collection.begin()
         if renames(delta):
             self._relabel()
+        if self._plan.reevaluated is not None:
+            self._cost.note(perf_counter() - began)
         return list(self._changes())
 
     def _above(self, delta: Delta) -> Iterator[int]:
@@ -317,6 +323,8 @@ class Dataflow(Maintainer):
             lines.append(
                 f"collection {number + 1}: {source}{index}; {len(collection.units)} tuples"
             )
+        if self._cost.evaluations:
+            lines.append(str(self._cost))
         return tuple(lines)
 
 

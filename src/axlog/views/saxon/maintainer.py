@@ -29,6 +29,7 @@ from axlog.evaluate.casts import cast
 from axlog.query.query import Query
 from axlog.views.change import Change, Row, Values
 from axlog.views.maintainer import Maintainer
+from axlog.views.measured_cost import MeasuredCost
 from axlog.views.saxon.documents import SaxonDocument
 from axlog.views.saxon.process import Asked
 from axlog.views.saxon.relevance import PathAutomaton
@@ -66,9 +67,8 @@ class Saxon(Maintainer):
         self._refused: QueryError | None = None
         self.problem: ValueProblem | None = None
         """The error for which the query has no value now; None if it has one."""
-        self.evaluations = 0
         self.skipped = 0  # updates that were proved to be outside
-        self._seconds = self._last = 0.0
+        self._cost = MeasuredCost()
 
     # Reading --------------------------------------------------------------------------------------
 
@@ -90,6 +90,11 @@ class Saxon(Maintainer):
     def items(self) -> list[Any]:
         self.load()
         return [python_value(_value(item)) for item in self._found or ()]
+
+    @property
+    def evaluations(self) -> int:
+        """The number of evaluations so far."""
+        return self._cost.evaluations
 
     @property
     def broken(self) -> QueryError | None:
@@ -147,9 +152,7 @@ class Saxon(Maintainer):
                 raise
             self.problem = problem.kept()
             found = [_FAILED]
-        self._last = perf_counter() - began
-        self._seconds += self._last
-        self.evaluations += 1
+        self._cost.note(perf_counter() - began)
         return found
 
     def _rows_of(self, items: list[_Item]) -> dict[str, Row]:
@@ -171,11 +174,7 @@ class Saxon(Maintainer):
             lines = ["reads: not known, so every update evaluates the query again"]
         else:
             lines = [f"reads {line}" for line in projection.lines()]
-        mean = self._seconds / max(1, self.evaluations)
-        lines.append(
-            f"evaluated {self.evaluations} times, {1000 * mean:.3g} ms on average, "
-            f"{1000 * self._last:.3g} ms last; {self.skipped} updates proved to be outside"
-        )
+        lines.append(f"{self._cost}; {self.skipped} updates proved to be outside")
         if self.problem is not None:
             lines.append(f"no value now: {self.problem.message}")
         return tuple(lines)
