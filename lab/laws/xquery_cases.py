@@ -9,6 +9,13 @@ from random import Random
 WORDS = ("x", "y", "z", "xy")
 NUMBERS = ("1", "2", "3", "3.5", "10")
 _PATHS = ("//o", "//o", "/r/o", "//i", "//s", "/r/s", "/r/*", "//o/i", "//o//i", "//*[c]", "//c")
+_NODE_STEPS = ("/c", "/i", "/i/p", "//p", "/@k", "/..", "/i[1]", "/text()")
+_VALUE_STEPS = (
+    "/position()",
+    " ! last()",
+    "/(if (position() = 2) then c else t)",
+    "/i/(position() * 2)",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +138,7 @@ class _Writer:
         """Nodes: a path, or a set of the nodes of two paths."""
         random = self._random
         operator = random.choice(("|", "union", "except", "except", "intersect", "intersect"))
-        both = f"({self.path(depth)} {operator} {self.path(depth)})"
+        both = f"({self.path(depth, True)} {operator} {self.path(depth, True)})"
         return both + random.choice(("", "", "/c", "/i/p", "/.."))
 
     def _of_constructed(self) -> str:
@@ -139,8 +146,8 @@ class _Writer:
         random = self._random
         first, row = self._new(), self._new()
         made = (
-            f"for {first} in {self.path(0)} return <w k='{{{first}/c}}'><m>{{{first}/t/text()}}</m>"
-            f"{{{self.value_of(first, 1)}}}</w>"
+            f"for {first} in {self.path(0, True)} return <w k='{{{first}/c}}'>"
+            f"<m>{{{first}/t/text()}}</m>{{{self.value_of(first, 1)}}}</w>"
         )
         condition = random.choice(("m > 2", "@k = 'x'", "m", "@k = //s/c", "not(@k = //s/c)"))
         match random.randrange(5):
@@ -165,35 +172,21 @@ class _Writer:
             f" declare function local:h($p) {{ {holds} }}; "
         )
         row = self._new()
-        text = f"for {row} in {self.path(0)}"
+        text = f"for {row} in {self.path(0, True)}"
         if random.random() < 0.6:
             text += f" where local:h({row})"
         return f"{prolog}{text} return <f>{{local:v({row})}}</f>"
 
     # paths from the document
 
-    def path(self, depth: int) -> str:
+    def path(self, depth: int, is_nodes: bool = False) -> str:
+        """A path from the document; `is_nodes`: it gives nodes only."""
         random = self._random
         found = random.choice(_PATHS)
         if random.random() < 0.5:
             found += f"[{self.predicate(depth)}]"
         if random.random() < 0.3:
-            found += random.choice(
-                (
-                    "/c",
-                    "/i",
-                    "/i/p",
-                    "//p",
-                    "/@k",
-                    "/..",
-                    "/i[1]",
-                    "/text()",
-                    "/position()",
-                    " ! last()",
-                    "/(if (position() = 2) then c else t)",
-                    "/i/(position() * 2)",
-                )
-            )
+            found += random.choice(_NODE_STEPS if is_nodes else (*_NODE_STEPS, *_VALUE_STEPS))
         if random.random() < 0.15:
             found += f"[{self.predicate(0)}]"
         return f"({found})[{self.position()}]" if random.random() < 0.1 else found
