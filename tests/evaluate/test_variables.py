@@ -36,7 +36,7 @@ VALUES: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "content"), VALUES, ids=lambda value: repr(value)[:30])
+@pytest.mark.parametrize(("value", "content"), VALUES, ids=range(len(VALUES)))
 def test_a_value_becomes_content(value: Any, content: str, tmp_path: Path) -> None:
     statement = "declare variable $new external; insert node <n>{$new}</n> into /r"
     document = axlog.parse("<r/>")
