@@ -135,9 +135,14 @@ def _without_not(query: str) -> str:
     text = "".join(kept)
     tests = [each for each in where.split(" and ") if each
              if all(f"#{n}" in text for n in "stu" if f"{n} " in f"{each} ")]  # fmt: skip
-    shown = [each for each in outputs.split(", ") if each.startswith("$") and each in text]
+    shown = [each for each in outputs.split(", ") if _is_shown(each, text)]
     said = f"match /r{text}" + (f" where {' and '.join(tests)}" if tests else "")
     return said + (f" return {', '.join(shown)}" if shown else "")
+
+
+def _is_shown(output: str, text: str) -> bool:
+    """Whether an output is of a node or variable of the query."""
+    return bool(output) and (output if output[0] == "$" else f"#{output.split('.')[0]}") in text
 
 
 def _document(random: Random) -> str:

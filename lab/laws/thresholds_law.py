@@ -138,7 +138,7 @@ def aimed(
 ) -> Iterator[Future]:
     """Futures of up to four equal trees a stream, and of trees with equal children, at random."""
     streams = [s for s, c in sorted(tree.calls().items()) if tree.call(c).deletes != "only"]
-    values = (*VALUES, "0", "3") if value is None else (value,)
+    values = (*VALUES, "0", "3", "-9") if value is None else (value,)
     choices = [list(_copies(tree, stream, said, values)) for stream in streams]
     gone = [()] if not bound.deletions else [(), *_everything_gone(tree)]
     times = bound.times_from(tree.clock)[:4]

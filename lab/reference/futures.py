@@ -15,8 +15,10 @@ A stream that declares `calls` may insert trees that contain calls, and the data
 arrives later. Elements of a tree may then have later times than their ancestors. Every such tree is
 a message with calls, followed by a later message for each of these calls.
 
-Not handled: declared facts of calls inside messages; types and keys (pass them as `allows`); the
-order of messages with the same time (only `allows` could distinguish it).
+Messages of several streams with one time may arrive in any order. Only `allows` can distinguish
+these orders (a node arrives after the node that it refers to), so `allowed` tries them all.
+
+Not handled: declared facts of calls inside messages; types and keys (pass them as `allows`).
 
 (Paper 2, section 2.)
 """
@@ -33,6 +35,7 @@ from axlog.document.calls import Call
 from axlog.document.ids import Id
 from axlog.document.message_key import KeyPath
 from axlog.document.operations import delete_at_call, insert_at_call
+from axlog.document.parser import Element
 from axlog.document.pending import apply
 from axlog.document.tree import NodeKind, Tree
 from axlog.errors import StreamError, UndecidedError
@@ -170,13 +173,72 @@ def reachable(tree: Tree, bound: Bound) -> Iterator[Tree]:
 
 
 def allowed(future: Future, tree: Tree, bound: Bound) -> Tree | None:
-    """The document that a future produces, or None if an intermediate document is not allowed."""
+    """The document that a future produces, or None if an intermediate document is not allowed.
+
+    Of the orders of messages with one time, one that is allowed suffices.
+    """
     if bound.allows is None:
         return future.applied_to(tree)
-    for grown in future.steps(tree):
+    for grown in Future((), future.deletions).steps(tree):
         if not bound.allows(grown):
             return None
-    return grown
+    trees = [(m.time, m.stream, list(map(as_element, m.forest))) for m in future.messages]
+    return inserted(grown, trees, bound.allows)
+
+
+Insertion: TypeAlias = tuple[int, str, list[Element]]
+"""A message: its time, its stream, its trees."""
+
+
+def inserted(
+    tree: Tree, insertions: Sequence[Insertion], allows: Callable[[Tree], bool]
+) -> Tree | None:
+    """The document after messages in the order of their times, in an order that is allowed.
+
+    None if no order is allowed. The messages of one stream keep their order.
+    """
+    last, is_allowed = _in_this_order(tree, insertions, allows)
+    if is_allowed:
+        return last
+    # every order ends with this document
+    return _in_any_order(tree, list(insertions), allows) if allows(last) else None
+
+
+def _in_this_order(
+    tree: Tree, insertions: Sequence[Insertion], allows: Callable[[Tree], bool]
+) -> tuple[Tree, bool]:
+    """The last document, and whether all were allowed."""
+    grown, is_allowed = copy.deepcopy(tree), True
+    for time, stream, forest in insertions:
+        if stream in grown.calls():
+            apply(grown, insert_at_call(grown, stream, forest), time)
+            is_allowed = is_allowed and allows(grown)
+    return grown, is_allowed
+
+
+def _in_any_order(
+    tree: Tree, insertions: list[Insertion], allows: Callable[[Tree], bool]
+) -> Tree | None:
+    if not insertions:
+        return tree
+    first: dict[str, int] = {}
+    for number, (time, stream, _) in enumerate(insertions):
+        if time == insertions[0][0] and stream in tree.calls():
+            first.setdefault(stream, number)
+    if not first:  # the calls of these messages are gone
+        return _in_any_order(
+            tree, [one for one in insertions if one[0] != insertions[0][0]], allows
+        )
+    for stream, number in first.items():
+        time, _, forest = insertions[number]
+        grown = copy.deepcopy(tree)
+        apply(grown, insert_at_call(grown, stream, forest), time)
+        if allows(grown):
+            left = insertions[:number] + insertions[number + 1 :]
+            found = _in_any_order(grown, left, allows)
+            if found is not None:
+                return found
+    return None
 
 
 def saturated(tree: Tree, bound: Bound, among: Iterable[str] | None = None) -> Future:

@@ -10,7 +10,7 @@ from axlog.errors import StreamError, UndecidedError
 from axlog.future.references import ForeignKey, parse_declared
 from axlog.live.internals import maintained, streams_of
 from axlog.views.counting.waiting_rows import WaitingRows
-from lab.laws.absence_cases import make_reference_case
+from lab.laws.absence_cases import AbsenceCase, make_reference_case
 from lab.laws.absence_law import check_absence
 
 _CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
@@ -57,6 +57,30 @@ def test_a_node_does_not_come_before_what_it_refers_to() -> None:
     doc = axlog.parse(_SHOP, facts=[_FACT, *_KEYS])
     early = "match /shop[orders/order/oid#t1/$x][shipped/order/oid#t2/$x] where t2 < t1 return $x"
     assert doc.watch(early).truth is Truth.NEVER
+
+
+def test_messages_with_one_time_arrive_in_any_order() -> None:
+    """What a shipment refers to may come on a stream with a later name, at the same time."""
+    fact = _FACT.replace("trusted", "enforced")
+    text = f"<shop><orders><order>{_CALL.format('z')}</order></orders><shipped>{_SHIPPED}</shipped>"
+    doc = axlog.parse(f"{text}</shop>", facts=[fact])
+    query = "match /shop[orders/order/oid#t/$x][shipped/order#u[oid/$x][not(late)]] where t = u"
+    view = doc.watch(f"{query} return $x")
+    assert view.status({"x": "17"}) is Truth.POSSIBLE
+    doc.feed("z", "<oid>17</oid>", at=2)
+    doc.feed("shipped", _order(17), at=2)
+    assert [row["x"] for row in view] == ["17"]
+
+
+def test_a_case_from_the_fuzzer_with_messages_of_one_time() -> None:
+    inside, f, g = (_CALL.format(stream) for stream in "ifg")
+    case = AbsenceCase(
+        f"<r><p><a><k>2</k><w/>{inside}</a>{f}</p><q>{g}</q></r>",
+        "match /r[p[a/k/$x or e/$x]][q/d#u[k/$x][not(v)]] return $x",
+        (("f", "<a><k>1</k></a>", 2),),
+        ("every q/d by k refers p/a by k trusted",),
+    )
+    assert check_absence(case)["row possible"]
 
 
 def test_a_reference_beside_not() -> None:

@@ -124,3 +124,35 @@ def test_a_case_from_the_fuzzer() -> None:
         (("f", '<a i="1"/>', 0), ("f", '<a i="2"/>', 0)),
     )
     assert check_thresholds(case)["row possible"]
+
+
+def test_a_message_that_brings_two_tuples_skips_a_count() -> None:
+    """An order joins both shipments of its client: the count goes from 0 to 2."""
+    orders, shipped = (
+        f'<ax:call xmlns:ax="urn:axlog" stream="{name}"/>' for name in ("orders", "shipped")
+    )
+    doc = axlog.parse(f"<r><p>{orders}</p><q>{shipped}</q></r>")
+    view = doc.watch("match /r[p/a#o[@i = $x]][q/d#u[@i = $x]] return $x, count() as n")
+    assert view.status({"x": "1", "n": 1}) is Truth.POSSIBLE
+    doc.feed("shipped", '<d i="1"/><d i="1"/>')
+    with pytest.raises(UndecidedError):
+        view.status({"x": "1", "n": 1})
+    doc.end("shipped")
+    with pytest.raises(UndecidedError) as refused:
+        view.status({"x": "1", "n": 1})
+    assert refused.value.code == "AX503"
+    doc.feed("orders", '<a i="1"/>')
+    assert [row["n"] for row in view] == [2]
+    assert view.status({"x": "1", "n": 1}) is Truth.NEVER
+
+
+def test_a_key_limits_no_count_of_nodes_with_different_values() -> None:
+    """The query does not return the value of the key, so every order may have another one."""
+    query = "match /document/orders/order#o[@i = $x] return count() as n"
+    doc, view = _doc(query, facts=("key orders/order by @i trusted",))
+    with pytest.raises(UndecidedError) as refused:  # and not NEVER
+        view.status({"n": 2})
+    assert refused.value.code == "AX503"
+    doc.feed("orders", '<order i="1"/>')
+    doc.feed("orders", '<order i="2"/>')
+    assert view.status({"n": 2}) is Truth.TRUE

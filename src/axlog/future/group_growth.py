@@ -14,7 +14,7 @@ can still come. It can come again
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 
@@ -56,34 +56,35 @@ def capacity_of(tree: Tree, need: Need, known: Mapping[str, object]) -> Capacity
     future = [(relation, stream) for relation, stream in need.brought if _binding(relation)]
     if tree.types is not None or _replaces(tree, need):
         return Capacity(inf, 1, 0, False)
-    if any(_repeats_inside(relation, need, known) for relation, _ in future):
+    fixed = _Fixed(need, known)
+    if any(_repeats_inside(relation, need, fixed.perhaps) for relation, _ in future):
         return Capacity(inf, inf, 1 if _is_apart(need) else 0, False)
-    if any(map(_has_or, need.brought)):
+    if any(_repeats_inside(relation, need, fixed.surely) for relation, _ in future) or any(
+        map(_has_or, need.brought)
+    ):
         return Capacity(inf, 1, 0, False)
     most: float = 1
     for relation, stream in future:
         left = trees_left(tree, stream)
-        is_only = any(_is_known(column, need, known) for column in _keys_of(relation, stream, need))
+        is_only = any(map(fixed.surely, _keys_of(relation, stream, need)))
         most *= 1 if is_only else inf if left is None else left
     is_free = all(trees_left(tree, stream) is None for _, stream in need.brought)
-    is_fresh = not any(_is_known(c, need, known) for c in _all_keys(need))
+    is_fresh = not any(map(fixed.perhaps, _all_keys(need)))
     sure: float = 1
     if future and is_free and is_fresh:
         sure = inf
     elif len(need.brought) == 1 and future and most != inf:
         sure = most if is_fresh else 1
-    return Capacity(most, sure, _singles(tree, need, known, future), sure > 1)
+    return Capacity(most, sure, _singles(tree, need, fixed, future), sure > 1)
 
 
-def _singles(
-    tree: Tree, need: Need, known: Mapping[str, object], future: list[tuple[Relation, str]]
-) -> float:
+def _singles(tree: Tree, need: Need, fixed: _Fixed, future: list[tuple[Relation, str]]) -> float:
     """How many tuples trees that match in one way each can bring one by one."""
     if not _is_apart(need):
         return 0
     found: float = 1
     for relation, stream in future:
-        if not any(_is_known(c, need, known) for c in _keys_of(relation, stream, need)):
+        if not any(map(fixed.perhaps, _keys_of(relation, stream, need))):
             left = trees_left(tree, stream)
             found = max(found, inf if left is None else left)
     return found
@@ -159,25 +160,28 @@ def _outside_or(node: PatternNode) -> Iterator[PatternNode]:
             yield from _outside_or(branch)
 
 
-def _repeats_inside(relation: Relation, need: Need, known: Mapping[str, object]) -> bool:
-    """Whether one tree can hold several matches that an aggregate tells apart."""
+def _repeats_inside(relation: Relation, need: Need, is_fixed: Callable[[str], bool]) -> bool:
+    """Whether one tree can hold several matches that an aggregate tells apart.
+
+    A key forbids a second match with a value that is fixed.
+    """
     if relation.node is None:
         return False
     if relation.node.axis not in (Axis.CHILD, *_ONE):  # anywhere in the tree
-        return not any(_is_known(c, need, known) for c in _keys_below(relation.node, need))
+        return not any(map(is_fixed, _keys_below(relation.node, need)))
     return any(
-        _repeats_below(branch, need, known)
+        _repeats_below(branch, need, is_fixed)
         for branch in relation.node.branches
         if isinstance(branch, PatternNode)
     )
 
 
-def _repeats_below(node: PatternNode, need: Need, known: Mapping[str, object]) -> bool:
+def _repeats_below(node: PatternNode, need: Need, is_fixed: Callable[[str], bool]) -> bool:
     is_several = node.axis not in _ONE and any(binds(each) for each in _outside_or(node))
-    if is_several and not any(_is_known(c, need, known) for c in _keys_below(node, need)):
+    if is_several and not any(map(is_fixed, _keys_below(node, need))):
         return True
     return node.axis not in _ONE and any(
-        _repeats_below(branch, need, known)
+        _repeats_below(branch, need, is_fixed)
         for branch in node.branches
         if isinstance(branch, PatternNode)
     )
@@ -204,12 +208,27 @@ def _all_keys(need: Need) -> Iterator[str]:
             yield each.column
 
 
-def _is_known(column: str, need: Need, known: Mapping[str, object]) -> bool:
-    if known.get(column) is not None or column not in known:
-        return True  # a column that is not kept may be fixed by a join
-    if column in need.values.pins():
-        return True
-    return any(column in pair for pair in need.values.same)
+@dataclass(frozen=True, slots=True)
+class _Fixed:
+    """Which columns have one value in all tuples of a scenario."""
+
+    need: Need
+    known: Mapping[str, object]
+
+    def surely(self, column: str) -> bool:
+        if self._has_value(column):
+            return True
+        pairs = [pair for pair in self.need.values.same if column in pair]
+        return any(self._has_value(other) for pair in pairs for other in pair)
+
+    def perhaps(self, column: str) -> bool:
+        """A column that is not kept may be fixed by a join."""
+        if column not in self.known or self._has_value(column):
+            return True
+        return any(column in pair for pair in self.need.values.same)
+
+    def _has_value(self, column: str) -> bool:
+        return self.known.get(column) is not None or column in self.need.values.pins()
 
 
 def _replaces(tree: Tree, need: Need) -> bool:
