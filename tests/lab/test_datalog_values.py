@@ -108,7 +108,7 @@ def largest(pattern: Pattern) -> int:
     return len(tests) + any(isinstance(test, Literal | AnyText) for test in tests)
 
 
-MOST_TREES = 4_000
+MOST_TREES = 1_000
 """Upper estimate of the trees a call may bring; the oracle takes minutes for larger cases."""
 
 

@@ -354,3 +354,12 @@ def test_a_node_that_is_renamed_is_asked_what_its_new_name_asks() -> None:
     apply(tree, [Rename(tree.partition("c")[0], "a")], watchers=[watched])
     (change,) = watched.checked()
     assert (change.op, dict(change.row)) == ("insert", {})
+
+
+def test_a_part_of_a_name_is_tested_in_every_copy_of_a_fragment() -> None:
+    doc = parse(f"<r>{'<a/>' * 20}</r>")
+    view = doc.watch("match /r/a//*:c#t return t.id", maintainer="algebraic")
+    doc.update("for $a in /r/a return insert node <b><c/><x:c xmlns:x='urn:x'/></b> into $a")
+    again = doc.watch("match /r/a//*:c#t return t.id", "again", maintainer="reevaluate")
+    assert [row["t.id"] for row in view.rows()] == [row["t.id"] for row in again.rows()]
+    assert len(view.rows()) == 40

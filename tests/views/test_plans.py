@@ -124,7 +124,10 @@ def test_incremental_refuses_what_is_evaluated_again() -> None:
     doc = axlog.parse(ORDERS)
     with pytest.raises(QueryError, match="AX212"):
         doc.watch("for $o at $i in //order return $i", maintainer="incremental")
-    assert "again" in doc.watch("for $o at $i in //order return $i").explain().reason
+    explained = doc.watch("for $o at $i in //order return $i").explain()
+    assert "again" in explained.reason
+    assert not explained.is_incremental
+    assert "maintainer  dataflow, incremental: " in str(doc.watch(GROUPS).explain())
     assert doc.watch(GROUPS, maintainer="incremental").explain().maintainer == "dataflow"
     assert doc.watch("//order/total", maintainer="incremental").explain().maintainer == "counting"
 

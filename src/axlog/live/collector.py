@@ -31,7 +31,7 @@ looked up only in the joins' memory. (Paper 1, section 5.)
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, TypeAlias
@@ -43,39 +43,24 @@ from axlog.document.times import Shown, plain
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import StreamError, UndecidedError, UnsupportedError
 from axlog.future.garbage import (
-    Feeder,
-    Pair,
     StreamEnded,
     TimePassed,
     finished_subtrees,
-    pair_of,
     refusal,
     size,
     streams_asked,
 )
-from axlog.future.join_inputs import JoinInputs, inputs_of
-from axlog.future.keys import Key, keyed_relations, values_in, values_seen
+from axlog.future.keys import Key, values_in
 from axlog.future.scenarios import may_bring
 from axlog.live.maintained import MaintainedTree, ViewChanges
 from axlog.live.never_tracker import NeverTracker
 from axlog.live.replacements import replacing_streams
+from axlog.live.watched_joins import WatchedJoins
 from axlog.match.matcher_generator import Answers, Sink
-from axlog.query.compile import Column, Relation, compile_pattern, depends_on_value
+from axlog.query.compile import Column, Relation, compile_pattern
 from axlog.query.pattern import Pattern
 from axlog.views.counting.join_prospects import Watch
-from axlog.views.counting.join_watch import JoinWatch
-from axlog.views.counting.join_watch import refusal as more_refusal
 from axlog.views.counting.maintainer import Counting
-from axlog.views.counting.sites import SiteRelation
-from axlog.views.counting.stream_inputs import (
-    StreamInputs,
-    joins_of_more,
-    joins_of_two,
-    stream_inputs,
-)
-from axlog.views.counting.waiting_rows import WaitingRows
-from axlog.views.stepped import Stepped
-from axlog.views.view import MaintainedView
 
 REMEMBERED = 1000
 """Number of latest drops that `collected` remembers."""
@@ -146,11 +131,10 @@ class Collector:
     def __init__(self, document: MaintainedTree, drops: bool, never: str, keeps: bool) -> None:
         self._document = document
         self._drops, self._keeps = drops, keeps
-        self._found_for: tuple[int, list[MaintainedView], list[str]] | None = None
-        self._joins: dict[Watch, int] = {}  # the watched joins, each with its site
-        self._inputs = StreamInputs()
         self._came: list[tuple[Watch, int, str]] = []  # keys that the current message uses up
         self.tracker = NeverTracker(document, never, keeps)
+        self._watched = WatchedJoins(document, drops, keeps, self.tracker.how)
+        self._joins = self._watched.joins
         self.version = 0  # increases when generated joins are out of date
         self.next: float = inf  # a clock beyond this time may drop rows or emit `never`
         self.is_busy = False  # whether a single message can drop rows
@@ -159,7 +143,6 @@ class Collector:
         self._reported: dict[str, int] = {}  # dropped rows in `collected`, by join
         self._until: float = inf  # a clock beyond this time may end what no row waits for
         self._follows = False  # whether the tracker must see every inserted and deleted row
-        self._is_restoring = False  # whether key values come from a saved state
         self._messages = 0  # since the last scheduled collection
 
     @property
@@ -174,197 +157,15 @@ class Collector:
 
         Called before every update, and before a question about the future.
         """
-        is_new = self._find_joins()
-        self.tracker.refresh(self._joins, self._inputs, is_new)
+        is_new = self._watched.find()
+        self.tracker.refresh(self._joins, self._watched.inputs, is_new)
         if is_new:
+            self.version += 1
             self.is_busy = any(join.is_busy for join in self._joins)
         self._follows = any(each.is_partial for each in self.tracker.every_prospects)
         self.is_busy = self.is_busy or self._follows
         self._until = self.tracker.deadline()
         self._look_ahead()
-
-    def _find_joins(self) -> bool:
-        """Find the joins to watch. Return whether anything they depend on has changed."""
-        document = self._document
-        views = list(document.views.values())
-        document.engine.build()
-        found_for = (document.engine.version, views, sorted(document.tree.calls_by_stream))
-        if self._found_for == found_for:
-            return False
-        self._found_for = found_for
-        old = {join.state: join for join in self._joins}
-        self._joins, self._inputs = {}, StreamInputs()
-        if document.engine.sites() and not self._may_delete():  # without views there are no sites
-            self._watch(old)
-        for state, join in old.items():
-            if join not in self._joins and state.join.waiting is join:
-                state.join.waiting = None
-        self.version += 1
-        return True
-
-    def _counted(self) -> set[Relation]:
-        """The relations of views with steps, which need the exact number of matches."""
-        found: set[Relation] = set()
-        for view in self._document.views.values():
-            maintainer = view.maintainer
-            if isinstance(maintainer, Stepped):
-                maintainer = maintainer.inner
-            if view.query.steps and isinstance(maintainer, Counting):
-                found.update(each for root in maintainer.roots for each in root.walk())
-        return found
-
-    def _may_delete(self) -> bool:
-        tree = self._document.tree
-        return any(tree.call(node).deletes != "no" for node in tree.calls().values())
-
-    def _watch(self, old: dict[SiteRelation, Watch]) -> None:
-        document = self._document
-        engine = document.engine
-        places = self._places()
-        inputs = self._inputs = stream_inputs(engine, places)
-        keyed = self._keyed()
-        # Once messages are dropped, only its tables describe a join whose streams have ended.
-        may_forget = bool(places) and not self._keeps
-        is_changing = any(map(engine.is_value_sensitive, places.values()))
-        replacing, counted = set(replacing_streams(document)), self._counted()
-        for node, state in joins_of_two(engine):
-            if state.relation in counted:
-                continue
-            feeders = (inputs.of(state, 0), inputs.of(state, 1))
-            streams = {feeder.stream for each in feeders for feeder in each}
-            if state in inputs.entangled or not (streams or may_forget or state in old):
-                continue
-            if any(engine.is_value_sensitive(places[stream]) for stream in streams):
-                continue
-            if not streams.isdisjoint(replacing):
-                continue  # a message may take rows away from it, and find partners again
-            if is_changing and any(map(depends_on_value, state.relation.walk())):
-                continue  # a part may gain or lose rows although no stream feeds it
-            self._joins[self._waiting(state, feeders, keyed, old)] = node
-        if self.tracker.how != "joins":
-            self._watch_more(old, places, keyed)
-
-    def _watch_more(
-        self,
-        old: dict[SiteRelation, Watch],
-        places: dict[str, int],
-        keyed: dict[Relation, list[tuple[Column, Key]]],
-    ) -> None:
-        """Watch joins of three or more parts whose streams bring any number of trees."""
-        document, tree, inputs = self._document, self._document.tree, self._inputs
-        if tree.types is not None or any(map(document.engine.is_value_sensitive, places.values())):
-            return
-        limited = {
-            stream
-            for stream, node in tree.calls().items()
-            if tree.call(node).mode != "stream" or tree.call(node).most is not None
-        }
-        limited.update(replacing_streams(document))
-        counted = self._counted()
-        for node, state in joins_of_more(document.engine):
-            if state.relation in counted:
-                continue
-            feeders = [inputs.of(state, part) for part in range(len(state.relation.edges))]
-            streams = {feeder.stream for each in feeders for feeder in each}
-            if state in inputs.entangled or state in inputs.narrowed:
-                continue
-            if not (streams or state in old) or not streams.isdisjoint(limited):
-                continue
-            known = old.get(state)
-            if isinstance(known, JoinWatch) and known.is_fed_by(feeders):
-                self._joins[known] = node
-                continue
-            found = inputs_of(state.relation, feeders, keyed)
-            if isinstance(found, str) or more_refusal(found) is not None:
-                continue
-            seen = self._seen_values(found, known)
-            if seen is not None:
-                self._joins[JoinWatch(state, found, tree, seen)] = node
-
-    def _seen_values(self, inputs: JoinInputs, known: Watch | None) -> list[Iterable[str]] | None:
-        """Return the key values that a join has already seen; None: they are lost."""
-        keys = [key for part in inputs.parts for _, key in part.keys]
-        document = self._document
-        if not keys:
-            return []
-        if isinstance(known, JoinWatch):
-            return [known.values_of(key) for key in keys]
-        if self._is_restoring:
-            return [() for _ in keys]
-        if document.forgotten or document.collected:
-            return None
-        document.settle()
-        return [values_seen(document.tree, key) for key in keys]
-
-    def _places(self) -> dict[str, int]:
-        """Return the streams that may still bring data, each with the parent node of its call."""
-        tree = self._document.tree
-        return {s: tree.parent(n) for s, n in tree.calls().items() if may_bring(tree, tree.call(n))}
-
-    def _keyed(self, keys: Iterable[Key] | None = None) -> dict[Relation, list[tuple[Column, Key]]]:
-        document = self._document
-        keys = document.tree.facts if keys is None else tuple(keys)
-        found: dict[Relation, list[tuple[Column, Key]]] = {}
-        for view in document.views.values():
-            if keys and isinstance(view.maintainer, Counting):
-                for relation, pairs in keyed_relations(view.maintainer.root, keys).items():
-                    found.setdefault(relation, []).extend(pairs)
-        return found
-
-    def _waiting(
-        self,
-        state: SiteRelation,
-        feeders: tuple[tuple[Feeder, ...], tuple[Feeder, ...]],
-        keyed: dict[Relation, list[tuple[Column, Key]]],
-        old: dict[SiteRelation, Watch],
-    ) -> WaitingRows:
-        known = old.get(state)
-        assert not isinstance(known, JoinWatch)  # it has two parts
-        if known is not None and known.is_fed_by(feeders):
-            return known
-        references = self._document.tree.references
-        sources = self._keyed(each.source for each in references)
-        pair = pair_of(state.relation, feeders, keyed, sources, references)
-        seen, exact = self._seen(pair, old), self.tracker.how == "all"
-        document = self._document
-        made = WaitingRows(
-            state,
-            pair,
-            document.tree,
-            seen,
-            inputs_of(state.relation, feeders, keyed),
-            drops=self._drops,
-            exact=exact,
-            is_whole=self._keeps and not (document.forgotten or document.collected),
-        )
-        if known is not None:
-            made.dropped += known.dropped
-            made.passes_by |= known.passes_by
-        return made
-
-    def _seen(
-        self, pair: Pair, old: dict[SiteRelation, Watch]
-    ) -> tuple[Mapping[str, float], Mapping[str, float]]:
-        """Return the key values that each part has already seen, with their latest time."""
-        document, tree = self._document, self._document.tree
-        # The document is not whole: only remembered values are known.
-        if document.forgotten or document.collected:
-            for waiting in old.values():
-                if isinstance(waiting, WaitingRows) and waiting.relation is pair.relation:
-                    one, other = (dict.fromkeys(each or (), inf) for each in waiting.seen)
-                    return one, other
-            return {}, {}
-        keys = [side.key for side in pair.sides]
-        if any(keys):
-            document.settle()
-        first, second = (
-            {
-                value: max(tree.time(node) for node in nodes)
-                for value, nodes in (values_seen(tree, key[1]) if key else {}).items()
-            }
-            for key in keys
-        )
-        return first, second
 
     # Key values of messages -----------------------------------------------------------------------
 
@@ -453,7 +254,7 @@ class Collector:
     def after_nodes(self, emitted: ViewChanges, time: int) -> ViewChanges:
         """Do the same as `after` for an update that may have ended streams or opened new ones."""
         tree = self._document.tree
-        self._admit_new_streams()
+        self._watched.admit_new_streams()
         for join in self._joins:
             for part, streams in enumerate(join.open):
                 for stream in sorted(streams):
@@ -465,18 +266,6 @@ class Collector:
         emitted = self.after(emitted, time)
         self.refresh()
         return emitted
-
-    def _admit_new_streams(self) -> None:
-        """Add the streams that the last message of another stream opened to the joins they feed."""
-        known = set() if self._found_for is None else set(self._found_for[2])
-        places = self._places() if self._joins else {}
-        if not places.keys() - known:
-            return
-        inputs = stream_inputs(self._document.engine, places)
-        for join in self._joins:
-            for part in range(len(join.open)):
-                streams = {feeder.stream for feeder in inputs.of(join.state, part)}
-                join.admit(part, streams - known)
 
     def _look_ahead(self) -> None:
         soonest = self._until
@@ -496,11 +285,11 @@ class Collector:
     def restore(self, keys: SavedKeys) -> None:
         """Continue with tables filled from outside, and the key values saved with them."""
         self.detach()
-        self._is_restoring = True
+        self._watched.is_restoring = True
         try:
             self.refresh()
         finally:
-            self._is_restoring = False
+            self._watched.is_restoring = False
         for join, values in zip(self._joins, keys, strict=True):
             join.restore(values)
         self._look_ahead()
@@ -517,9 +306,7 @@ class Collector:
 
         The caller restores dropped rows from the document.
         """
-        for join in self._joins:
-            join.state.join.waiting = None
-        self._joins, self._inputs, self._found_for = {}, StreamInputs(), None
+        self._watched.clear()
         self.tracker.detach()
         self.version += 1
         self.next = inf

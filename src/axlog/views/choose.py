@@ -62,6 +62,7 @@ class Chosen:
 
     name: str
     reason: str
+    is_incremental: bool = True  # False: it evaluates the whole query again
 
 
 def choice(
@@ -103,7 +104,7 @@ def choice(
                 f"{wanted} declines the query: {refusal}",
                 advice="leave the choice to axlog",
             )
-        return Chosen(wanted, "requested")
+        return Chosen(wanted, "requested", wanted != Reevaluate.name)
     refusal = _refusal(Counting, pattern, steps)
     is_edited = tree is not None and len(tree) >= thresholds.large and not tree.calls()
     if is_edited and _refusal(Adaptive, pattern, steps) is None:
@@ -114,7 +115,9 @@ def choice(
     if declined is None:
         return Chosen(Records.name, Records.reason(pattern))
     return Chosen(
-        Reevaluate.name, f"counting declines it: {refusal}; records decline it: {declined}"
+        Reevaluate.name,
+        f"counting declines it: {refusal}; records decline it: {declined}",
+        is_incremental=False,
     )
 
 
@@ -148,7 +151,11 @@ def choice_for(
                 f"{wanted} declines the query: {query.foreign.reason}",
                 advice="leave the choice to axlog",
             )
-        return Chosen(Saxon.name, f"evaluated again with the document: {query.foreign.reason}")
+        return Chosen(
+            Saxon.name,
+            f"evaluated again with the document: {query.foreign.reason}",
+            is_incremental=False,
+        )
     if query.plan is None:
         key = query.row_key
         check_formulas(key.pattern)
@@ -169,7 +176,7 @@ def choice_for(
             f"the query cannot be kept incrementally: {query.plan.reevaluated}",
             advice="leave the choice to axlog",
         )
-    return Chosen(Dataflow.name, query.plan.reevaluated)
+    return Chosen(Dataflow.name, query.plan.reevaluated, is_incremental=False)
 
 
 @dataclass(frozen=True, slots=True)

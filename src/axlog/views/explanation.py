@@ -35,6 +35,7 @@ class Explanation:
     reason: str
     terms: tuple[str, ...] = ()
     operators: tuple[str, ...] = ()  # those that keep rows, with their costs
+    is_incremental: bool = True  # False: an update evaluates the whole query again
     never: str | None = None  # how `never` changes are found, or why they are not
 
     def __str__(self) -> str:
@@ -43,7 +44,8 @@ class Explanation:
             lines.append(f"pattern     {self.pattern}")
         if self.never is not None:
             lines.append(f"never       {self.never}")
-        lines.append(f"maintainer  {self.maintainer}: {self.reason}")
+        how = f"{self.maintainer}, incremental" if self.is_incremental else self.maintainer
+        lines.append(f"maintainer  {how}: {self.reason}")
         if self.operators:
             lines.append("operators")
             lines += [f"  {line}" for line in self.operators]
@@ -73,6 +75,7 @@ def explain(
             maintainer=chosen.name,
             reason=chosen.reason,
             operators=maintainer.operators() if maintainer else (),
+            is_incremental=chosen.is_incremental,
             never=never,
         )
     program = compile_pattern(query.pattern)
@@ -88,5 +91,6 @@ def explain(
         reason=chosen.reason,
         terms=(*(maintainer.details() if maintainer else ()), *term_lines(query.pattern)),
         operators=maintainer.operators() if maintainer else (),
+        is_incremental=chosen.is_incremental,
         never=never,
     )

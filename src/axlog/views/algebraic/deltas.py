@@ -169,7 +169,7 @@ class NodeTable:
 
 
 def _is_candidate(columns: Columns, nodes: Handles, step: PatternNode) -> Mask:
-    if is_by_content(step.test):
+    if isinstance(step.test, Literal | AnyInstruction):
         kind = TEXT if isinstance(step.test, Literal) else INSTRUCTION
         is_kind: Mask = columns.kind[nodes] == kind
         return is_kind

@@ -1,0 +1,247 @@
+"""The joins of a document whose rows the collector watches: those that streams feed.
+
+A join is watched where the rows that wait in it, and the key values that it has seen, decide what
+can still come (`views/counting/join_prospects.py`). Joins of two parts are `WaitingRows`, joins of
+more parts `JoinWatch`. The joins are found again when sites, views or calls have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import inf
+
+from axlog.future.garbage import Feeder, Pair, pair_of
+from axlog.future.join_inputs import JoinInputs, inputs_of
+from axlog.future.keys import Key, keyed_relations, values_seen
+from axlog.future.scenarios import may_bring
+from axlog.live.maintained import MaintainedTree
+from axlog.live.replacements import replacing_streams
+from axlog.query.compile import Column, Relation, depends_on_value
+from axlog.views.counting.join_prospects import Watch
+from axlog.views.counting.join_watch import JoinWatch
+from axlog.views.counting.join_watch import refusal as more_refusal
+from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.sites import SiteRelation
+from axlog.views.counting.stream_inputs import (
+    StreamInputs,
+    joins_of_more,
+    joins_of_two,
+    stream_inputs,
+)
+from axlog.views.counting.waiting_rows import WaitingRows
+from axlog.views.stepped import Stepped
+from axlog.views.view import MaintainedView
+
+
+class WatchedJoins:
+    """Finds the joins of one document to watch, and keeps those that stay."""
+
+    def __init__(self, document: MaintainedTree, drops: bool, keeps: bool, how: str) -> None:
+        self._document = document
+        self._drops, self._keeps, self._how = drops, keeps, how
+        self._found_for: tuple[int, list[MaintainedView], list[str]] | None = None
+        self.joins: dict[Watch, int] = {}  # the watched joins, each with its site
+        self.inputs = StreamInputs()
+        self.is_restoring = False  # whether key values come from a saved state
+
+    def clear(self) -> None:
+        """Stop watching all joins."""
+        for join in self.joins:
+            join.state.join.waiting = None
+        self.joins.clear()
+        self.inputs, self._found_for = StreamInputs(), None
+
+    def admit_new_streams(self) -> None:
+        """Add the streams that the last message of another stream opened to the joins they feed."""
+        known = set() if self._found_for is None else set(self._found_for[2])
+        places = self._places() if self.joins else {}
+        if not places.keys() - known:
+            return
+        inputs = stream_inputs(self._document.engine, places)
+        for join in self.joins:
+            for part in range(len(join.open)):
+                streams = {feeder.stream for feeder in inputs.of(join.state, part)}
+                join.admit(part, streams - known)
+
+    def find(self) -> bool:
+        """Find the joins to watch. Return whether anything they depend on has changed."""
+        document = self._document
+        views = list(document.views.values())
+        document.engine.build()
+        found_for = (document.engine.version, views, sorted(document.tree.calls_by_stream))
+        if self._found_for == found_for:
+            return False
+        self._found_for = found_for
+        old = {join.state: join for join in self.joins}
+        self.joins.clear()
+        self.inputs = StreamInputs()
+        if document.engine.sites() and not self._may_delete():  # without views there are no sites
+            self._watch(old)
+        for state, join in old.items():
+            if join not in self.joins and state.join.waiting is join:
+                state.join.waiting = None
+        return True
+
+    def _counted(self) -> set[Relation]:
+        """The relations of views with steps, which need the exact number of matches."""
+        found: set[Relation] = set()
+        for view in self._document.views.values():
+            maintainer = view.maintainer
+            if isinstance(maintainer, Stepped):
+                maintainer = maintainer.inner
+            if view.query.steps and isinstance(maintainer, Counting):
+                found.update(each for root in maintainer.roots for each in root.walk())
+        return found
+
+    def _may_delete(self) -> bool:
+        tree = self._document.tree
+        return any(tree.call(node).deletes != "no" for node in tree.calls().values())
+
+    def _watch(self, old: dict[SiteRelation, Watch]) -> None:
+        document = self._document
+        engine = document.engine
+        places = self._places()
+        inputs = self.inputs = stream_inputs(engine, places)
+        keyed = self._keyed()
+        # Once messages are dropped, only its tables describe a join whose streams have ended.
+        may_forget = bool(places) and not self._keeps
+        is_changing = any(map(engine.is_value_sensitive, places.values()))
+        replacing, counted = set(replacing_streams(document)), self._counted()
+        for node, state in joins_of_two(engine):
+            if state.relation in counted:
+                continue
+            feeders = (inputs.of(state, 0), inputs.of(state, 1))
+            streams = {feeder.stream for each in feeders for feeder in each}
+            if state in inputs.entangled or not (streams or may_forget or state in old):
+                continue
+            if any(engine.is_value_sensitive(places[stream]) for stream in streams):
+                continue
+            if not streams.isdisjoint(replacing):
+                continue  # a message may take rows away from it, and find partners again
+            if is_changing and any(map(depends_on_value, state.relation.walk())):
+                continue  # a part may gain or lose rows although no stream feeds it
+            self.joins[self._waiting(state, feeders, keyed, old)] = node
+        if self._how != "joins":
+            self._watch_more(old, places, keyed)
+
+    def _watch_more(
+        self,
+        old: dict[SiteRelation, Watch],
+        places: dict[str, int],
+        keyed: dict[Relation, list[tuple[Column, Key]]],
+    ) -> None:
+        """Watch joins of three or more parts whose streams bring any number of trees."""
+        document, tree, inputs = self._document, self._document.tree, self.inputs
+        if tree.types is not None or any(map(document.engine.is_value_sensitive, places.values())):
+            return
+        limited = {
+            stream
+            for stream, node in tree.calls().items()
+            if tree.call(node).mode != "stream" or tree.call(node).most is not None
+        }
+        limited.update(replacing_streams(document))
+        counted = self._counted()
+        for node, state in joins_of_more(document.engine):
+            if state.relation in counted:
+                continue
+            feeders = [inputs.of(state, part) for part in range(len(state.relation.edges))]
+            streams = {feeder.stream for each in feeders for feeder in each}
+            if state in inputs.entangled or state in inputs.narrowed:
+                continue
+            if not (streams or state in old) or not streams.isdisjoint(limited):
+                continue
+            known = old.get(state)
+            if isinstance(known, JoinWatch) and known.is_fed_by(feeders):
+                self.joins[known] = node
+                continue
+            found = inputs_of(state.relation, feeders, keyed)
+            if isinstance(found, str) or more_refusal(found) is not None:
+                continue
+            seen = self._seen_values(found, known)
+            if seen is not None:
+                self.joins[JoinWatch(state, found, tree, seen)] = node
+
+    def _seen_values(self, inputs: JoinInputs, known: Watch | None) -> list[Iterable[str]] | None:
+        """Return the key values that a join has already seen; None: they are lost."""
+        keys = [key for part in inputs.parts for _, key in part.keys]
+        document = self._document
+        if not keys:
+            return []
+        if isinstance(known, JoinWatch):
+            return [known.values_of(key) for key in keys]
+        if self.is_restoring:
+            return [() for _ in keys]
+        if document.forgotten or document.collected:
+            return None
+        document.settle()
+        return [values_seen(document.tree, key) for key in keys]
+
+    def _places(self) -> dict[str, int]:
+        """Return the streams that may still bring data, each with the parent node of its call."""
+        tree = self._document.tree
+        return {s: tree.parent(n) for s, n in tree.calls().items() if may_bring(tree, tree.call(n))}
+
+    def _keyed(self, keys: Iterable[Key] | None = None) -> dict[Relation, list[tuple[Column, Key]]]:
+        document = self._document
+        keys = document.tree.facts if keys is None else tuple(keys)
+        found: dict[Relation, list[tuple[Column, Key]]] = {}
+        for view in document.views.values():
+            if keys and isinstance(view.maintainer, Counting):
+                for relation, pairs in keyed_relations(view.maintainer.root, keys).items():
+                    found.setdefault(relation, []).extend(pairs)
+        return found
+
+    def _waiting(
+        self,
+        state: SiteRelation,
+        feeders: tuple[tuple[Feeder, ...], tuple[Feeder, ...]],
+        keyed: dict[Relation, list[tuple[Column, Key]]],
+        old: dict[SiteRelation, Watch],
+    ) -> WaitingRows:
+        known = old.get(state)
+        assert not isinstance(known, JoinWatch)  # it has two parts
+        if known is not None and known.is_fed_by(feeders):
+            return known
+        references = self._document.tree.references
+        sources = self._keyed(each.source for each in references)
+        pair = pair_of(state.relation, feeders, keyed, sources, references)
+        seen, exact = self._seen(pair, old), self._how == "all"
+        document = self._document
+        made = WaitingRows(
+            state,
+            pair,
+            document.tree,
+            seen,
+            inputs_of(state.relation, feeders, keyed),
+            drops=self._drops,
+            exact=exact,
+            is_whole=self._keeps and not (document.forgotten or document.collected),
+        )
+        if known is not None:
+            made.dropped += known.dropped
+            made.passes_by |= known.passes_by
+        return made
+
+    def _seen(
+        self, pair: Pair, old: dict[SiteRelation, Watch]
+    ) -> tuple[Mapping[str, float], Mapping[str, float]]:
+        """Return the key values that each part has already seen, with their latest time."""
+        document, tree = self._document, self._document.tree
+        # The document is not whole: only remembered values are known.
+        if document.forgotten or document.collected:
+            for waiting in old.values():
+                if isinstance(waiting, WaitingRows) and waiting.relation is pair.relation:
+                    one, other = (dict.fromkeys(each or (), inf) for each in waiting.seen)
+                    return one, other
+            return {}, {}
+        keys = [side.key for side in pair.sides]
+        if any(keys):
+            document.settle()
+        first, second = (
+            {
+                value: max(tree.time(node) for node in nodes)
+                for value, nodes in (values_seen(tree, key[1]) if key else {}).items()
+            }
+            for key in keys
+        )
+        return first, second
