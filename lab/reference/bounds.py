@@ -56,7 +56,7 @@ FRESH = ("other", "another")
 """Labels that stand for all those that neither pattern nor document has."""
 
 _SHOWN_TIMES = 3  # from the clock on: with more, coefficients make too many futures
-_NAME = re.compile(r"[^\W\d][\w.-]*")
+_NAME = re.compile(r"(\{[^{}]+\})?[^\W\d][\w.-]*")  # with its namespace, if any
 _SIBLING_AXES = (
     Axis.NEXT_SIBLING,
     Axis.FOLLOWING_SIBLING,
