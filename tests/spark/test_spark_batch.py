@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import Any
+from xml.etree.ElementTree import canonicalize
 
 import pytest
 
@@ -61,7 +62,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Id):
         return value.key
     if isinstance(value, list | tuple):
-        return tuple(str(one) for one in value)
+        return tuple(_plain(str(one)) for one in value)
+    if isinstance(value, str) and value.startswith("<"):
+        return canonicalize(value, rewrite_prefixes=True)  # the table has no prefixes
     return bytes(value) if isinstance(value, bytearray) else value
 
 
