@@ -35,7 +35,11 @@ _KEEPERS = (
 )
 _WITHOUT_NODES = replace(DOWNWARD, outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME), collects=False)
 _NAMES_ONLY = replace(
-    _WITHOUT_NODES, values=False, outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME, Kind.ID)
+    _WITHOUT_NODES,
+    values=False,
+    formulas=False,
+    partial_names=False,
+    outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME, Kind.ID),
 )
 
 

@@ -92,6 +92,7 @@ class Features:
     times: bool = True
     values: bool = True
     formulas: bool = True
+    partial_names: bool = True
     collects: bool = True
     outputs: tuple[Kind, ...] = field(default=tuple(Kind))
     size: int = 7
@@ -321,7 +322,7 @@ class _Maker:
 
     def test(self, axis: Axis) -> Test:
         random = self.random
-        if random.random() < 0.04:
+        if self.features.partial_names and random.random() < 0.04:
             return partial_name(random, KEYS if axis is Axis.ATTRIBUTE else LABELS)
         if axis is Axis.ATTRIBUTE:
             return Name(random.choice(KEYS)) if random.random() < 0.8 else Wildcard()
