@@ -88,6 +88,8 @@ READS: dict[type, dict[str, Read]] = {
         "lacks_messages": lambda document: document.lacks_messages,
         "engines": lambda document: document.engines,
         "parse": lambda document: document.parse("//a"),
+        "parse_view": lambda document: document.parse_view("//a"),
+        "next_moment": lambda document: document.next_moment(),
         "new_name": lambda document: document.new_name(),
         "__len__": len,
     },
@@ -116,6 +118,7 @@ WRITES: dict[type, set[str]] = {
     MaintainedTree: {
         "watch", "unwatch", "insert", "delete", "update", "apply", "apply_at", "emitting_at_end",
         "netted", "drop", "as_one", "make_engines", "announce", "carry_out", "settle", "untune",
+        "pass_time",
     },
     Document: {
         "feed", "delete", "end", "collect", "update", "take", "advance", "watch", "unwatch",
@@ -254,7 +257,7 @@ def test_an_update_in_the_middle_of_a_question_changes_nothing(
     question: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stream that the rows need ends while they are worked out: it neither waits, nor is seen."""
-    query = "match /r[p/a/$x#t1][q/b/$x][s/c#t3] where t3 - t1 <= 90us return $x"
+    query = "match /r[p/a/$x#t1][q/b/$x][s/c#t3] where 2*t3 - t1 <= 90us return $x"
     doc = Document(DOCUMENT, views={"v": query})
     doc.feed("f", "<a>1</a>", at=1e-6)
     view, ask = doc.view("v"), QUESTIONS[question]

@@ -58,7 +58,7 @@ def test_a_forgotten_condition_at_the_document_node_is_seen(
     monkeypatch.setattr(Selections, "holds", lambda self, columns: True)
     every = {"algebraic", "ivma", "adaptive"}
     wrong: set[str | None] = set()
-    for seed in range(600):
+    for seed in range(5000):
         if wrong == every:
             break
         made = make_algebra_case(Random(f"algebra:{seed}"))

@@ -346,10 +346,12 @@ class Pattern:
 
 def nodes_of(branch: Branch) -> Iterator[PatternNode]:
     """The pattern nodes of one branch in preorder."""
-    if isinstance(branch, PatternNode):
-        yield branch
-    for below in branches_of(branch):
-        yield from nodes_of(below)
+    waiting = [branch]
+    while waiting:
+        branch = waiting.pop()
+        if isinstance(branch, PatternNode):
+            yield branch
+        waiting += reversed([*branches_of(branch)])
 
 
 def sees_markup(node: PatternNode) -> bool:
