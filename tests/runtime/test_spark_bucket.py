@@ -1,6 +1,7 @@
 """Buckets without Spark: law 7 on the plain classes, and engines that are made again.
 
-The reference is a document that is fed every update in the order of (time, stream, number).
+The reference is a document that is fed every update in the order of (time, source, number): each
+stream has a source of its own, or all share one, which keeps its order.
 """
 
 import json
@@ -206,7 +207,7 @@ def by_document(definition: Definition, batches: Sequence[Sequence[Sequence[Mess
     told = []
     for batch in batches:
         messages = sorted(
-            (m for part in batch for m in part), key=lambda m: (m.time, m.stream, m.number)
+            (m for part in batch for m in part), key=lambda m: (m.time, m.source, m.number)
         )
         changes: list[Change] = []
         for message in messages:
