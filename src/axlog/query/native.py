@@ -48,7 +48,8 @@ def parse_pattern(
     axlog.errors.QuerySyntaxError: AX201: unexpected `#` (line 1, column 13)
         match //a[b]#t return t.id
                     ^
-    expected: a comparison, `/`, `[`, `and`, `or`, `+`, `-`, `*`, `div`, `idiv`, `mod`, `,`, `where`, `return`, `order by`, `limit` or \
+    expected: a comparison, `/`, `[`, `and`, `or`, `+`, `-`, `*`, `div`, \
+`idiv`, `mod`, `,`, `where`, `return`, `order by`, `limit` or \
 the end of the query
     >>> print(parse_pattern("match //a#t[b = 5] return t.id"))
     match //a#t[b = 5] return t.id
