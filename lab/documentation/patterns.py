@@ -139,8 +139,8 @@ SECTIONS = (
         ("term", "product", "factor", "operand", "operands"),
         "A condition may compute: the values of paths and of `.` are operands of functions and "
         "calculations, as in `where` ([Expressions](#scalar-expressions)). It holds if it does "
-        "for some nodes at the ends of its paths; equal paths are one value. A value that cannot be "
-        "computed does not pass. A condition on one value is a test of its node, in streams, "
+        "for some nodes at the ends of its paths; equal paths are one value. A value that cannot "
+        "be computed does not pass. A condition on one value is a test of its node, in streams, "
         "filters and analyses alike. "
         "One over several values, or with a variable, may not stand inside `or` or `not`, nor in "
         "a query with aggregates. `exists(p)` is `p`, and `empty(p)` is `not(p)`.",
