@@ -9,7 +9,7 @@ do not hold yet, and drops those that do not hold any more:
   block those that stand at the same node, have the same values in common variables, and the same
   times in common names. It has a step `Clock` of its own, so that nested `not`s follow.
 
-The node at which such a `not` stands is told apart by its id, unless it is the root element.
+The node at which such a `not` stands is identified by its id, unless it is the root element.
 """
 
 from __future__ import annotations

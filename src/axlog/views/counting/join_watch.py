@@ -101,7 +101,7 @@ class JoinWatch:
     def _settles_by(self, part: int, position: int) -> bool:
         """Whether a row with a key value ends no way: it joins with all rows that have the value.
 
-        No test and no other column tells it from them.
+        No test and no other column distinguishes it from them.
         """
         facts = self.inputs.parts[part]
         shared = {
