@@ -1,19 +1,19 @@
 """The wheel, built and used as a user would: in a clean environment, without extras.
 
-What is installed beside it is what the lock pins, so that a release of somebody else's package does
-not change this test's answer. It needs the package index, as `make test` itself does.
+What is installed beside it is what is installed here (`wheelhouse.py`), which the lock pins: a
+release of somebody else's package does not change this test's answer, and no package index is
+needed.
 """
 
 import json
-import os
-import re
-import subprocess
 import sys
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests import wheelhouse
+from tests.wheelhouse import Clean
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
 
@@ -49,63 +49,16 @@ print(len(before), len(changes), len(list(view.rows())))
 """
 
 
-@dataclass(frozen=True)
-class Clean:
-    """An environment that holds the wheel, its dependencies and nothing else."""
-
-    place: Path
-
-    def run(self, *command: str | Path) -> str:
-        program, *arguments = command
-        return self._run(self.place / "env" / "bin" / program, *arguments)
-
-    def pip(self, *arguments: str | Path) -> str:
-        """Run the pip of the tests on this environment, which needs none of its own."""
-        here = self.place / "env" / "bin" / "python"
-        return self._run(sys.executable, "-m", "pip", "--python", here, *arguments)
-
-    def _run(self, *command: str | Path) -> str:
-        # Nothing of the repository or of the tests' own environment may leak in.
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
-        done = subprocess.run(
-            command,
-            cwd=self.place,
-            env=kept,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return wheelhouse.build(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")
-def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("dist")
-    # No isolation: the lock pins the build backend, and it is installed here.
-    built = subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", place, repository],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert built.returncode == 0, built.stdout + built.stderr
-    (found,) = place.glob("*.whl")
-    return found
-
-
-@pytest.fixture(scope="module")
-def clean(wheel: Path, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Clean:
-    place = tmp_path_factory.mktemp("clean")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place / "env"], check=True)
-    pinned = (repository / "requirements.lock").read_text(encoding="utf-8")
-    # pip would ask a hash of the wheel too, were there hashes among the constraints.
-    bare = re.sub(r" *\\\n +--hash=\S+", "", pinned)
-    (place / "pinned.txt").write_text(bare, encoding="utf-8")
-    environment = Clean(place)
-    pinned_to = ("--constraint", place / "pinned.txt")
-    environment.pip("install", "--quiet", "--no-compile", *pinned_to, wheel)
-    return environment
+def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Clean:
+    made = Clean.make(tmp_path_factory.mktemp("clean"), wheelhouse.fill(wheel.parent))
+    made.install("axlog")
+    return made
 
 
 def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
@@ -119,7 +72,9 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
 
 
 def test_install_is_light(clean: Clean) -> None:
-    listed = json.loads(clean.pip("list", "--format", "json"))
+    here = clean.place / "env" / "bin" / "python"
+    printed = clean.call(sys.executable, "-m", "pip", "--python", here, "list", "--format", "json")
+    listed = json.loads(printed)
     installed = {entry["name"].lower().replace("_", "-") for entry in listed}
     assert "axlog" in installed
     assert installed <= LIGHT

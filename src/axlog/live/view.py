@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from axlog.document.json_messages import to_json
+from axlog.document.parser import parse
 from axlog.errors import QueryError
 from axlog.future.reasons import WhyNot
 from axlog.future.truth import Possible
 from axlog.query.query import Query
 from axlog.query.truth import Truth
+from axlog.reporting import counted
 from axlog.views.change import Change, Row
 from axlog.views.explanation import Explanation
 from axlog.views.view import MaintainedView
@@ -33,7 +36,7 @@ class View:
     >>> doc = axlog.parse("<orders><order>17</order></orders>")
     >>> orders = doc.watch("match //order/$x return $x", "orders")
     >>> orders
-    View('orders', 1 rows, counting)
+    View('orders', 1 row, counting)
     >>> [row["x"] for row in orders]
     ['17']
     """
@@ -282,6 +285,24 @@ class View:
         """
         return self._maintained.xml(row)
 
+    def json(self, row: Mapping[str, Any]) -> Any:
+        """Return a row as a JSON value: its XML, by the rule for JSON messages backwards.
+
+        An element with elements is an object, repeated elements are an array, any other element is
+        its text; `type="number"` (`boolean`, `null`, `array`) makes it a value of that type.
+
+        Parameters:
+            row: A row of the view, or its values by column.
+
+        >>> import axlog
+        >>> doc = axlog.parse("<orders><order>17</order></orders>")
+        >>> query = "for $o in //order return <o><id type='number'>{string($o)}</id></o>"
+        >>> view = doc.watch(query)
+        >>> view.json(view.rows()[0])
+        {'id': 17}
+        """
+        return to_json(parse(self.xml(row)).root)
+
     def to_arrow(self) -> pyarrow.Table:
         """Return the rows and their counts as an Arrow table (with the `arrow` extra).
 
@@ -424,7 +445,9 @@ class View:
         return self._maintained.html()
 
     def __repr__(self) -> str:
-        return repr(self._maintained)
+        broken = self.broken
+        size = counted(len(self), "row") if broken is None else f"set aside, {broken.code}"
+        return f"View({self.name!r}, {size}, {self._maintained.chosen.name})"
 
 
 def public(maintained: MaintainedView) -> View:
