@@ -87,7 +87,7 @@ def query(
     elif show is not None:
         for line in _shown(view, show):
             typer.echo(line)
-    elif view.query.language != "pattern" and json is None:
+    elif view.query.language != "pattern" and not json:
         for item in view.items():
             typer.echo(_text(item))
     else:

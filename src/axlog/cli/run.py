@@ -85,7 +85,8 @@ def run(
     service.set_up_logs(log_format, log_level)
     model = load(pipeline)
     chosen = choose(model.engine, engine)
-    typer.echo(str(chosen), err=True)
+    said = json.dumps(chosen._asdict()) if progress == "json" else str(chosen)
+    typer.echo(said, err=True)
     if page:
         live_page.need_server()
     is_shown = page if page is not None else not once and live_page.is_there()

@@ -15,10 +15,11 @@ update is done and the other subscribers were called.
 
 from __future__ import annotations
 
+from asyncio import to_thread
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from axlog.document.loader import load
 from axlog.document.messages import AnyMessage, as_message
@@ -28,12 +29,13 @@ from axlog.document.skeleton import skeleton
 from axlog.document.stream_update import StreamUpdate
 from axlog.document.times import Shown, Time, start_of
 from axlog.document.tree import NONE, Tree
-from axlog.errors import QueryError
+from axlog.errors import AxlogError, QueryError
 from axlog.future.keys import check_path
 from axlog.future.references import declare, ends_of, parse_declared
 from axlog.live.change_feed import ChangeFeed
 from axlog.live.collector import Collection, Dropped
 from axlog.live.hooks import IDLE
+from axlog.live.html import document_html
 from axlog.live.maintained import MaintainedTree
 from axlog.live.options import DEFAULT_OPTIONS, Options
 from axlog.live.savepoint import Savepoint
@@ -295,6 +297,24 @@ class Document:
         streams = self._streams or self._start_streams()
         return streams.feed(stream, as_message(message), at, streams.latest(stream, at))
 
+    async def afeed(self, stream: str, message: AnyMessage, at: Time | None = None) -> list[Change]:
+        """Apply a message of a stream, as `feed`, without blocking the event loop.
+
+        The message is applied in a thread. Messages that are awaited one after the other are
+        applied in their order.
+
+        Parameters:
+            stream: Name of the stream.
+            message: As for `feed`.
+            at: Time of the message; None: the document's clock.
+
+        >>> import asyncio
+        >>> doc = Document(streams=["orders"], views={"all": "match //order/$x return $x"})
+        >>> asyncio.run(doc.afeed("orders", "<order>17</order>"))
+        [Change('insert', Row(x='17'))]
+        """
+        return await to_thread(self.feed, stream, message, at)
+
     def delete(self, stream: str, pattern: str, at: Time | None = None) -> list[Change]:
         """Apply a deletion of a stream: drop the siblings of its call that match a pattern.
 
@@ -527,6 +547,24 @@ class Document:
 
     def __str__(self) -> str:
         return self.xml()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """End the block. A document in memory has nothing to close."""
+
+    def _repr_html_(self) -> str:
+        """The document in a notebook: its streams and views, and the beginning of its XML."""
+        with self._maintained.lock:
+            return document_html(repr(self), self.streams() if self._streams else {}, self.views,
+                                 self._beginning())  # fmt: skip
+
+    def _beginning(self) -> str:
+        try:
+            return self.xml()
+        except AxlogError as error:  # not whole: messages were dropped
+            return error.message
 
     def __repr__(self) -> str:
         with self._maintained.lock:

@@ -57,7 +57,7 @@ from axlog.views.change import CLOCK, Change
 from axlog.views.counting.join_prospects import AnyProspects
 from axlog.views.view import MaintainedView
 
-_log = getLogger("axlog.document")
+_log = getLogger("axlog.live")
 
 LETTERS = 1000
 """Dead letters that are kept, the latest. A stream's status counts every rejected message."""

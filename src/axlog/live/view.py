@@ -16,9 +16,11 @@ from axlog.document.parser import parse
 from axlog.errors import QueryError
 from axlog.future.reasons import WhyNot
 from axlog.future.truth import Possible
+from axlog.live.subscription import Subscription
 from axlog.query.query import Query
 from axlog.query.truth import Truth
 from axlog.reporting import counted
+from axlog.views.arrow_table import polars_frame
 from axlog.views.change import Change, Row
 from axlog.views.explanation import Explanation
 from axlog.views.view import MaintainedView
@@ -26,6 +28,7 @@ from axlog.views.why import Derivation
 
 if TYPE_CHECKING:
     import pandas
+    import polars
     import pyarrow
 
 
@@ -325,6 +328,22 @@ class View:
         """
         return self._maintained.to_pandas()
 
+    def to_polars(self) -> polars.DataFrame:
+        """Return the rows and their counts as a Polars data frame (with polars and `arrow`).
+
+        `polars.DataFrame(view)` gives the same: a view is an Arrow stream.
+        """
+        return polars_frame(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export the rows and their counts as an Arrow stream (the PyCapsule interface).
+
+        Libraries that read Arrow take a view as it is: `pyarrow.table(view)`,
+        `polars.DataFrame(view)`, `duckdb.sql("from view")`.
+        """
+        stream: object = self.to_arrow().__arrow_c_stream__(requested_schema)
+        return stream
+
     # Changes --------------------------------------------------------------------------------------
 
     def subscribe(
@@ -333,8 +352,10 @@ class View:
         *,
         since: int | None = None,
         snapshot: bool = False,
-    ) -> Callable[[], None]:
-        """Call a function with every change, in order. Return a function that unsubscribes it.
+    ) -> Subscription:
+        """Call a function with every change, in order.
+
+        To unsubscribe, call the returned subscription, or use it in a `with` block.
 
         Parameters:
             callback: The function. It is called while the document is locked.
@@ -350,7 +371,7 @@ class View:
         insert Row(x='17')
         >>> unsubscribe()
         """
-        return self._maintained.subscribe(callback, since=since, snapshot=snapshot)
+        return Subscription(self._maintained.subscribe(callback, since=since, snapshot=snapshot))
 
     def retain(self, most: int) -> View:
         """From now on, retain the newest changes for `subscribe(since=...)`. Return the view.
