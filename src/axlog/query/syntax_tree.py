@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from decimal import Decimal
+from functools import cache
 from typing import TypeAlias
 
 from axlog.query.pattern import Pattern, Test
@@ -374,6 +375,12 @@ def walk(node: object) -> Iterator[object]:
         found = waiting.pop()
         if isinstance(found, tuple):
             waiting += found
-        elif is_dataclass(found) and not isinstance(found, type):
+        elif (names := field_names(type(found))) is not None:
             yield found
-            waiting += [getattr(found, field.name) for field in fields(found)]
+            waiting += [getattr(found, name) for name in names]
+
+
+@cache
+def field_names(kind: type) -> tuple[str, ...] | None:
+    """The names of the fields of a class of nodes; None for any other class."""
+    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else None
