@@ -44,5 +44,6 @@ def too_deep(text: str, at: int) -> QueryError:
         "the expression is nested too deep",
         place=place_at(text, at),
         expected="fewer operators or clauses in one expression",
-        advice="split it with parentheses, functions such as sum(), or several queries",
+        advice="split it with parentheses, functions such as sum(), or several queries;"
+        " a view can be left to Saxon: maintainer='saxon'",
     )
