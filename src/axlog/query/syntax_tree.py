@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from decimal import Decimal
-from functools import cache
 from typing import TypeAlias
 
 from axlog.query.pattern import Pattern, Test
@@ -380,7 +379,12 @@ def walk(node: object) -> Iterator[object]:
             waiting += [getattr(found, name) for name in names]
 
 
-@cache
+_FIELD_NAMES: dict[type, tuple[str, ...] | None] = {}
+
+
 def field_names(kind: type) -> tuple[str, ...] | None:
     """The names of the fields of a class of nodes; None for any other class."""
-    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else None
+    if kind not in _FIELD_NAMES:
+        names = [each.name for each in fields(kind)] if is_dataclass(kind) else None
+        _FIELD_NAMES[kind] = None if names is None else tuple(names)
+    return _FIELD_NAMES[kind]
