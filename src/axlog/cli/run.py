@@ -85,7 +85,7 @@ def run(
     service.set_up_logs(log_format, log_level)
     model = load(pipeline)
     chosen = choose(model.engine, engine)
-    said = json.dumps(chosen._asdict()) if progress == "json" else str(chosen)
+    said = json.dumps(chosen.plain()) if progress == "json" else str(chosen)
     typer.echo(said, err=True)
     if page:
         live_page.need_server()

@@ -332,6 +332,11 @@ class View:
         """Return the rows and their counts as a Polars data frame (with polars and `arrow`).
 
         `polars.DataFrame(view)` gives the same: a view is an Arrow stream.
+
+        >>> import axlog
+        >>> view = axlog.parse("<a><b>1</b></a>").watch("match //b/$x return $x")
+        >>> view.to_polars().columns  # doctest: +SKIP
+        ['x', 'count']
         """
         return polars_frame(self.to_arrow())
 

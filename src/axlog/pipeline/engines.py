@@ -17,6 +17,10 @@ class Chosen(NamedTuple):
     engine: Literal["spark", "embedded"]
     reason: str
 
+    def plain(self) -> dict[str, str]:
+        """Return the choice for JSON."""
+        return {"engine": self.engine, "reason": self.reason}
+
     def __str__(self) -> str:
         return f"engine {self.engine}: {self.reason}"
 
