@@ -47,6 +47,13 @@ def compiled(expression: str) -> re.Pattern[str]:
     return re.compile(expression)
 
 
+@cache
+def _parts_of(words: str) -> tuple[str, str]:
+    """The first of some words, and a regular expression for all with any space between them."""
+    parts = words.split()
+    return parts[0], r"\s+".join(map(re.escape, parts))
+
+
 def check_length(text: str) -> None:
     """Refuse a text of more than `MOST_CHARACTERS` characters."""
     if len(text) > MOST_CHARACTERS:
@@ -147,10 +154,13 @@ class Tokenizer:
     def take_word(self, *words: str) -> str | None:
         """Read the first of these words that follows; `order by` may have any space inside."""
         at = self.skip()
+        text = self.text
         for word in words:
-            expression = r"\s+".join(map(re.escape, word.split()))
-            found = compiled(expression).match(self.text, at)
-            if found and compiled(_WORD_END).match(self.text, found.end()):
+            first, expression = _parts_of(word)
+            if not text.startswith(first, at):
+                continue
+            found = compiled(expression).match(text, at)
+            if found and compiled(_WORD_END).match(text, found.end()):
                 self.offset = found.end()
                 return word
         return None
