@@ -192,6 +192,15 @@ class StepChain:
             raise
         return delta
 
+    def expect_insertions(self) -> None:
+        """Prepare for input that only grows: drop rows that cannot be shown any more.
+
+        A chain that rejects values keeps all rows: it takes back what it has applied.
+        """
+        for operator in () if self.rejects or self.sides else self.operators:
+            if not operator.expect_insertions():
+                return
+
     def first(self) -> Bag:
         """The rows without any input: one, for aggregates without keys."""
         delta: Bag = {}
