@@ -472,6 +472,9 @@ def _present(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 _NATIVE_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "number": _present(native_values.number),
     "string": native_values.text,
+    "name": native_values.text,
+    "local-name": _present(native_values.local_name),
+    "namespace-uri": _present(native_values.namespace_uri),
     "xs:decimal": _present(lambda value: decimal_of(native_values.number(value))),
     "unary-": _present(native_values.negated),
     "unary+": _present(native_values.operand),

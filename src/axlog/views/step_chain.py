@@ -388,7 +388,7 @@ class StepChain:
                 return kinds.Max(number_first(read), extreme_key)
             case "collect":
                 return kinds.Collect(read, read, extreme_key)
-        return kinds.StringJoin(texts(read), step.separator, read, extreme_key)
+        return kinds.StringJoin(texts(read, step.separator), step.separator, read, extreme_key)
 
 
 class Side(NamedTuple):
