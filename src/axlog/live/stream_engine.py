@@ -36,7 +36,7 @@ from axlog.live.replacements import (
     restored_messages,
     saved_messages,
 )
-from axlog.live.stream_needs import names_wanted, needs_no_nodes, only_inserts
+from axlog.live.stream_needs import expect_insertions, names_wanted, needs_no_nodes
 from axlog.live.stream_status import StreamStatus
 from axlog.match.matcher_generator import can_match
 from axlog.match.stream_plan import MessagePlan
@@ -426,7 +426,7 @@ class StreamEngine:
         self._version = document.engine.version
         found_for = (self._version, self._collector.version, views)
         if document.forgotten:
-            self._expect_insertions()
+            expect_insertions(document)
         elif not self.keeps:
             self._version = -1  # look again before the second message
         if self._found_for != found_for:
@@ -476,13 +476,6 @@ class StreamEngine:
             way.read = plan.bags_if_unwanted
         self._ways[stream] = way
         return way
-
-    def _expect_insertions(self) -> None:
-        """Let views drop rows if nothing can remove rows: there are no statements any more."""
-        if only_inserts(self._document):
-            for view in self._document.views.values():
-                if isinstance(view.maintainer, Counting):
-                    view.maintainer.expect_insertions()
 
     def is_plain(self, stream: str) -> bool:
         """Return whether messages only affect views: they are neither counted nor checked."""

@@ -26,7 +26,18 @@ def names_wanted(route: Route) -> tuple[tuple[bytes, ...], ...] | None:
     )
 
 
-def only_inserts(document: MaintainedTree) -> bool:
+def expect_insertions(document: MaintainedTree) -> None:
+    """Let views drop rows that cannot be shown any more, if nothing can remove rows.
+
+    To be called once messages were dropped: statements are refused then.
+    """
+    if _only_inserts(document):
+        for view in document.views.values():
+            if isinstance(view.maintainer, Counting):
+                view.maintainer.expect_insertions()
+
+
+def _only_inserts(document: MaintainedTree) -> bool:
     """Return whether no message of the open streams can remove a row of a view without `not`.
 
     A stream that deletes, replaces, brings calls, or adds to a value that a view compares can.
