@@ -48,10 +48,10 @@ def compiled(expression: str) -> re.Pattern[str]:
 
 
 @cache
-def _parts_of(words: str) -> tuple[str, str]:
-    """The first of some words, and a regular expression for all with any space between them."""
-    parts = words.split()
-    return parts[0], r"\s+".join(map(re.escape, parts))
+def _compiled_words(words: tuple[str, ...]) -> re.Pattern[str]:
+    """One regular expression for words, each a group of it."""
+    each = (r"\s+".join(map(re.escape, word.split())) for word in words)
+    return re.compile(rf"(?:{'|'.join(f'({word})' for word in each)}){_WORD_END}")
 
 
 def check_length(text: str) -> None:
@@ -96,6 +96,9 @@ class Tokenizer:
     def skip(self) -> int:
         """Skip white space and comments, and return the offset of the next token."""
         text = self.text
+        first = text[self.offset : self.offset + 1]
+        if first != "(" and not first.isspace():
+            return self.offset
         space = compiled(_SPACE)
         while True:
             found = space.match(text, self.offset)
@@ -153,17 +156,11 @@ class Tokenizer:
 
     def take_word(self, *words: str) -> str | None:
         """Read the first of these words that follows; `order by` may have any space inside."""
-        at = self.skip()
-        text = self.text
-        for word in words:
-            first, expression = _parts_of(word)
-            if not text.startswith(first, at):
-                continue
-            found = compiled(expression).match(text, at)
-            if found and compiled(_WORD_END).match(text, found.end()):
-                self.offset = found.end()
-                return word
-        return None
+        found = _compiled_words(words).match(self.text, self.skip())
+        if found is None:
+            return None
+        self.offset = found.end()
+        return words[(found.lastindex or 1) - 1]
 
     def need_word(self, word: str) -> None:
         """Read a word that must follow."""
