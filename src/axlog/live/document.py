@@ -29,7 +29,7 @@ from axlog.document.skeleton import skeleton
 from axlog.document.stream_update import StreamUpdate
 from axlog.document.times import Shown, Time, start_of
 from axlog.document.tree import NONE, Tree
-from axlog.errors import AxlogError, QueryError
+from axlog.errors import AxlogError, QueryError, StreamError
 from axlog.future.keys import check_path
 from axlog.future.references import declare, ends_of, parse_declared
 from axlog.live.change_feed import ChangeFeed
@@ -332,6 +332,32 @@ class Document:
         """
         streams = self._streams or self._start_streams()
         return streams.delete(stream, pattern, at, streams.latest(stream, at))
+
+    def retract(self, stream: str, number: int, at: Time | None = None) -> list[Change]:
+        """Take back a message: delete what it inserted. Views lose the rows that needed it.
+
+        Parameters:
+            stream: Name of the stream.
+            number: Number of the message in its stream, from 1. The cause of a change has it.
+            at: Time of the retraction; None: the document's clock.
+
+        >>> doc = Document(streams=["orders"], views={"all": "match //order/$x return $x"})
+        >>> (change,) = doc.feed("orders", "<order>17</order>")
+        >>> doc.retract("orders", 1)
+        [Change('delete', Row(x='17'))]
+        """
+        with self._maintained.lock:
+            tree = self._maintained.nodes()
+            wanted = (stream, number)
+            nodes = [node for node, origin in tree.origins_by_node.items() if origin == wanted]
+            ids = [tree.id(node) for node in nodes]
+        if not ids:
+            raise StreamError(
+                "AX422",
+                f"the document has no message {number} of the stream {stream!r}",
+                advice="a message that was rejected, deleted or replaced is not there",
+            )
+        return self.update("delete nodes $nodes", at, {"nodes": ids})
 
     def end(self, stream: str, at: Time | None = None) -> list[Change]:
         """End a stream: its call is removed, and no more of its messages are accepted.
