@@ -350,7 +350,7 @@ class Document:
             tree = self._maintained.nodes()
             wanted = (stream, number)
             nodes = [node for node, origin in tree.origins_by_node.items() if origin == wanted]
-            ids = [tree.id(node) for node in nodes]
+            ids = [tree.id(node) for node in nodes if tree.is_alive(node)]
         if not ids:
             raise StreamError(
                 "AX422",
