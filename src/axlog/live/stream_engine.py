@@ -484,7 +484,7 @@ class StreamEngine:
             or call.deletes == "only"
             or document.keep_whitespace
             or any(fact.is_enforced for fact in (*tree.facts, *tree.references))
-            or tree.types is not None
+            or document.type_guard is not None
         )
 
     def code(self, stream: str) -> str | None:
