@@ -24,6 +24,7 @@ VERBS = (
     "check",
     "run",
     "serve",
+    "proxy",
     "token",
     "explain",
     "diff",
