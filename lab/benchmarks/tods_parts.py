@@ -28,6 +28,7 @@ from axlog.document.tree import Tree
 from axlog.document.update_lists import addressed, resolved
 from axlog.live.document import Document
 from axlog.live.internals import maintained
+from axlog.live.list_updates import apply_list
 from axlog.query.query import Query, parse_query
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.algebraic.reports import Options
@@ -264,7 +265,7 @@ def _one_list(text: str, make: Make, share: float, is_reduced: bool) -> float:
     inside.watch(Query(pattern_of("Q1"), "Q1"), maintainer="algebraic")
     edits = addressed(inside.tree, make(inside.tree, share))
     start = thread_time()
-    inside.apply_list(edits, reduces=is_reduced)
+    apply_list(inside, edits, reduces=is_reduced)
     return thread_time() - start
 
 

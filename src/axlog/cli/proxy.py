@@ -76,7 +76,7 @@ def proxy(
     if calls not in ("in", "out"):
         raise typer.BadParameter("in or out", param_hint="--calls")
     import_extra("uvicorn")
-    import uvicorn
+    from axlog.server.proxy import serve_proxy
 
     target: Channel = _Lines()
     if channel is not None:
@@ -91,23 +91,11 @@ def proxy(
     forwarding = ForwardingApplication(to)
     callee = forwarding.host if calls == "out" else None
     app = CallMiddleware(forwarding, publisher, callee)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app,  # type: ignore[arg-type]
-            host=host,
-            port=port,
-            log_level="warning",
-            server_header=False,
-            date_header=False,
-        )
-    )
     try:
-        server.run()
+        serve_proxy(app, host, port)
     finally:
         publisher.close()
         target.close()
-    if not server.started:
-        raise ChannelError("AX807", f"{host}:{port} cannot be bound", advice="choose another port")
 
 
 class _Lines:

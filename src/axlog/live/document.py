@@ -37,6 +37,7 @@ from axlog.future.references import declare, ends_of, parse_declared
 from axlog.live.change_feed import ChangeFeed
 from axlog.live.collector import Collection, Dropped
 from axlog.live.hooks import IDLE
+from axlog.live.list_updates import apply_list
 from axlog.live.maintained import MaintainedTree
 from axlog.live.options import DEFAULT_OPTIONS, Options
 from axlog.live.savepoint import Savepoint
@@ -304,7 +305,7 @@ class Document:
         """
         changes: list[Change] = []
         for one in read_lists(updates, self._options.limits):
-            changes += self._maintained.apply_list(one, at, reduces=reduce)
+            changes += apply_list(self._maintained, one, at, reduces=reduce)
         return changes
 
     def feed(self, stream: str, message: Message, at: Time | None = None) -> list[Change]:

@@ -22,7 +22,6 @@ from axlog.document.delta import Delta
 from axlog.document.loader import read_forest
 from axlog.document.operations import Content, Delete, Insert, Operation, Where
 from axlog.document.parser import DEFAULT_LIMITS, Element, Limits
-from axlog.document.reduction import reduce
 from axlog.document.schema import OnViolation, TypeGuard, TypeViolation
 from axlog.document.schema_sources import Types, read_types
 from axlog.document.serializer import serialise
@@ -35,13 +34,6 @@ from axlog.document.times import (
     shown,
 )
 from axlog.document.tree import NONE, Tree
-from axlog.document.update_lists import (
-    Recording,
-    UpdateList,
-    is_traceable,
-    resolved,
-    with_actual_ids,
-)
 from axlog.document.value_index import ValueIndex
 from axlog.errors import AxlogError, QueryError, UpdateError, ValueProblem
 from axlog.evaluate.select import select
@@ -322,23 +314,6 @@ class MaintainedTree:
     def apply(self, operations: Sequence[Operation], at: Time | None = None) -> list[Change]:
         """Apply a pending update list, and return the changes of all views."""
         return self.apply_at(operations, None if at is None else microseconds(at))
-
-    def apply_list(
-        self, given: UpdateList, at: Time | None = None, *, reduces: bool = True
-    ) -> list[Change]:
-        """Apply a list whose targets are ids; by default it is reduced first.
-
-        The nodes that it inserts may get other ids than where it was recorded: later lists are
-        translated (`update_lists.with_actual_ids`).
-        """
-        with self.lock:
-            tree = self.nodes()
-            edits = with_actual_ids(given, tree.recorded_ids)
-            edits = reduce(edits) if reduces and is_traceable(given) else edits
-            operations = resolved(tree, edits, self.limits)
-            recording = Recording(tree, edits, operations)
-            time = None if at is None else microseconds(at)
-            return self.announce(self.carry_out(operations, time, note=recording.note))
 
     def _note_violation(self, found: TypeViolation) -> None:
         """Report an update that was applied although it breaks a type."""

@@ -191,9 +191,7 @@ _MEMBER = re.compile(
 
 def _masked_xml(content: bytes, options: CallOptions) -> etree._Element | str:
     root = parse(content, options.limits).root
-    for element in root.iter():
-        if not isinstance(element.tag, str):
-            continue
+    for element in root.iter("*"):
         if element.tag.startswith(f"{{{CALL_NAMESPACE}}}"):
             return _as_text(content)
         for name in element.attrib:
