@@ -19,7 +19,6 @@ from axlog.evaluate.joins import picker
 from axlog.evaluate.sort_keys import exact_row_key
 from axlog.future.finality import is_lasting, may_return
 from axlog.future.reasons import WhyNot, why_not
-from axlog.future.sibling_axes import has_sibling_axes, truth_over_siblings
 from axlog.future.truth import Outlook, Possible
 from axlog.future.verdict_cache import TruthCache
 from axlog.query.columns import Columns
@@ -229,8 +228,6 @@ class MaintainedView:
                 return Truth.TRUE
             self._refuse_undecided("truth")
             if not self._key.steps:
-                if has_sibling_axes(self.query.pattern):
-                    return truth_over_siblings(self.nodes_left(), self.query.pattern)
                 return self.truth_cache.truth
         return self._step_outlook().truth
 
