@@ -22,12 +22,14 @@ VERBS = (
     "relevance",
     "why",
     "check",
+    "init",
     "run",
     "serve",
     "proxy",
     "token",
     "explain",
     "diff",
+    "patch",
     "reduce",
     "generate",
     "replay",
@@ -85,7 +87,9 @@ def application(verbs: Sequence[str] = ()) -> typer.Typer:
     named.
     """
     app = new_application(
-        "axlog", "Example: axlog query '<a><b>1</b></a>' 'match /a/b/$x return $x'"
+        "axlog",
+        "Example: axlog query '<a><b>1</b></a>' 'match /a/b/$x return $x'",
+        has_completion=True,
     )
 
     @app.callback()
@@ -96,13 +100,13 @@ def application(verbs: Sequence[str] = ()) -> typer.Typer:
     return app
 
 
-def new_application(name: str, example: str) -> typer.Typer:
+def new_application(name: str, example: str, *, has_completion: bool = False) -> typer.Typer:
     """Return a command line without verbs that handles errors as `axlog` does."""
     return typer.Typer(
         name=name,
         cls=Verbs,
         no_args_is_help=True,
-        add_completion=False,
+        add_completion=has_completion,
         pretty_exceptions_enable=False,
         epilog=example,
     )

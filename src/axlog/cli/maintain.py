@@ -34,6 +34,7 @@ from axlog.errors import AxlogError, MalformedError
 from axlog.live.document import Document
 from axlog.live.options import Options
 from axlog.query.query import checked_language
+from axlog.reporting import counted
 from axlog.views.change import Change
 
 STDIN = "-"
@@ -129,7 +130,7 @@ def maintain(
                 typer.echo(checking.difference(place), err=True)
                 raise typer.Exit(1)
     if checking is not None:
-        typer.echo(f"checked {checking.steps:,} updates: no difference", err=True)
+        typer.echo(f"checked {counted(checking.steps, 'update')}: no difference", err=True)
     if refused:
         raise typer.Exit(2)
 
@@ -174,7 +175,7 @@ def _results(
         if line.strip():
             rest = chain(blank, [line], lines)
             first = line.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-            if first == b"{":
+            if first == b"{" or name.endswith((".jsonl", ".ndjson")):
                 yield from _messages(doc, rest, name, reduces)
             elif first == b"<":
                 yield from _lists(doc, b"".join(rest), name, reduces)
