@@ -16,13 +16,11 @@ from itertools import chain, combinations, islice, product
 from random import Random
 from typing import Any
 
-from axlog.document.schema import is_valid
 from axlog.document.tree import NodeKind, Tree
 from axlog.errors import UndecidedError
 from axlog.evaluate.answers import answers
 from axlog.evaluate.steps_definition import apply_steps
 from axlog.future.group_outlook import GroupOutlook
-from axlog.future.keys import values_seen
 from axlog.future.truth import column_of
 from axlog.query.aggregate_patterns import counted_once
 from axlog.query.compile import compile_pattern
@@ -30,6 +28,7 @@ from axlog.query.query import Query
 from axlog.query.truth import Truth
 from lab.laws.thresholds_cases import VALUES, ThresholdCase
 from lab.reference import Alphabet, Bound, Fragment, Future
+from lab.reference.declared_facts import DeclaredFacts
 from lab.reference.fragments import attribute, element, text
 from lab.reference.futures import Deletion, Message, allowed, futures
 
@@ -112,7 +111,7 @@ def _bound(tree: Tree, query: Query) -> Bound:
     return Bound(
         Alphabet(()), small, 2, times=times or (tree.clock,), pools=pools,
         deletions=any(tree.call(c).deletes != "no" for c in tree.calls().values()),
-        allows=_allows(tree),
+        allows=DeclaredFacts.of(tree),
     )  # fmt: skip
 
 
@@ -211,26 +210,6 @@ def _everything_gone(tree: Tree) -> Iterator[tuple[Deletion, ...]]:
         if tree.call(call).deletes != "no":
             siblings = [n for n in tree.children(tree.parent(call)) if n != call]
             yield (Deletion(stream, frozenset(map(tree.id, siblings))),)
-
-
-def _allows(tree: Tree) -> Any:
-    if tree.types is not None:
-        return lambda later: is_valid(later, tree.types)
-    if not tree.facts:
-        return None
-    before = {
-        key: {value: {tree.id(n) for n in nodes} for value, nodes in values_seen(tree, key).items()}
-        for key in tree.facts
-    }
-
-    def respects(later: Tree) -> bool:
-        for key in tree.facts:
-            for value, nodes in values_seen(later, key).items():
-                if len({later.id(n) for n in nodes} | before[key].get(value, set())) > 1:
-                    return False
-        return True
-
-    return respects
 
 
 # The law ------------------------------------------------------------------------------------------
