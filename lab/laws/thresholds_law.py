@@ -21,6 +21,7 @@ from axlog.errors import UndecidedError
 from axlog.evaluate.answers import answers
 from axlog.evaluate.steps_definition import apply_steps
 from axlog.future.group_outlook import GroupOutlook
+from axlog.future.reasons import why_no_group
 from axlog.future.truth import column_of
 from axlog.query.aggregate_patterns import counted_once
 from axlog.query.compile import compile_pattern
@@ -244,6 +245,11 @@ def check_thresholds(case: ThresholdCase) -> Seen:
             raise AssertionError(f"the status of {asked}: found {found}, wanted {wanted}")
         kind = "value" if "n" in asked else "row" if asked else "truth"
         seen[f"{kind} {found.value}"] += 1
+        if asked in ({"x": "1"}, {"n": 2}):
+            why = why_no_group(tree, query.row_key, asked, "seconds")
+            if why.truth is not found or not why.reasons:
+                raise AssertionError(f"{asked} is {found}, and why: {why}")
+            seen[f"reason {why.reasons[0].kind}"] += 1
     _check_possible(outlook, outcomes, list(columns), seen)
     return seen
 

@@ -34,7 +34,7 @@ from axlog.future.replacement import check_replacement
 from axlog.future.scenarios import Scenarios, is_limited
 from axlog.future.time_constraints import deadline, not_before, some_new
 from axlog.future.type_trees import may_hold_calls
-from axlog.future.typed_scenarios import typed_scenarios
+from axlog.future.typed_scenarios import TypedScenarios, typed_scenarios
 from axlog.query.pattern import Kind, Output, Pattern
 from axlog.query.truth import Truth
 
@@ -117,14 +117,16 @@ class Outlook:
         self._negation: Negation | None = None
         if has_not(pattern):
             self._negation = Negation(tree, pattern, self._is_excluded)
-        self._types = typed_scenarios(tree, pattern)
-        if self._types is not None and not may_hold_calls(tree, tree.types):
+        if tree.types is not None and not may_hold_calls(tree, tree.types):
             self._together = True
-        if self._negation is not None:
-            self._truth = self._negation.truth
-            return
-        self._truth = self._decided()
+        if self._negation is None:
+            _ = self._decided
 
+    @cached_property
+    def _types(self) -> TypedScenarios | None:
+        return typed_scenarios(self.tree, self.pattern)
+
+    @cached_property
     def _decided(self) -> Truth:
         verdict = Truth.NEVER
         for values, needs in self._decisive.rows.items():
@@ -291,7 +293,7 @@ class Outlook:
     @property
     def truth(self) -> Truth:
         """The truth of a Boolean pattern; with outputs, of there being some row."""
-        return self._truth
+        return self._decided if self._negation is None else self._negation.truth
 
     def possible(self) -> list[Possible]:
         """The possible rows that no other scenario dominates, in the order of their values."""

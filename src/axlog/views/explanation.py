@@ -37,11 +37,14 @@ class Explanation:
     operators: tuple[str, ...] = ()  # those that keep rows, with their costs
     is_incremental: bool = True  # False: an update evaluates the whole query again
     never: str | None = None  # how `never` changes are found, or why they are not
+    truth: str | None = None  # decided, or why not; None: no stream is open
 
     def __str__(self) -> str:
         lines = [f"query       {self.query}"]
         if self.pattern != self.query:
             lines.append(f"pattern     {self.pattern}")
+        if self.truth is not None:
+            lines.append(f"truth       {self.truth}")
         if self.never is not None:
             lines.append(f"never       {self.never}")
         how = f"{self.maintainer}, incremental" if self.is_incremental else self.maintainer
@@ -61,7 +64,11 @@ class Explanation:
 
 
 def explain(
-    query: Query, chosen: Chosen, maintainer: Maintainer | None = None, never: str | None = None
+    query: Query,
+    chosen: Chosen,
+    maintainer: Maintainer | None = None,
+    never: str | None = None,
+    truth: str | None = None,
 ) -> Explanation:
     """Explain how a query is kept; a maintainer adds a report of its last update."""
     if query.has_items:
@@ -77,6 +84,7 @@ def explain(
             operators=maintainer.operators() if maintainer else (),
             is_incremental=chosen.is_incremental,
             never=never,
+            truth=truth,
         )
     program = compile_pattern(query.pattern)
     rules = explain_program(query.pattern)
@@ -93,4 +101,5 @@ def explain(
         operators=maintainer.operators() if maintainer else (),
         is_incremental=chosen.is_incremental,
         never=never,
+        truth=truth,
     )

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from axlog.document.delta import Delta
 from axlog.document.times import Times, microseconds
 from axlog.document.tree import Tree
-from axlog.errors import QueryError, UndecidedError
+from axlog.errors import AxlogError, QueryError, UndecidedError
 from axlog.evaluate.joins import picker
 from axlog.evaluate.sort_keys import exact_row_key
 from axlog.future.finality import is_lasting, may_return
-from axlog.future.reasons import WhyNot, why_not
+from axlog.future.reasons import WhyNot, why_no_group, why_not
 from axlog.future.truth import Outlook, Possible
 from axlog.future.verdict_cache import TruthCache
 from axlog.query.columns import Columns
@@ -57,6 +57,7 @@ from axlog.views.why import (
     agrees,
     derivations,
     inward,
+    inward_by_type,
     shown_possible,
     step_derivations,
 )
@@ -328,17 +329,28 @@ class MaintainedView:
         if self.reads_clock:
             return self.clock_questions().why_not(row)
         self._refuse_undecided("status")
-        if self._key.steps:
-            raise UndecidedError("AX502", "the reasons for rows of a view with steps are not given")
-        row = inward(self.pattern, row)
         with self._lock:
             tree = self.nodes_left().copied()
+        if self._key.steps:
+            return why_no_group(tree, self._key, inward_by_type(self._key.columns, row), self.times)
+        row = inward(self.pattern, row)
         return why_not(tree, self.query.pattern, row, self.times)
 
     def explain(self) -> Explanation:
         """How the view is kept: the program, the terms, the maintainer and the reason for it."""
         with self._lock:
-            return explain(self.query, self.chosen, self.maintainer, self.how_never())
+            return explain(
+                self.query, self.chosen, self.maintainer, self.how_never(), self._how_true()
+            )
+
+    def _how_true(self) -> str | None:
+        """Whether truth is decided for the document as it is now; None: no stream is open."""
+        if not self.maintainer.tree.calls_by_stream:
+            return None
+        try:
+            return f"decided: {self.truth.value}"
+        except AxlogError as error:
+            return f"not decided ({error.code}): {error.message}"
 
     def xml(self, row: Mapping[str, Any]) -> str:
         """The row as XML, in the form of the constructor of the query."""
