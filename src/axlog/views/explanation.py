@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from axlog.document.tree import Tree
+from axlog.errors import AxlogError
 from axlog.query.compile import compile_pattern
 from axlog.query.query import Query
 from axlog.query.rules import explain_program
+from axlog.query.truth import Truth
 from axlog.views.algebraic.reports import term_lines
 from axlog.views.choose import Chosen
 from axlog.views.maintainer import Maintainer
@@ -61,6 +65,16 @@ class Explanation:
             if len(self.terms) > MOST_TERMS:
                 lines.append(f"  ... {len(self.terms) - MOST_TERMS} more in `explain().terms`")
         return "\n".join(lines)
+
+
+def how_decided(tree: Tree, ask: Callable[[], Truth]) -> str | None:
+    """Whether truth is decided for the document as it is now; None: no stream is open."""
+    if not tree.calls_by_stream:
+        return None
+    try:
+        return f"decided: {ask().value}"
+    except AxlogError as error:
+        return f"not decided ({error.code}): {error.message}"
 
 
 def explain(

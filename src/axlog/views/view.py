@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from axlog.document.delta import Delta
 from axlog.document.times import Times, microseconds
 from axlog.document.tree import Tree
-from axlog.errors import AxlogError, QueryError, UndecidedError
+from axlog.errors import QueryError, UndecidedError
 from axlog.evaluate.joins import picker
 from axlog.evaluate.sort_keys import exact_row_key
 from axlog.future.finality import is_lasting, may_return
-from axlog.future.reasons import WhyNot, why_no_group, why_not
+from axlog.future.reasons import WhyNot, why_not
 from axlog.future.truth import Outlook, Possible
 from axlog.future.verdict_cache import TruthCache
 from axlog.query.columns import Columns
@@ -44,7 +44,7 @@ from axlog.views.clock_questions import ClockQuestions
 from axlog.views.counting.join_prospects import AnyProspects
 from axlog.views.counting.possible_pages import page_of, place_of
 from axlog.views.dataflow.maintainer import Dataflow
-from axlog.views.explanation import Explanation, explain
+from axlog.views.explanation import Explanation, explain, how_decided
 from axlog.views.html_table import html_table
 from axlog.views.items import ItemReader
 from axlog.views.maintainer import Maintainer, PutAside
@@ -57,7 +57,6 @@ from axlog.views.why import (
     agrees,
     derivations,
     inward,
-    inward_by_type,
     shown_possible,
     step_derivations,
 )
@@ -326,31 +325,19 @@ class MaintainedView:
 
     def why_not(self, row: Mapping[str, Any]) -> WhyNot:
         """The truth of a row, and why: what can bring it, what can end it, what rules it out."""
-        if self.reads_clock:
-            return self.clock_questions().why_not(row)
         self._refuse_undecided("status")
+        if self._key.steps:
+            return self._step_outlook().why_not(row)
+        row = inward(self.pattern, row)
         with self._lock:
             tree = self.nodes_left().copied()
-        if self._key.steps:
-            return why_no_group(tree, self._key, inward_by_type(self._key.columns, row), self.times)
-        row = inward(self.pattern, row)
         return why_not(tree, self.query.pattern, row, self.times)
 
     def explain(self) -> Explanation:
         """How the view is kept: the program, the terms, the maintainer and the reason for it."""
         with self._lock:
-            return explain(
-                self.query, self.chosen, self.maintainer, self.how_never(), self._how_true()
-            )
-
-    def _how_true(self) -> str | None:
-        """Whether truth is decided for the document as it is now; None: no stream is open."""
-        if not self.maintainer.tree.calls_by_stream:
-            return None
-        try:
-            return f"decided: {self.truth.value}"
-        except AxlogError as error:
-            return f"not decided ({error.code}): {error.message}"
+            truth = how_decided(self.maintainer.tree, lambda: self.truth)
+            return explain(self.query, self.chosen, self.maintainer, self.how_never(), truth)
 
     def xml(self, row: Mapping[str, Any]) -> str:
         """The row as XML, in the form of the constructor of the query."""
