@@ -140,7 +140,7 @@ FEATURES: tuple[Feature, ...] = (
         "undecidable; NEVER if the query without its `not`s is, TRUE if the row is there",
     ),
     Feature(
-        "`not` with orders of texts, types of values, collected paths",
+        "`not` with orders of texts, types of values",
         'match /r/c[not(a < "b")][d]', _NEVER, _NEVER,
     ),
     Feature(

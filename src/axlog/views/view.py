@@ -22,6 +22,7 @@ from axlog.future.reasons import WhyNot, why_not
 from axlog.future.truth import Outlook, Possible
 from axlog.future.verdict_cache import TruthCache
 from axlog.query.columns import Columns
+from axlog.query.compile import compile_pattern
 from axlog.query.pattern import Kind
 from axlog.query.query import Query
 from axlog.query.steps import clock_of, order_of
@@ -293,9 +294,13 @@ class MaintainedView:
             if known is not None:
                 return known
             tree = self.nodes_left().copied()
-            is_collected = not self.is_whole() and any(agrees(row, each) for each in self.rows())
-        status = Outlook(tree, self.query.pattern).status(row)
-        return Truth.TRUE if is_collected else status
+            is_there = not self._is_decided_by_nodes and any(agrees(row, r) for r in self.rows())
+        return Truth.TRUE if is_there else Outlook(tree, self.query.pattern).status(row)
+
+    @property
+    def _is_decided_by_nodes(self) -> bool:
+        """Whether the document shows all rows that are there, with all their values."""
+        return self.is_whole() and not compile_pattern(self.query.pattern).gathers
 
     def _refuse_undecided(self, question: str) -> None:
         """The analyses of the future decide rows of patterns and their steps, not of plans."""
