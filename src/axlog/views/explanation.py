@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
 
 from axlog.document.tree import Tree
 from axlog.errors import AxlogError
@@ -42,6 +43,10 @@ class Explanation:
     is_incremental: bool = True  # False: an update evaluates the whole query again
     never: str | None = None  # how `never` changes are found, or why they are not
     truth: str | None = None  # decided, or why not; None: no stream is open
+
+    def _repr_html_(self) -> str:
+        """The explanation in a notebook, as its text."""
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         lines = [f"query       {self.query}"]
