@@ -294,13 +294,9 @@ class MaintainedView:
             if known is not None:
                 return known
             tree = self.nodes_left().copied()
-            is_there = not self._is_decided_by_nodes and any(agrees(row, r) for r in self.rows())
+            is_sure = self.is_whole() and not compile_pattern(self.query.pattern).gathers
+            is_there = not is_sure and any(agrees(row, each) for each in self.rows())
         return Truth.TRUE if is_there else Outlook(tree, self.query.pattern).status(row)
-
-    @property
-    def _is_decided_by_nodes(self) -> bool:
-        """Whether the document shows all rows that are there, with all their values."""
-        return self.is_whole() and not compile_pattern(self.query.pattern).gathers
 
     def _refuse_undecided(self, question: str) -> None:
         """The analyses of the future decide rows of patterns and their steps, not of plans."""
