@@ -652,7 +652,7 @@ def test_a_signal_ends_a_run_in_order(tmp_path: Path) -> None:
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for line in process.stderr:
-        if json.loads(line)["messages"] == 300:
+        if json.loads(line).get("messages") == 300:
             process.send_signal(signal.SIGTERM)
             break
     _, rest = process.communicate(timeout=60)

@@ -186,7 +186,7 @@ class MaintainedView:
                 raise broken
             if self.maintainer.has_items:
                 return self.maintainer.items()
-            return self._reader.items(self._nodes())
+            return self._reader.items(self._nodes(), self.stepping.on_value_error == "reject")
 
     def head(self, n: int = 5) -> list[Row]:
         """Return at most `n` rows, in no particular order, without sorting a large view."""
