@@ -121,11 +121,13 @@ class JoinEvidence(Evidence):
         self.prospects, self.is_kept = prospects, True
 
     def never(self, update: Update) -> list[Change]:
-        changes = changes_of(self.view, update.emitted)
-        if changes is not None:
-            self.prospects.take(changes)
-        ended: Sequence[Any] = update.ended[self.prospects.waiting]  # of the kind of the join
-        return self.prospects.never(ended)
+        prospects = self.prospects
+        if prospects.is_partial:
+            changes = changes_of(self.view, update.emitted)
+            if changes is not None:
+                prospects.take(changes)
+        ended: Sequence[Any] = update.ended[prospects.waiting]  # of the kind of the join
+        return prospects.never(ended)
 
 
 class ScenarioEvidence(Evidence):

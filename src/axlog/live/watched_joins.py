@@ -47,6 +47,7 @@ class WatchedJoins:
     def clear(self) -> None:
         """Stop watching all joins."""
         for join in self.joins:
+            join.settle()
             join.state.join.waiting = None
         self.joins.clear()
         self.inputs, self._found_for = StreamInputs(), None
@@ -72,6 +73,8 @@ class WatchedJoins:
         if self._found_for == found_for:
             return False
         self._found_for = found_for
+        for join in self.joins:
+            join.settle()
         old = {join.state: join for join in self.joins}
         self.joins.clear()
         self.inputs = StreamInputs()

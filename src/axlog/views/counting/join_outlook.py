@@ -14,7 +14,7 @@ A `Moment` is the state in which a way is judged: now, or before the update that
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -26,6 +26,8 @@ from axlog.views.operators.table import Table
 
 Bound = Mapping[Column, Value]
 """Columns with known values."""
+Use = Callable[[Row], None]
+"""Notes the value of a key that has arrived, as a row with one column."""
 
 
 class Watched(Protocol):

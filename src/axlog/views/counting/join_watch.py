@@ -26,7 +26,7 @@ from axlog.future.join_inputs import FAR, Bounds, JoinInputs
 from axlog.future.keys import Key
 from axlog.future.search_budget import bounded
 from axlog.query.compile import Column, Relation
-from axlog.views.counting.join_outlook import JoinOutlook, Moment, Way
+from axlog.views.counting.join_outlook import JoinOutlook, Moment, Use, Way
 from axlog.views.counting.sites import SiteRelation
 from axlog.views.operators.operator import Pending
 from axlog.views.operators.table import Table
@@ -64,6 +64,7 @@ class JoinWatch:
     dropped = 0
     passes_by = False
     is_late = False  # no key value is forgotten
+    brief: Sequence[object] = ()  # all rows are in the tables
 
     def __init__(
         self, state: SiteRelation, inputs: JoinInputs, tree: Tree, seen: Sequence[Iterable[str]]
@@ -91,7 +92,7 @@ class JoinWatch:
             if settles and not inputs.tests
         }
         self._offsets = [self._offsets_of(part) for part in range(len(inputs.parts))]
-        self._heap: list[tuple[int, int, Row]] = []
+        self.heap: list[tuple[int, int, Row]] = []
         self._is_outgrown = False
         self._moment = Moment(tree.clock)
         self._ended: list[EndedWay] = []
@@ -139,7 +140,7 @@ class JoinWatch:
             index = self.live[part].index((position,))
             self._used[number] = {each for each in self._used[number] if (each,) not in index}
         clock = self.tree.clock
-        self._heap = [
+        self.heap = [
             (deadline, part, row)
             for part, offsets in enumerate(self._offsets)
             if offsets
@@ -147,7 +148,7 @@ class JoinWatch:
             for deadline in self._deadlines(part, row)
             if deadline >= clock
         ]
-        heapify(self._heap)
+        heapify(self.heap)
 
     def _deadlines(self, part: int, row: Row) -> Iterator[int]:
         at = self.inputs.parts[part].time
@@ -224,6 +225,15 @@ class JoinWatch:
             return None
         return lambda row, count: self.keep(part, row, count)
 
+    def settle(self) -> None:
+        """Do nothing: the tables have all rows."""
+
+    def keep_code(
+        self, part: int, scope: dict[str, object], key: Callable[[Sequence[int]], str]
+    ) -> list[str] | None:
+        """None: `keeper` must be called."""
+        return None
+
     def keeps_none(self, part: int) -> bool:
         return False
 
@@ -233,7 +243,7 @@ class JoinWatch:
         clock = self.tree.clock
         for deadline in self._deadlines(part, row) if self._offsets[part] else ():
             if deadline >= clock:
-                heappush(self._heap, (deadline, part, row))
+                heappush(self.heap, (deadline, part, row))
 
     def keep_all(self, part: int, delta: Bag) -> None:
         self.live[part].update(delta)
@@ -256,7 +266,7 @@ class JoinWatch:
 
     def next_deadline(self) -> int | None:
         """The clock after which some way may be impossible; None: no such clock."""
-        return self._heap[0][0] if self._heap else None
+        return self.heap[0][0] if self.heap else None
 
     def prune(self, proof: Proof) -> int:
         """Note the ways that a proof ends. No row is dropped."""
@@ -265,13 +275,23 @@ class JoinWatch:
                 case KeyUsed():
                     self.use(*proof)
                 case TimePassed():
-                    self._expire(proof)
+                    self._expire(proof.clock)
                 case StreamEnded():
                     self._close(proof)
         return 0
 
+    def user(self, part: int) -> Use:
+        """`use` for one part, as a function of a row with the value; runs for every message."""
+        arrived = self._arrived.get(part, {})
+
+        def use(used: Row) -> None:
+            if used not in arrived:
+                self.use(part, str(used[0]))
+
+        return use
+
     def use(self, part: int, value: str) -> None:
-        """Do the same as `prune` with `KeyUsed`; runs for every message."""
+        """Note the ways that a key value ends which has arrived."""
         arrived = self._arrived.get(part)
         if arrived is not None and (value,) in arrived:
             return
@@ -297,9 +317,14 @@ class JoinWatch:
         """Whether a row of a way has a column."""
         return any(column in self.inputs.parts[each].columns for each in way.taken)
 
-    def _expire(self, proof: TimePassed) -> None:
-        heap, passed = self._heap, set()
-        while heap and heap[0][0] < proof.clock:
+    def expire(self, clock: int) -> None:
+        """Do the same as `prune` with `TimePassed`; runs for most messages."""
+        with bounded(0):
+            self._expire(clock)
+
+    def _expire(self, clock: int) -> None:
+        heap, passed = self.heap, set()
+        while heap and heap[0][0] < clock:
             _, part, row = heappop(heap)
             passed.add((part, row))
         for part, row in passed:
@@ -342,6 +367,6 @@ class JoinWatch:
         """The numbers of kept rows, deadlines and key values."""
         return {
             "rows": sum(len(table) for table in self.live),
-            "deadlines": len(self._heap),
+            "deadlines": len(self.heap),
             "values": sum(map(len, self._used)),
         }
