@@ -302,6 +302,8 @@ class Collector:
     @property
     def has_dropped(self) -> bool:
         """Whether rows were dropped that an update which is not a stream's may need."""
+        for join in self._joins:
+            join.settle()
         return self._drops and any(join.dropped or join.passes_by for join in self._joins)
 
     def detach(self) -> None:

@@ -1,12 +1,14 @@
-"""Joins of three or more parts, followed for their future: keys, deadlines, ends of streams.
+"""Joins of three or more parts, or with `not`, followed: keys, deadlines, ends of streams.
 
 `WaitingRows` does this for two parts, where one row waits for one partner. With more parts a *way*
 waits: rows of some parts that join, and the parts that are left (`join_outlook.py`). Ways are not
-stored. An update names those that it may end:
+stored. So it is with one or more parts and `not`s: a way that a row of a `not` blocks can no longer
+give a row, since nothing is deleted. An update names the ways that it may end:
 
     a key value is used     the ways with this value that leave the part to streams
     a deadline passes       the ways with the row that has this deadline
     a stream ends           the ways that leave its part to streams
+    a row of a `not` comes  the ways with its values
 
 Law: `ended` has every way that was possible before the update and is not any more. The tables keep
 all their rows. A key value is remembered only if the part has no row with it.
@@ -26,8 +28,9 @@ from axlog.future.join_inputs import FAR, Bounds, JoinInputs
 from axlog.future.keys import Key
 from axlog.future.search_budget import bounded
 from axlog.query.compile import Column, Relation
-from axlog.views.counting.join_outlook import JoinOutlook, Moment, Use, Way
+from axlog.views.counting.join_outlook import Guard, JoinOutlook, Moment, Use, Way
 from axlog.views.counting.sites import SiteRelation
+from axlog.views.operators.join import absence_key
 from axlog.views.operators.operator import Pending
 from axlog.views.operators.table import Table
 
@@ -75,7 +78,13 @@ class JoinWatch:
         self.tree = tree
         self.open = [{feeder.stream for feeder in part.feeders} for part in inputs.parts]
         self.live: list[Table] = state.join.kept
-        self.outlook = JoinOutlook(self, inputs)
+        self._guards = [
+            Guard(absence_key(check), check.positions, guard.tables()[0])
+            for check, guard in zip(
+                state.rule.absences, state.guards[state.anti_joins :], strict=True
+            )
+        ]
+        self.outlook = JoinOutlook(self, inputs, self._guards)
         self._keys = [
             (part, position, key)
             for part, facts in enumerate(inputs.parts)
@@ -111,6 +120,7 @@ class JoinWatch:
             for column in each.columns
             if other != part
         }
+        shared.update(column for guard in self._guards for column in guard.columns)
         mine = [at for at, column in enumerate(facts.columns) if column in shared]
         return mine == [position] and not facts.is_timed and len(facts.keys) == 1
 
@@ -140,7 +150,7 @@ class JoinWatch:
             index = self.live[part].index((position,))
             self._used[number] = {each for each in self._used[number] if (each,) not in index}
         clock = self.tree.clock
-        self.heap = [
+        self.heap[:] = [
             (deadline, part, row)
             for part, offsets in enumerate(self._offsets)
             if offsets
@@ -173,9 +183,14 @@ class JoinWatch:
         return [(part, self.inputs.parts[part].columns[at], key) for part, at, key in self._keys]
 
     @property
+    def has_absences(self) -> bool:
+        """Whether the join has `not`s."""
+        return bool(self._guards)
+
+    @property
     def is_busy(self) -> bool:
         """Whether a single message can end a way."""
-        return bool(self._keys or self.inputs.tests)
+        return bool(self._keys or self.inputs.tests or self._guards)
 
     def saved_values(self) -> tuple[tuple[str, ...], ...]:
         """The key values to save with the tables."""
@@ -346,6 +361,23 @@ class JoinWatch:
                 if proof.input in way.left:
                     self._note(way, None)
 
+    def block(self, number: int, delta: Bag) -> None:
+        """Note the rows of a `not` that arrive, before its table has them."""
+        guard, key_of = self._guards[number], self.state.rule.absences[number].body_key
+        for row in delta:
+            key = key_of(row)
+            if not guard.table.has(guard.positions, key):
+                self._moment.blocked.add((number, key))
+
+    def _note_blocked(self) -> None:
+        """Note the ways that rows of `not`s end, after the update."""
+        with bounded(sum(map(len, self.live))):
+            for number, key in self._moment.blocked:
+                known = dict(zip(self._guards[number].columns, key, strict=True))
+                for way in self.outlook.ways(known, self._moment):
+                    if all(self._has(way, column) for column in known):
+                        self._note(way, None)
+
     def _note(self, way: Way, limit: int | None) -> None:
         """Note a way that was possible before the update and is not any more."""
         if self.outlook.latest(way, self._moment) is None or self.outlook.latest(way) is not None:
@@ -355,10 +387,13 @@ class JoinWatch:
     @property
     def ended(self) -> bool:
         """Whether the update must be examined: it ended ways, or was noted."""
-        return bool(self._ended or self._moment.rows or self._moment.values)
+        moment = self._moment
+        return bool(self._ended or moment.rows or moment.values or moment.blocked)
 
     def take_ended(self) -> list[EndedWay]:
         """The ways that ended since the last call. The next update begins."""
+        if self._moment.blocked:
+            self._note_blocked()
         ended, self._ended = self._ended, []
         self._moment = Moment(self.tree.clock)
         return ended

@@ -29,7 +29,9 @@ from axlog.future.garbage import Feeder, KeyUsed, Pair, Proof, StreamEnded, Time
 from axlog.future.join_inputs import JoinInputs
 from axlog.future.keys import Key
 from axlog.query.compile import Column, Relation
+from axlog.views.counting.brief_rows import BriefRows, Follow
 from axlog.views.counting.join_outlook import JoinOutlook, Use
+from axlog.views.counting.keep_code import Keeping, keep_code
 from axlog.views.counting.sites import SiteRelation
 from axlog.views.operators.operator import Pending
 from axlog.views.operators.table import Bucket, Table
@@ -89,9 +91,6 @@ class WaitingRows:
         self.passes_by = False  # whether generated joins skip the rows of a part, uncounted
         self.heap: list[tuple[float, int, Row]] = []
         """The rows with a deadline that wait, and some that do not any more, by their deadlines."""
-        self.brief: list[tuple[int, Row, int]] = []
-        """Rows with counts that only a row of this instant can complete: not in the tables yet."""
-        self._brief_at = tree.clock
         self._deadlines = [side.deadline() for side in pair.sides]
         self._arrivals = [_arrival(side.time_positions) for side in pair.sides]
         self._keys = [self._key_positions(part) for part in range(2)]
@@ -114,8 +113,7 @@ class WaitingRows:
         self._forgets = any(seen)  # whether key values have arrived that are not remembered
         self.rows_with: list[Callable[[Column, Value], bool]] = []
         """Whether a view has a row with a value: then the value of a key has arrived."""
-        self.followers: list[Callable[[int, Row, int], None]] = []
-        """Called with the rows of parts with deadlines that are kept, or dropped (below zero)."""
+        self.followers: list[Follow] = []
         self.known: list[set[str]] | None = [set(each) for each in seen] if is_whole else None
         """All key values that have arrived, for each part, where the document keeps them too."""
         is_keyed_so = not isinstance(inputs, str) and all(
@@ -127,6 +125,8 @@ class WaitingRows:
         if not isinstance(inputs, str) and is_keyed_so:
             self.outlook = JoinOutlook(self, inputs)
         self.live = state.join.kept if drops else [Table({}, t.keys()) for t in state.join.kept]
+        self._brief = BriefRows(tree, self.live, self.heap, self.followers, self._count_dropped)
+        self.brief = self._brief.rows
         for part, key in enumerate(self._keys):
             if key is not None:  # before joins are generated: they fill the existing indexes
                 self.live[part].index((key[0],))
@@ -313,7 +313,7 @@ class WaitingRows:
                 return
             if limit is not None:
                 if limit <= clock and limit <= arrival(row):
-                    self._keep_briefly(part, row, count)
+                    self._brief.add(part, row, count)
                     return
                 heappush(heap, (limit, part, row))
             add(row, count)
@@ -329,62 +329,27 @@ class WaitingRows:
 
         None: it must be called. `key` gives an expression of the values at some positions.
         """
-        bounds = self.pair.sides[part].simple_bound
-        if not self.drops or (bounds is None and self.pair.sides[part].windows):
+        bound, other, used = self.pair.sides[part].simple_bound, 1 - part, self._keys[1 - part]
+        if not self.drops or (bound is None and self.pair.sides[part].windows):
             return None
-        other, used = 1 - part, self._keys[1 - part]
-        scope |= {"waiting": self, "streams": self.open[other], "tree": self.tree}
-        lines, conditions = ["clock = tree.clock"], ["not streams"]
-        if used is not None:
-            scope |= {"arrived": self.live[other].index((used[0],)), "recent": self._recent[other]}
-            conditions += [f"{key((used[1],))} in arrived", f"recent.get(row[{used[1]}]) == clock"]
-            if self.seen[other] is not None:
-                scope["remembered"] = self.seen[other]
-                conditions[-1] = f"row[{used[1]}] in remembered"
-        if bounds is not None:
-            lines.append(f"limit = row[{bounds[0]}] + {bounds[1]}")
-            conditions.append("limit < clock")
-        lines += [f"if {' or '.join(conditions)}:", "    waiting.dropped += 1", "    return"]
-        if bounds is not None:
-            scope |= {"push": heappush, "heap": self.heap, "arrival": self._arrivals[part]}
-            scope["keep_briefly"] = self._keep_briefly
-            lines += [
-                "if limit <= clock and limit <= arrival(row):",
-                f"    keep_briefly({part}, row, count)",
-                "    return",
-                f"push(heap, (limit, {part}, row))",
-            ]
-        scope["followers"] = self.followers
-        return [*lines, "for follow in followers:", f"    follow({part}, row, count)"]
+        arrived = {} if used is None else self.live[other].index((used[0],))
+        about = Keeping(
+            part, self, self.tree, self.open[other], None if used is None else used[1], arrived,
+            self._recent[other], self.seen[other], bound, self.heap, self._arrivals[part],
+            self._brief.add, self.followers,
+        )  # fmt: skip
+        return keep_code(about, scope, key)
 
-    def _keep_briefly(self, part: int, row: Row, count: int) -> None:
-        """Note a row that only a row of this instant can complete.
+    def block(self, number: int, delta: Bag) -> None:
+        """Do nothing: a join of two that drops rows has no `not`."""
 
-        Most such rows never meet one. They are added to the table when another row arrives at the
-        same instant, or when the table is read (`settle`).
-        """
-        if self.brief and self._brief_at != self.tree.clock:
-            self._forget_brief()
-        self.brief.append((part, row, count))
-        self._brief_at = self.tree.clock
-
-    def _forget_brief(self) -> None:
-        self.dropped += len(self.brief)
-        self.brief.clear()
+    def _count_dropped(self, rows: int) -> None:
+        self.dropped += rows
 
     def settle(self) -> None:
         """Add the rows that wait for this instant only to the tables, before these are read."""
-        if not self.brief:
-            return
-        if self._brief_at != self.tree.clock:
-            self._forget_brief()
-            return
-        for part, row, count in self.brief:
-            heappush(self.heap, (self._brief_at, part, row))
-            self.live[part].add(row, count)
-            for follow in self.followers:
-                follow(part, row, count)
-        self.brief.clear()
+        if self.brief:
+            self._brief.settle()
 
     def keeps_none(self, part: int) -> bool:
         """Whether no future row of a part needs to be kept."""
@@ -399,7 +364,7 @@ class WaitingRows:
             self.dropped += 1
             return
         if latest == clock and latest <= self._arrivals[part](row):
-            self._keep_briefly(part, row, count)
+            self._brief.add(part, row, count)
             return
         if latest != inf:
             heappush(self.heap, (latest, part, row))
