@@ -133,7 +133,7 @@ class Column:
     """An output column of a view, as described to sinks that write tables."""
 
     name: str
-    type: str  # text, integer, decimal, double, truth, or a time: seconds or date
+    type: str  # text, integer, decimal, double, truth, day, or a time: seconds or date
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,9 @@ DOCUMENT_COLUMN = Column("document", "text")
 def _type_of(type_: ColumnType, times: Times) -> str:
     if type_ == "time":
         return "date" if times == "dates" else "seconds"
-    return type_ if type_ in ("integer", "decimal", "double", "truth") else "text"
+    if type_ == "moment":
+        return "date"
+    return type_ if type_ in ("integer", "decimal", "double", "truth", "day") else "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,7 @@ class SourceKind(Generic[Given]):
     make: Callable[[Given, Origin], Source]
     says: str  # one line for the docs and for error messages
     names_streams: bool = False  # its messages name their streams
+    needs: tuple[str, ...] = ()  # modules of extras that it imports when it is opened
 
     role: ClassVar[str] = "source"
 
@@ -215,6 +218,7 @@ class SinkKind(Generic[Given]):
     is_table: bool = False
     reserved: tuple[str, ...] = ()  # additional columns of its tables
     ops: frozenset[str] | None = None  # the changes that it receives by default; None: all
+    needs: tuple[str, ...] = ()
 
     role: ClassVar[str] = "sink"
 
@@ -227,5 +231,6 @@ class ChannelKind(Generic[Given]):
     options: type[Given]
     make: Callable[[Given, Origin], Channel]
     says: str
+    needs: tuple[str, ...] = ()
 
     role: ClassVar[str] = "channel"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 
 from axlog.query.compile import compile_pattern
 from axlog.query.query import Query
@@ -37,6 +38,10 @@ class Explanation:
     operators: tuple[str, ...] = ()  # those that keep rows, with their costs
     is_incremental: bool = True  # False: an update evaluates the whole query again
     never: str | None = None  # how `never` changes are found, or why they are not
+
+    def _repr_html_(self) -> str:
+        """The explanation in a notebook, as its text."""
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         lines = [f"query       {self.query}"]

@@ -67,6 +67,7 @@ class SqlSink:
             "double": sql.Double,
             "seconds": sql.Double,
             "date": sql.DateTime(timezone=True),
+            "day": sql.Date,
             "truth": sql.Boolean,
         }
         self.table = sql.Table(
@@ -184,4 +185,5 @@ SQL = SinkKind(
     "A table kept equal to the view, with one transaction per batch.",
     is_table=True,
     reserved=(KEY, COPIES),
+    needs=("sqlalchemy",),
 )
