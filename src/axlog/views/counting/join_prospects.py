@@ -86,7 +86,8 @@ class JoinProspects:
                 if self._may_be_new(way):
                     shown, until = self._shown(way.bound), None if limit == FAR else limit
                     ways += [(shown, needs, until) for needs in self._needs(way)]
-        return without_dominated(possible_rows(self.pattern.columns, ways))
+        listed = possible_rows(self.pattern.columns, ways)
+        return without_dominated(listed, self.waiting.has_absences)
 
     def page(self, limit: int | None, after: Possible | None) -> list[Possible]:
         """A page of the possible rows; costs all of them."""

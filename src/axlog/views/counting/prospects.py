@@ -396,18 +396,20 @@ def never_change(row: Row, limits: Sequence[int | None]) -> Change:
     return Change("never", row, microseconds=max(passed) + 1, origin=CLOCK)
 
 
-def without_dominated(listed: list[Possible]) -> list[Possible]:
-    """Without known rows that are possible with fewer needs and as late a deadline (`Outlook`)."""
+def without_dominated(listed: list[Possible], partly: bool = False) -> list[Possible]:
+    """Without known rows that are possible with fewer needs and as late a deadline (`Outlook`).
+
+    `partly`: also rows with unknown values, as of queries with `not`.
+    """
     by_row: dict[Shown, list[Possible]] = {}
     for one in listed:
-        if None not in one.row.values():
+        if partly or None not in one.row.values():
             by_row.setdefault(tuple(one.row.values()), []).append(one)
     return [
         one
         for one in listed
         if len(one.needs) < 2
-        or None in one.row.values()
-        or not any(_dominates(other, one) for other in by_row[tuple(one.row.values())])
+        or not any(_dominates(other, one) for other in by_row.get(tuple(one.row.values()), ()))
     ]
 
 
