@@ -25,6 +25,7 @@ VERBS = (
     "init",
     "run",
     "serve",
+    "proxy",
     "token",
     "explain",
     "diff",

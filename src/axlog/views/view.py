@@ -22,6 +22,7 @@ from axlog.future.reasons import WhyNot, why_not
 from axlog.future.truth import Outlook, Possible
 from axlog.future.verdict_cache import TruthCache
 from axlog.query.columns import Columns
+from axlog.query.compile import compile_pattern
 from axlog.query.pattern import Kind
 from axlog.query.query import Query
 from axlog.query.steps import clock_of, order_of
@@ -44,7 +45,7 @@ from axlog.views.clock_questions import ClockQuestions
 from axlog.views.counting.join_prospects import AnyProspects
 from axlog.views.counting.possible_pages import page_of, place_of
 from axlog.views.dataflow.maintainer import Dataflow
-from axlog.views.explanation import Explanation, explain
+from axlog.views.explanation import Explanation, explain, how_decided
 from axlog.views.html_table import html_table
 from axlog.views.items import ItemReader
 from axlog.views.maintainer import Maintainer, PutAside
@@ -293,9 +294,9 @@ class MaintainedView:
             if known is not None:
                 return known
             tree = self.nodes_left().copied()
-            is_collected = not self.is_whole() and any(agrees(row, each) for each in self.rows())
-        status = Outlook(tree, self.query.pattern).status(row)
-        return Truth.TRUE if is_collected else status
+            is_sure = self.is_whole() and not compile_pattern(self.query.pattern).gathers
+            is_there = not is_sure and any(agrees(row, each) for each in self.rows())
+        return Truth.TRUE if is_there else Outlook(tree, self.query.pattern).status(row)
 
     def _refuse_undecided(self, question: str) -> None:
         """The analyses of the future decide rows of patterns and their steps, not of plans."""
@@ -325,11 +326,9 @@ class MaintainedView:
 
     def why_not(self, row: Mapping[str, Any]) -> WhyNot:
         """The truth of a row, and why: what can bring it, what can end it, what rules it out."""
-        if self.reads_clock:
-            return self.clock_questions().why_not(row)
         self._refuse_undecided("status")
         if self._key.steps:
-            raise UndecidedError("AX502", "the reasons for rows of a view with steps are not given")
+            return self._step_outlook().why_not(row)
         row = inward(self.pattern, row)
         with self._lock:
             tree = self.nodes_left().copied()
@@ -338,7 +337,8 @@ class MaintainedView:
     def explain(self) -> Explanation:
         """How the view is kept: the program, the terms, the maintainer and the reason for it."""
         with self._lock:
-            return explain(self.query, self.chosen, self.maintainer, self.how_never())
+            truth = how_decided(self.maintainer.tree, lambda: self.truth)
+            return explain(self.query, self.chosen, self.maintainer, self.how_never(), truth)
 
     def xml(self, row: Mapping[str, Any]) -> str:
         """The row as XML, in the form of the constructor of the query."""
