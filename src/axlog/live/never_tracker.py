@@ -53,6 +53,7 @@ class NeverTracker:
         self._views: list[MaintainedView] = []
         self._evidence: dict[MaintainedView, Evidence] = {}
         self._joined: list[JoinEvidence] = []  # examines every update
+        self._by_join: dict[Watch, list[JoinEvidence]] = {}
         self._update = Update()
         self._is_eager = False  # whether some view must examine every message
         self.is_busy = False  # whether some view must examine the current update
@@ -84,6 +85,9 @@ class NeverTracker:
                 for view in views
             }
             self._joined = [e for e in self._evidence.values() if isinstance(e, JoinEvidence)]
+            self._by_join = {}
+            for each in self._joined:
+                self._by_join.setdefault(each.prospects.waiting, []).append(each)
         for view, evidence in self._evidence.items():
             if view.is_deferred and evidence.is_kept and not isinstance(evidence, JoinEvidence):
                 self._evidence[view] = self._choice.without_join(view)
@@ -191,7 +195,7 @@ class NeverTracker:
         """Forget the joins, which the collector no longer watches."""
         every = self._evidence.items()
         self._evidence = {v: e for v, e in every if not isinstance(e, JoinEvidence)}
-        self._joined = []
+        self._joined, self._by_join = [], {}
 
     def forget(self) -> None:
         """Start anew, after an update that does not come from a stream."""
@@ -258,6 +262,18 @@ class NeverTracker:
     def abandon(self) -> None:
         """Discard the preparations for an update that was rejected."""
         self._update.shown = {}
+
+    def report(self, emitted: ViewChanges, time: int, join: Watch) -> None:
+        """Do the same as `after` for what ended at one join, if no view must examine the update."""
+        ended = join.take_ended()
+        for evidence in self._by_join.get(join, ()):
+            try:
+                never = evidence.prospects.never(ended)  # type: ignore[arg-type]  # of its kind
+            except _NOT_DECIDED as error:
+                self._give_up(evidence, error)
+                continue
+            if never and self.how != "off":
+                _append(emitted, evidence.view, never, time)
 
     def after(
         self, emitted: ViewChanges, time: int, ended: Mapping[Watch, Sequence[Ended | EndedWay]]
