@@ -59,8 +59,12 @@ def test_the_readme_runs_with_a_plain_install(clean: Clean, repository: Path) ->
         assert clean.run("python", "-W", "error", "-c", program.text) == printed.text
 
 
-def test_the_source_distribution_has_what_a_build_needs(tmp_path: Path) -> None:
-    with tarfile.open(wheelhouse.build(tmp_path, "sdist")) as made:
+def test_the_source_distribution_installs(tmp_path: Path) -> None:
+    wheels = wheelhouse.fill(tmp_path, others=["hatchling"])
+    source = wheelhouse.build(tmp_path, "sdist")
+    with tarfile.open(source) as made:
         names = {name.partition("/")[2] for name in made.getnames()}
-    assert {"pyproject.toml", "README.md", "LICENSE", "src/axlog/__init__.py"} <= names
     assert not any(name.startswith(("tests/", "lab/", "docs/")) for name in names)
+    clean = Clean.make(tmp_path, wheels)
+    clean.install(source)
+    assert clean.run("axlog", "query", "<a><b>1</b></a>", "//b/text()") == "1\n"
