@@ -17,6 +17,7 @@ Validate: TypeAlias = Literal["all", "wanted"]
 Collect: TypeAlias = Literal["state", "auto", "off"]
 Cache: TypeAlias = Literal["memory", "disk"]
 Never: TypeAlias = Literal["kept", "all", "joins", "off"]
+Share: TypeAlias = Literal["auto", "always", "off"]
 Tune: TypeAlias = Literal["off", "auto"] | Mapping[str, float]
 
 CACHE = 64 << 20
@@ -82,6 +83,9 @@ class Options:
         namespaces: Prefixes that queries, statements and facts may use, with their namespace names.
         retain_changes: Changes that each view retains, the newest, for subscribers that resume from
             a position.
+        share: Let views that differ in constants share one plan, from eight of them on. The plan
+            keeps the rows of all values that stand in place of the constants. `auto`: with
+            `keep="all"`; `always`: also with `keep="needed"`; `off`: never.
 
     >>> import axlog
     >>> doc = axlog.parse("<orders/>", options=axlog.Options(times="dates"))
@@ -104,6 +108,7 @@ class Options:
     keep_whitespace: bool = False
     namespaces: Mapping[str, str] | None = field(default=None, hash=False)
     retain_changes: int = 0
+    share: Share = "auto"
 
     def __post_init__(self) -> None:
         _check("on_error", self.on_error, OnError)
@@ -112,6 +117,7 @@ class Options:
         _check("cache", self.cache, Cache)
         _check("collect", self.collect, Collect)
         _check("never", self.never, Never)
+        _check("share", self.share, Share)
         checked_times(self.times)
         Policy.of(self.tune)
         if type(self.memory) is not int or self.memory < 0:

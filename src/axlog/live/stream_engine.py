@@ -308,7 +308,7 @@ class StreamEngine:
                     each = together(passed, way.carry(bags, time))
                     if collector.is_busy or collector.next < time:
                         each = collector.after(each, time)
-                    emitted += each
+                    emitted += document.families.distributed(each) if document.families else each
                     count += 1
             finally:
                 document.forgotten += count
@@ -331,6 +331,8 @@ class StreamEngine:
                 for name, view in document.views.items()
                 if view.broken is None
             )
+            members = document.families.opened()  # their rows are those of the general views
+            views += tuple((view.name, view.position, ()) for view in members)
             keys, messages = self._collector.saved_keys(), saved_messages(self._delivered)
             return document.tree.clock, saved_tables(document.engine), views, keys, messages
 
@@ -358,17 +360,23 @@ class StreamEngine:
         clock, tables, views, keys, *messages = saved
         with document.lock:
             self.epoch += 1
+            document.families.check_saved([name for name, _, _ in views])
             delivered = messages[0] if messages else ()
             self._delivered = restored_messages(delivered, document, self.keeps)
             self.install({})
             restore_tables(document.engine, tables)
             for name, position, rows in views:
+                member = document.families.members.get(name)
+                if member is not None:
+                    member.opened().resume(position)
+                    continue
                 view = document.views[name]
                 _counting(view).restore(rows)
                 view.resume(position)
                 view.truth_cache.is_stale = True
             document.tree.clock = clock
             document.forgotten += 1
+            document.families.discard()
             self._collector.restore(keys)
 
     def _join(
@@ -391,7 +399,7 @@ class StreamEngine:
         emitted = together(passed, emitted)
         if self._collector.is_busy or self._collector.next < time:
             emitted = self._collector.after(emitted, time)
-        return document.announce(emitted) if emitted else []
+        return document.announce(emitted) if emitted or document.families.emitted else []
 
     def _join_or_reject(
         self, way: ShortWay, bags: tuple[Bag, ...], time: int, message: bytes
@@ -408,6 +416,7 @@ class StreamEngine:
         try:
             return self._join(way, bags, time)
         except ValueProblem:
+            self._document.families.discard()
             tree.clock, status.microseconds = clock, before
             status.refused += 1
             if self.keeps:

@@ -18,6 +18,7 @@ from axlog.query.query import Query
 from axlog.query.truth import Truth
 from axlog.views.change import Change, Row
 from axlog.views.explanation import Explanation
+from axlog.views.family import Member
 from axlog.views.view import MaintainedView
 from axlog.views.why import Derivation
 
@@ -38,10 +39,16 @@ class View:
     ['17']
     """
 
-    __slots__ = ("_maintained",)
+    __slots__ = ("_inside",)
 
-    def __init__(self, maintained: MaintainedView) -> None:
-        self._maintained = maintained
+    def __init__(self, inside: MaintainedView | Member) -> None:
+        self._inside = inside
+
+    @property
+    def _maintained(self) -> MaintainedView:
+        """The inside; of a view that shares a plan, made when it is first needed."""
+        inside = self._inside
+        return inside.opened() if isinstance(inside, Member) else inside
 
     # What it is -----------------------------------------------------------------------------------
 
@@ -427,8 +434,12 @@ class View:
         return repr(self._maintained)
 
 
-def public(maintained: MaintainedView) -> View:
-    """Return the public object of a view; always the same one."""
+def public(maintained: MaintainedView | Member) -> View:
+    """Return the public object of a view; always the same one once it has been needed."""
+    if isinstance(maintained, Member):
+        if maintained.view is None:
+            return View(maintained)
+        maintained = maintained.view
     if not isinstance(maintained.public, View):
         maintained.public = View(maintained)
     return maintained.public

@@ -37,6 +37,7 @@ class Explanation:
     operators: tuple[str, ...] = ()  # those that keep rows, with their costs
     is_incremental: bool = True  # False: an update evaluates the whole query again
     never: str | None = None  # how `never` changes are found, or why they are not
+    shared: str | None = None  # the plan that the view shares with others
 
     def __str__(self) -> str:
         lines = [f"query       {self.query}"]
@@ -46,6 +47,8 @@ class Explanation:
             lines.append(f"never       {self.never}")
         how = f"{self.maintainer}, incremental" if self.is_incremental else self.maintainer
         lines.append(f"maintainer  {how}: {self.reason}")
+        if self.shared is not None:
+            lines.append(f"shared      {self.shared}")
         if self.operators:
             lines.append("operators")
             lines += [f"  {line}" for line in self.operators]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from threading import RLock
@@ -65,7 +66,13 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+    from axlog.views.member_prospects import MemberProspects
+
 Listener = Callable[[Change], None]
+
+
+def _unknown() -> None:
+    return None
 
 
 class MaintainedView:
@@ -79,19 +86,23 @@ class MaintainedView:
     def __init__(
         self,
         name: str,
-        query: Query,
+        query: Query | Callable[[], Query],
         maintainer: Maintainer,
         chosen: Chosen,
         lock: RLock,
         nodes: Callable[[], Tree],
         times: Times = "seconds",
+        stepping: Stepping | None = None,
     ) -> None:
         self.name = name
-        self.query = query
+        self._query = query  # of a member of a family: a function, called when it is first needed
         self.maintainer = maintainer
         self.chosen = chosen
         self.times: Times = times
-        self.stepping = Stepping(query.row_key, query.text)
+        self.stepping = stepping or Stepping(self.query.row_key, self.query.text)
+        self.is_member = False  # whether a family passes its rows on to it
+        self.shared: Callable[[], str | None] = _unknown
+        """The plan that it shares with other views, for people; None: it shares none."""
         self.rejects = False  # whether it refuses updates with values that it cannot compute
         self.work: int | None = None  # rows that an update may make it read; None: the default
         self.position = 0  # of the last change
@@ -103,10 +114,11 @@ class MaintainedView:
         self._held: list[Change] = []
         self._is_due = False  # whether there were updates since the view was last read
         self.owed = 0  # number of these updates
-        self.truth_cache = TruthCache(query.pattern, lambda: self.nodes_left())
+        self.may_come: Callable[[], bool | None] = _unknown
+        """Whether a row may still come, by the scenarios that are kept; None: none are."""
         self.how_never: Callable[[], str] = lambda: "not reported: no stream feeds the document"
         """How `never` changes are found, or why they are not."""
-        self.prospects: Callable[[], AnyProspects | None] = lambda: None
+        self.prospects: Callable[[], AnyProspects | MemberProspects | None] = lambda: None
         """The possible rows as the joins know them, if they do; avoids reading the document."""
         self.nodes_left = nodes
         """The document without the nodes that were garbage-collected."""
@@ -117,7 +129,7 @@ class MaintainedView:
         """Whether no stream can change the document any more."""
         self.is_batched: Callable[[], bool] = lambda: False
         """Whether changes are held back until the end of a batch."""
-        self._key = query.row_key
+        self._key = self.stepping.key
         self.reads_clock = clock_of(self._key.steps) is not None  # whether time changes rows
         order = order_of(self._key.steps)
         is_ordered, has_steps = maintainer.is_ordered, bool(self._key.steps)
@@ -128,11 +140,31 @@ class MaintainedView:
         self._splits = not self._key.is_all  # whether rows need a separate key
         shows_ids = any(output.kind is Kind.ID for output in self._key.pattern.outputs)
         # Whether an update may keep the key of a row; steps and plans pair their own changes.
-        self._pairs = query.is_pattern and (self._splits or shows_ids)
+        is_pattern = isinstance(query, Query) and query.is_pattern
+        if not isinstance(query, Query):
+            is_pattern = not self._key.steps
+        self._pairs = is_pattern and (self._splits or shows_ids)
         self._pick = picker(self._key.positions)
         self._buffer: ChangeBuffer | None = None
-        self._reader = ItemReader(query)
         self.public: object | None = None  # the `axlog.View` of it, once it was requested
+
+    @property
+    def query(self) -> Query:
+        """The parsed query."""
+        if not isinstance(self._query, Query):
+            self._query = self._query()
+        return self._query
+
+    @cached_property
+    def truth_cache(self) -> TruthCache:
+        """The truth of the view between updates."""
+        cache = TruthCache(self.query.pattern, lambda: self.nodes_left())
+        cache.may_come = lambda: self.may_come()
+        return cache
+
+    @cached_property
+    def _reader(self) -> ItemReader:
+        return ItemReader(self.query)
 
     @property
     def pattern(self) -> Any:
@@ -228,6 +260,8 @@ class MaintainedView:
                 return Truth.TRUE
             self._refuse_undecided("truth")
             if not self._key.steps:
+                if self.is_member:  # it does not see updates that do not concern it
+                    self.truth_cache.is_stale = True
                 return self.truth_cache.truth
         return self._step_outlook().truth
 
@@ -338,7 +372,8 @@ class MaintainedView:
     def explain(self) -> Explanation:
         """How the view is kept: the program, the terms, the maintainer and the reason for it."""
         with self._lock:
-            return explain(self.query, self.chosen, self.maintainer, self.how_never())
+            found = explain(self.query, self.chosen, self.maintainer, self.how_never())
+            return replace(found, shared=self.shared())
 
     def xml(self, row: Mapping[str, Any]) -> str:
         """The row as XML, in the form of the constructor of the query."""

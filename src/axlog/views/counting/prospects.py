@@ -71,6 +71,7 @@ class Prospects:
         self._index = RowIndex(maintainer)
         waiting.rows_with.append(self._has_row_with)
         self._could_start = self._may_start()
+        self.has_stopped = False  # whether the last update was the last before which rows may start
         self._starts_late = waiting.pair.both_until != waiting.tree.clock
 
     # Rows that hold ------------------------------------------------------------------------------
@@ -295,10 +296,12 @@ class Prospects:
             shown = self._shown(each.part, each.row)
             if shown in found or not self._may_hold(each, shown):
                 found.setdefault(shown, []).append(each.limit)
+        self.has_stopped = False
         if not ended and not self._could_start:
             return []
         could_start, self._could_start = self._could_start, self._may_start()
-        if could_start and not self._could_start and self._starts_late:
+        self.has_stopped = could_start and not self._could_start and self._starts_late
+        if self.has_stopped:
             nothing = tuple(None for _ in self._columns)
             is_empty = all(table.is_empty for table in self.waiting.live)
             if is_empty and not self.maintainer.has_rows:  # whatever keys are known besides
