@@ -192,7 +192,8 @@ SECTIONS = (
          "primary", "call", "arguments"),
         "An expression is computed from the values of a row: variables, properties of named nodes, "
         "constants, `+ - * div idiv mod`, comparisons, `and`, `or`, `if`, and the functions of "
-        "XPath: `contains`, `substring`, `matches`, `round`, `xs:date` and the others. A string is "
+        "XPath: `contains`, `substring`, `matches`, `round`, `xs:date` and the others. `name`, "
+        "`local-name` and `namespace-uri` of a named node read its label. A string is "
         "a number, a moment or a text by its form; calculations are exact decimals. A value that "
         "cannot be computed (a text in a sum, a division by zero) is null, or the update is "
         "refused if the view has `on_value_error=\"reject\"`.",

@@ -7,20 +7,26 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from axlog.query.pattern import Collect, Kind, Pattern, nodes_of
-from lab.laws.fuzz_cases import Case, less_of, make_case
+from lab.laws import small_cases
+from lab.laws.fuzz_cases import DELETES, WITHOUT_NODES, Case, less_of, make_case
 from lab.laws.fuzz_cases import Step as Edits
+from lab.laws.small_cases import DOWNWARD
 
 _NUMBERS = ("0", "1", "2", "1.5", "10")
 _COMPARED = ("<", "<=", ">", ">=", "=", "!=")
 _READ = (Kind.VARIABLE, Kind.LABEL, Kind.VAL)
 
 
+QUERIES = 5
+"""Queries in a case."""
+
+
 @dataclass(frozen=True, slots=True)
 class AggregatesCase:
-    """A document, the text of one query, and updates; `case` says how the engine works."""
+    """A document, the texts of some queries, and updates; `case` says how the engine works."""
 
     case: Case
-    text: str
+    texts: tuple[str, ...]
 
     @property
     def steps(self) -> tuple[Edits, ...]:
@@ -28,22 +34,34 @@ class AggregatesCase:
 
 
 def make_aggregates_case(random: Random) -> AggregatesCase:
-    """Any case; its pattern has at least one output that can be computed with."""
-    while True:
-        case = make_case(random)
-        pattern = case.patterns[0]
-        inside = {
-            node.name
-            for branch in _collects(pattern)
-            for node in nodes_of(branch)
-        }  # fmt: skip
-        outputs = [replace(o, alias=None) for o in pattern.outputs if o.of not in inside]
-        values = [str(output) for output in outputs if output.kind in _READ]
-        if not values:
-            continue
-        columns = list(dict.fromkeys(map(str, outputs)))
-        text = _text(random, pattern, columns, list(dict.fromkeys(values)))
-        return AggregatesCase(replace(case, patterns=(pattern,), since=(), until=()), text)
+    """Any case; each pattern has at least one output that can be computed with.
+
+    Where messages are dropped, the streams often declare that they delete nothing: rows that can no
+    longer be shown are dropped then.
+    """
+    case = make_case(random)
+    if case.keep == "needed" and random.random() < 0.7:
+        case = replace(case, document=case.document.replace(DELETES, ""))
+    texts = tuple(_query(random, case) for _ in range(QUERIES))
+    return AggregatesCase(replace(case, patterns=(), since=(), until=()), texts)
+
+
+def _query(random: Random, case: Case) -> str:
+    has_streams = "stream=" in case.document
+    values: list[str] = []
+    while not values:
+        features = WITHOUT_NODES if has_streams and random.random() < 0.6 else DOWNWARD
+        pattern = small_cases.pattern(random, features)
+        columns, values = _readable(pattern)
+    return _text(random, pattern, columns, values)
+
+
+def _readable(pattern: Pattern) -> tuple[list[str], list[str]]:
+    """The outputs, and those that are strings."""
+    inside = {node.name for branch in _collects(pattern) for node in nodes_of(branch)}
+    outputs = [replace(o, alias=None) for o in pattern.outputs if o.of not in inside]
+    values = [str(output) for output in outputs if output.kind in _READ]
+    return list(dict.fromkeys(map(str, outputs))), list(dict.fromkeys(values))
 
 
 def _collects(pattern: Pattern) -> Iterator[Collect]:
@@ -165,7 +183,9 @@ def _order(random: Random, names: list[str]) -> str:
 
 
 def smaller_aggregates(given: AggregatesCase) -> Iterator[AggregatesCase]:
-    """Reduced cases, with the same text."""
+    """Reduced cases: one query alone, then fewer updates and nodes."""
+    if len(given.texts) > 1:
+        for text in given.texts:
+            yield replace(given, texts=(text,))
     for case in less_of(given.case):
-        if len(case.patterns) == 1:
-            yield AggregatesCase(case, given.text)
+        yield replace(given, case=case)

@@ -33,9 +33,11 @@ _KEEPERS = (
     "adaptive",
     "records",
 )
-_WITHOUT_NODES = replace(DOWNWARD, outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME), collects=False)
+DELETES = ' deletes="yes"'
+"""How a call declares that its stream may delete."""
+WITHOUT_NODES = replace(DOWNWARD, outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME), collects=False)
 _NAMES_ONLY = replace(
-    _WITHOUT_NODES,
+    WITHOUT_NODES,
     values=False,
     formulas=False,
     partial_names=False,
@@ -92,7 +94,7 @@ def make_case(random: Random) -> Case:
     pick = random.random()
     streams = 0 if pick < 0.5 else random.randint(1, 3)
     text = _document(random, streams)
-    features = _WITHOUT_NODES if streams and random.random() < 0.6 else DOWNWARD
+    features = WITHOUT_NODES if streams and random.random() < 0.6 else DOWNWARD
     only_fed = bool(streams) and random.random() < 0.4
     count = random.choice((1, 1, 2, 3))
     patterns = tuple(small_cases.pattern(random, features) for _ in range(count))
@@ -156,7 +158,7 @@ def _document(random: Random, streams: int) -> str:
     text = small_cases.document(random, random.randint(1, 16), streams)
     for number in range(streams):
         declared = random.choice(("", "", "", ' mode="one-shot"', ' most="2"', ' late="clock"'))
-        deletes = random.choice(("", ' deletes="yes"', ' deletes="yes"'))
+        deletes = random.choice(("", DELETES, DELETES))
         text = text.replace(f'stream="s{number}"', f'stream="s{number}"{declared}{deletes}')
     return text
 

@@ -30,7 +30,6 @@ from axlog.views.operators.aggregates import (
 from axlog.views.operators.feed import Stored
 from axlog.views.operators.filter import Filter
 from axlog.views.operators.group import Group
-from axlog.views.operators.latest import Latest
 from axlog.views.operators.left_join import LeftJoin
 from axlog.views.operators.map import Map
 from axlog.views.operators.operator import Operator
@@ -87,7 +86,8 @@ class Subject:
     """An operator with its parameters, and its output by definition."""
 
     schemas: Schemas = (("k", "l", "n", "t"),)
-    is_append_only: bool = False
+    grows_from: int | None = None
+    """The number of the update from which on the input only grows; None: it never does."""
     is_local = True
     """Whether the rows behind an output row yield it by themselves."""
 
@@ -189,7 +189,7 @@ Definition = Callable[[list[Any]], Any]
 class Chosen:
     """An aggregate with its definition, over the values of a group in the order of their rows."""
 
-    def __init__(self, random: Random, is_append_only: bool, columns: Sequence[str]) -> None:
+    def __init__(self, random: Random, columns: Sequence[str]) -> None:
         number, text = 2, 3
         both = random.choice((number, text))
         is_ordered = columns[number][0] in "nm"
@@ -208,12 +208,12 @@ class Chosen:
             "distinct": lambda: CountDistinct(read),
             "sum": lambda: Sum(read),
             "avg": lambda: Average(read),
-            "min": lambda: Min(read, is_append_only=is_append_only),
-            "max": lambda: Max(read, is_append_only=is_append_only),
+            "min": lambda: Min(read),
+            "max": lambda: Max(read),
             "join": lambda: StringJoin(read, self.separator, by),
             "collect": lambda: Collect(read, by),
         }
-        self.aggregate = made[kind]()
+        self.make = made[kind]
 
     def value(self, bag: Bag) -> Any:
         """The aggregate of some rows, by its definition."""
@@ -259,17 +259,15 @@ def compare_rows(one: Sequence[Any], other: Sequence[Any]) -> int:
 class GroupSubject(Subject):
     def __init__(self, random: Random) -> None:
         self.schemas = (("k1", "k2", random.choice(("n1", "f1", "d1", "m1")), "t1"),)
-        self.is_append_only = random.random() < 0.15
+        self.grows_from = random.choice((0, 1, 3)) if random.random() < 0.2 else None
         self.keys = random.choice(((), (0,), (1,), (0, 1), (1, 0)))
         self.always = not self.keys and random.random() < 0.7
         columns = self.schemas[0]
-        self.chosen = [
-            Chosen(random, self.is_append_only, columns) for _ in range(random.randint(0, 3))
-        ]
+        self.chosen = [Chosen(random, columns) for _ in range(random.randint(0, 3))]
 
     def build(self, inputs: Sequence[Stored]) -> Operator:
         columns = [self.schemas[0][at] for at in self.keys]
-        aggregates = [(f"a{at}", each.aggregate) for at, each in enumerate(self.chosen)]
+        aggregates = [(f"a{at}", each.make()) for at, each in enumerate(self.chosen)]
         return Group(inputs[0], columns, aggregates, always=self.always)
 
     def output(self, bags: Sequence[Bag]) -> Bag:
@@ -290,7 +288,7 @@ class TopSubject(Subject):
         self.per = random.choice(((), (0,)))
         self.start = random.choice((0, 0, 0, 1, 2, -1, -2, -4))
         self.stop = random.choice((None, 1, 2, 3, 5, -1, -2, 0))
-        self.is_append_only = random.random() < 0.3
+        self.grows_from = random.choice((0, 1, 3)) if random.random() < 0.4 else None
         self.is_descending = random.random() < 0.5
         self.columns = random.choice(((1,), (2,), (2, 1)))
 
@@ -306,8 +304,7 @@ class TopSubject(Subject):
 
     def build(self, inputs: Sequence[Stored]) -> Operator:
         per = [self.schemas[0][at] for at in self.per]
-        return Top(inputs[0], self.order, self.start, self.stop, per,
-                   is_append_only=self.is_append_only)  # fmt: skip
+        return Top(inputs[0], self.order, self.start, self.stop, per)
 
     def output(self, bags: Sequence[Bag]) -> Bag:
         parts: dict[Row, list[Row]] = {}
@@ -316,15 +313,6 @@ class TopSubject(Subject):
         shown = [sorted(rows, key=cmp_to_key(self.compare))[self.start : self.stop]
                  for rows in parts.values()]  # fmt: skip
         return {row: bags[0][row] for rows in shown for row in rows}
-
-
-class LatestSubject(TopSubject):
-    def __init__(self, random: Random) -> None:
-        super().__init__(random)
-        self.start, self.stop, self.is_append_only = 0, 1, True
-
-    def build(self, inputs: Sequence[Stored]) -> Operator:
-        return Latest(inputs[0], self.order, [self.schemas[0][at] for at in self.per])
 
 
 # Two sides ----------------------------------------------------------------------------------------
@@ -418,7 +406,6 @@ SUBJECTS: dict[str, Callable[[Random], Subject]] = {
     "map": MapSubject,
     "group": GroupSubject,
     "top": TopSubject,
-    "latest": LatestSubject,
     "left join": LeftJoinSubject,
     "range join": RangeJoinSubject,
     "difference": DifferenceSubject,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from math import isclose, isinf, isnan
 from typing import Any
 
@@ -136,10 +136,11 @@ class _Check:
             )
         values = [*parts, *((tuple(map(_nan, self._variables[name])), ()) for name in names)]
         is_false = one == (_TRUTHS[1],)
-        if any(_NAN in side for both in values for side in both):
-            if _is_error(one):
-                return len(other) == 1 and other[0] in (*_TRUTHS, _NAN)
-            return is_false and other == (_TRUTHS[0],)
+        if any(_NAN in side for both in values for side in both) and (
+            (_is_error(one) and len(other) == 1 and other[0] in (*_TRUTHS, _NAN))
+            or (is_false and other == (_TRUTHS[0],))
+        ):
+            return True
         if not (
             (_is_error(one) and not other)
             or (_is_error(other) and (is_false or not one))
@@ -195,6 +196,7 @@ def _shown(outcome: Outcome) -> str:
     return " | ".join(part.replace(_PART, " ") for part in outcome) or "()"
 
 
+@lru_cache(maxsize=4096)
 def _parsed(text: str) -> Expression:
     parser = UpdateParser(text, {})
     found = parser.expression()
@@ -308,6 +310,8 @@ def _alike(found: Outcome, wanted: Outcome) -> bool:
     return all(_items_alike(one, other) for one, other in zip(found, wanted, strict=True))
 
 
+_GARBLED = re.compile(r"-\d{4,}-\d\d-\d\dT\D")
+"""Saxon writes some times before the year 1 with other characters: `-7976-04-04T/.:-0:00.Z`."""
 _FORMS = {kind.type: kind for kind in (Date, DateTime, Time)}
 
 
@@ -333,5 +337,7 @@ def _items_alike(one: str, other: str) -> bool:
             return True  # Saxon writes some dates before the year 1 with other characters
         assert a_time is not None  # Saxon cuts times after nine decimals
         return a_time.zone == b_time.zone and abs(float(a_time.local - b_time.local)) <= 1
+    if _GARBLED.search(right):
+        return True
     # Saxon writes P0M for an xs:duration made of no months.
     return left.replace("P0M", "PT0S") == right.replace("P0M", "PT0S")

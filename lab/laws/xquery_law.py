@@ -25,7 +25,8 @@ def check_xquery(case: XQueryCase) -> None:
     doc = axlog.parse(case.document)
     view = doc.watch(case.query, "view", language="xquery", maintainer=case.maintainer)
     rows = {row.key_text: row.to_dict() for row in view.rows()}
-    _check(doc, view, case.query, "at first")
+    parsed = _parsed(case.query)
+    _check(doc, view, parsed, "at first")
     for update in case.updates:
         for change in doc.update(update):
             if change.op == "delete":
@@ -34,13 +35,13 @@ def check_xquery(case: XQueryCase) -> None:
                 before = rows.get(change.key_text)
                 assert (change.op == "update") == (before is not None), f"{update}: {change}"
                 rows[change.key_text] = change.row.to_dict()
-        _check(doc, view, case.query, update)
+        _check(doc, view, parsed, update)
         now = {row.key_text: row.to_dict() for row in view.rows()}
         assert rows == now, f"after {update}: changes give {rows}, rows are {now}"
 
 
-def _check(doc: axlog.Document, view: Any, query: str, when: str) -> None:
-    expected = saxon_items(query, doc.xml())
+def _check(doc: axlog.Document, view: Any, query: Statement, when: str) -> None:
+    expected = saxon_items(query.text, doc.xml())
     found = view.items()
     if expected is None:
         return
@@ -51,13 +52,16 @@ def _check(doc: axlog.Document, view: Any, query: str, when: str) -> None:
     assert same_items(ours, expected), f"after {when}, evaluated: {shown(ours)}; {shown(expected)}"
 
 
-def evaluated(doc: axlog.Document, query: str) -> list[Any]:
+def _parsed(query: str) -> Statement:
+    return Statement(XQueryParser(query, {}).parse_query(), query, ())
+
+
+def evaluated(doc: axlog.Document, query: Statement) -> list[Any]:
     """The items of a query by one evaluation of the whole document."""
     tree = maintained(doc).nodes()
-    expression = XQueryParser(query, {}).parse_query()
-    evaluator = Evaluator(tree, Statement(expression, query, ()))
+    evaluator = Evaluator(tree, query)
     try:
-        items = evaluator.value(expression, evaluator.scope())
+        items = evaluator.value(query.expression, evaluator.scope())
     except ValueProblem:
         return [None]
     return [item_text(tree, item) for item in items]

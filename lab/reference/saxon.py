@@ -7,7 +7,7 @@ other values by their text.
 from __future__ import annotations
 
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from math import isclose, isnan
 from typing import Any
 
@@ -48,17 +48,21 @@ def prepared_items(query: str, document: Any) -> list[Any] | None:
     """The same as `saxon_items`, over a prepared document."""
     import saxonche
 
-    saxon = processor()
-    engine = saxon.new_xquery_processor()
-    engine.set_property("!indent", "no")
-    engine.set_property("!omit-xml-declaration", "yes")
+    engine = _compiled(query)
     try:
         engine.set_context(xdm_item=document)
-        engine.set_query_content(query)
         value = engine.run_query_to_value()
         return [] if value is None else [_item(value.item_at(at)) for at in range(value.size)]
     except saxonche.PySaxonApiError:
         return None
+
+
+@lru_cache(maxsize=32)
+def _compiled(query: str) -> Any:
+    """A query that Saxon compiles at its first use."""
+    engine = processor().new_xquery_processor()
+    engine.set_query_content(query)
+    return engine
 
 
 def _item(item: Any) -> tuple[str, str]:
@@ -79,10 +83,9 @@ def _item(item: Any) -> tuple[str, str]:
 
 def _written(item: Any, method: str = "xml") -> str:
     """An item as text without the white space that Saxon's serializer adds."""
-    query = processor().new_xquery_processor()
-    query.set_context(xdm_item=item)
     options = f"'method': '{method}', 'indent': false(), 'omit-xml-declaration': true()"
-    query.set_query_content(f"serialize(., map {{ {options} }})")
+    query = _compiled(f"serialize(., map {{ {options} }})")
+    query.set_context(xdm_item=item)
     return str(query.run_query_to_value().item_at(0).get_atomic_value().string_value)
 
 

@@ -213,7 +213,7 @@ def test_groups_order_and_values_with_their_types(page) -> None:
         page.wait_for_selector("#rows td:has-text('2000')")
         assert page.evaluate(rows) == [["true", "B", "2000"], ["true", "A", "2.5"]]
         page.click("#views button:has-text('number')")
-        page.wait_for_selector("#rows td:has-text('5')")
+        page.wait_for_selector("#rows td:text-is('5')")
         assert page.evaluate(rows) == [["true", "5"]]
 
 

@@ -74,3 +74,22 @@ def test_rejected_updates_leave_no_trace(name: str) -> None:
     doc.feed("s", LATER)
     assert view.broken is None
     assert [row.to_dict() for row in view.rows()] != before
+
+
+@pytest.mark.parametrize(
+    "constructor",
+    [
+        "<e>{$a/k, count(//a), $a/@n}</e>",
+        "<e n='{count(//a)}'>{$a/@n}</e>",
+        "element {concat($a/@n, ' ', count(//a))} {}",
+        "comment {concat(count(//a), $a/@n, '-')}",
+    ],
+)
+def test_an_element_that_data_makes_impossible_has_no_value(constructor: str) -> None:
+    doc = axlog.parse("<r><a><k>x</k></a></r>")
+    query = f"for $a in //a return if ($a/@n) then {constructor} else 'none'"
+    view = doc.watch(query, "v", language="xquery")
+    doc.update("insert node <a n='1'/> into /r")
+    assert view.items() == ["none", None]
+    doc.update("delete node //@n")
+    assert view.items() == ["none", "none"]

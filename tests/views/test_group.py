@@ -184,11 +184,14 @@ def test_a_snapshot_of_other_aggregates_is_refused() -> None:
     assert raised.value.code == "AX872"
 
 
-def test_the_greatest_of_append_only_rows_is_all_that_is_kept() -> None:
+def test_of_rows_that_only_come_the_greatest_is_all_that_is_kept() -> None:
     below = Stored(("client", "total"), {})
-    group = Group(below, ("client",), [("most", Max(TOTAL, is_append_only=True))])
+    group = Group(below, ("client",), [("most", Max(TOTAL))])
     for value in range(1000):
         group.put(("ann", value % 777), 1)
+        if value == 500:
+            assert group.size().rows == 502
+            group.expect_insertions()
     assert group.size().rows == 2
     assert group.lookup((), ()) == {("ann", 776): 1}
 

@@ -135,10 +135,29 @@ def test_a_tree_pattern_is_not_saxons() -> None:
     assert refused.value.code == "AX212"
 
 
-def test_a_query_that_neither_parses_is_refused_at_its_place() -> None:
-    with pytest.raises(QueryError) as refused:
-        axlog.parse(ORDERS).watch("for $x in //o retrun $x")
-    assert (refused.value.code, str(refused.value.place)) == ("AX201", "line 1, column 15")
+@pytest.mark.parametrize(
+    ("query", "code", "column"),
+    [
+        ("for $x in //o retrun $x", "AX201", 15),
+        ("count(//o", "AX201", 10),
+        ("sum(//t))", "AX201", 9),
+        ("//p:o/@id", "AX206", 3),
+    ],
+)
+def test_a_query_that_neither_parses_is_refused_at_its_place(
+    query: str, code: str, column: int
+) -> None:
+    for language in (None, "xquery" if query[0] == "f" else "xpath"):
+        with pytest.raises(QueryError) as refused:
+            axlog.parse(ORDERS).watch(query, language=language)
+        found = refused.value.code, str(refused.value.place)
+        assert found == (code, f"line 1, column {column}")
+
+
+def test_xpath_that_is_no_xquery_is_still_asked_of_saxon() -> None:
+    doc = axlog.parse("<r><o>a &amp; b</o></r>")
+    query = "//o[. = fold-left('a & b', '', function($a, $b) { $b })]/string()"
+    assert doc.watch(query).items() == ["a & b"]
 
 
 def test_a_query_that_saxon_refuses_is_refused_at_its_place() -> None:

@@ -257,3 +257,22 @@ def test_cases_that_the_law_of_aggregates_found(query: str) -> None:
     text = "<a><b/><b><c><a><t>1</t></a></c><t>2</t><b/></b><t>1.02</t></a>"
     found = Counter(tuple(row.values()) for row in axlog.parse(text).watch(query).rows())
     assert found == rows_by_definition(load(text), parse_query(query))
+
+
+def test_names_of_nodes_are_read_from_labels() -> None:
+    doc = axlog.parse("<r xmlns:p='urn:p'><p:o><c>1</c></p:o><o><c>2</c></o></r>")
+    query = "match //*#o/c/$c return $c, local-name(o) as l, namespace-uri(o) as n, name(o) as q"
+    assert [row.to_dict() for row in doc.watch(query)] == [
+        {"c": "1", "l": "o", "n": "urn:p", "q": "{urn:p}o"},
+        {"c": "2", "l": "o", "n": "", "q": "o"},
+    ]
+    grouped = (
+        "match //*#o/c/$c where namespace-uri(o) = 'urn:p' return local-name(o) as l, count() as n"
+    )
+    assert [row.to_dict() for row in doc.watch(grouped)] == [{"l": "o", "n": 1}]
+
+
+def test_the_items_of_lists_are_joined() -> None:
+    doc = axlog.parse("<r><o>gold ring</o><o>ink</o></r>")
+    view = doc.watch("match //o/$x return string-join(tokenize($x, ' '), '+') as words")
+    assert [row.to_dict() for row in view] == [{"words": "ink+gold+ring"}]

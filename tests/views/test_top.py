@@ -13,7 +13,6 @@ from axlog.evaluate.sort_keys import exact_key
 from axlog.query.dates import HOUR, Date, DateTime
 from axlog.views.operators import ordered_index
 from axlog.views.operators.feed import Stored
-from axlog.views.operators.latest import Latest
 from axlog.views.operators.order import Descending
 from axlog.views.operators.ordered_index import OrderedIndex
 from axlog.views.operators.top import Top
@@ -109,15 +108,18 @@ def messages(count: int) -> Iterator[Row]:
     return ((f"v{random.randrange(5)}", at, random.random()) for at in range(count))  # type: ignore[misc]
 
 
-def test_the_latest_of_append_only_input_keeps_one_row_for_each_key() -> None:
+def test_of_input_that_only_grows_the_shown_rows_are_kept() -> None:
     below = Stored(VEHICLE, {})
-    latest = Latest(below, second_first, ("vehicle",))
+    latest = Top(below, second_first, stop=1, per=("vehicle",))
     top = Top(below, second_first, stop=1, per=("vehicle",))
-    short = Top(below, second_first, stop=3, is_append_only=True)
-    for row in messages(400):
+    short = Top(below, second_first, stop=3)
+    for number, row in enumerate(messages(400)):
+        if number == 100:
+            latest.expect_insertions()
+            short.expect_insertions()
+            assert (latest.size().rows, short.size().rows) == (5, 3)
         assert latest.apply(0, {row: 1}) == top.apply(0, {row: 1})
         short.apply(0, {row: 1})
-    assert latest.size().rows == 5
-    assert short.size().rows == 3
+    assert (latest.size().rows, short.size().rows) == (5, 3)
     assert top.size().rows == 400
     assert latest.lookup(("vehicle",), ("v1",)) == top.lookup(("vehicle",), ("v1",))

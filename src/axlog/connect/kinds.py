@@ -133,7 +133,7 @@ class Column:
     """An output column of a view, as described to sinks that write tables."""
 
     name: str
-    type: str  # text, integer, decimal, double, truth, or a time: seconds or date
+    type: str  # text, integer, decimal, double, truth, day, or a time: seconds or date
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,9 @@ DOCUMENT_COLUMN = Column("document", "text")
 def _type_of(type_: ColumnType, times: Times) -> str:
     if type_ == "time":
         return "date" if times == "dates" else "seconds"
-    return type_ if type_ in ("integer", "decimal", "double", "truth") else "text"
+    if type_ == "moment":
+        return "date"
+    return type_ if type_ in ("integer", "decimal", "double", "truth", "day") else "text"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from axlog.document.operations import Attribute, Content
 from axlog.document.operations import Item as Piece
 from axlog.document.parser import Element, parse
 from axlog.document.tree import Tree
-from axlog.errors import UpdateError
+from axlog.errors import ValueProblem
 from axlog.evaluate.atoms import Named
 from axlog.evaluate.items import Item, Items, New, Node, copied, joined, text
 from axlog.query.positions import place_at
@@ -198,8 +198,8 @@ class Builder:
             raise self._refused("AX303", what, at) from None
         return value
 
-    def _refused(self, code: str, message: str, at: int) -> UpdateError:
-        return UpdateError(code, message, place=place_at(self.written, at))
+    def _refused(self, code: str, message: str, at: int) -> ValueProblem:
+        return ValueProblem(code, message, place=place_at(self.written, at))
 
 
 def _detached(piece: Element) -> Element:

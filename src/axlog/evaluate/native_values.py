@@ -184,6 +184,16 @@ def negated(value: Any) -> Decimal | Duration:
     return exactly(DECIMALS.subtract, 0, number(value))
 
 
+def local_name(label: str) -> str:
+    """The name in a label, without its namespace."""
+    return label.rpartition("}")[2]
+
+
+def namespace_uri(label: str) -> str:
+    """The namespace in a label; empty if it has none."""
+    return label[1:].rpartition("}")[0] if label.startswith("{") else ""
+
+
 # Comparisons -------------------------------------------------------------------------------------
 
 

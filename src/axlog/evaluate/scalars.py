@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
+from types import CodeType
 from typing import Any, Literal, TypeAlias
 
 from axlog.document.tree import Tree
@@ -84,6 +85,12 @@ def compile_scalar(
     return writer.function(expression)
 
 
+@lru_cache(maxsize=512)
+def _compiled(source: str) -> CodeType:
+    """The code of a function; many expressions differ in constants and operations alone."""
+    return compile(source, "<scalar expression>", "exec")
+
+
 class _Written:
     """The value of a part of the expression: Python code, and whether it is a list."""
 
@@ -121,8 +128,9 @@ class _Writer:
         result = f"_result({found.code})" if found.is_list else found.code
         self.names["_result"] = _result
         body = "\n".join([*self.lines, f"    return {result}"])
-        code = compile(f"def scalar(row):\n{body}\n", "<scalar expression>", "exec")
-        exec(code, self.names)  # code written here: names and operations, no text of the query
+        exec(
+            _compiled(f"def scalar(row):\n{body}\n"), self.names
+        )  # code written here: names and operations, no text of the query
         made: Scalar = self.names["scalar"]
         return made
 
@@ -464,6 +472,9 @@ def _present(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 _NATIVE_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "number": _present(native_values.number),
     "string": native_values.text,
+    "name": native_values.text,
+    "local-name": _present(native_values.local_name),
+    "namespace-uri": _present(native_values.namespace_uri),
     "xs:decimal": _present(lambda value: decimal_of(native_values.number(value))),
     "unary-": _present(native_values.negated),
     "unary+": _present(native_values.operand),

@@ -263,7 +263,8 @@ def _aggregate(aggregate: Aggregate, members: list[Values], columns: Sequence[st
     ordered = sorted(values, key=_place)
     if function == "collect":
         return tuple(ordered)
-    return aggregate.separator.join(map(text, ordered))
+    several = (each if type(each) is tuple else (each,) for each in ordered)
+    return aggregate.separator.join(text(item) for items in several for item in items)
 
 
 def _chosen(function: str, members: list[Values], at: int, by: int) -> Any:

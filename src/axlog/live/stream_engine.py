@@ -36,7 +36,7 @@ from axlog.live.replacements import (
     restored_messages,
     saved_messages,
 )
-from axlog.live.stream_needs import names_wanted, needs_no_nodes
+from axlog.live.stream_needs import expect_insertions, names_wanted, needs_no_nodes
 from axlog.live.stream_status import StreamStatus
 from axlog.match.matcher_generator import can_match
 from axlog.match.stream_plan import MessagePlan
@@ -434,6 +434,10 @@ class StreamEngine:
         document.engine.build()
         self._version = document.engine.version
         found_for = (self._version, self._collector.version, views)
+        if document.forgotten:
+            expect_insertions(document)
+        elif not self.keeps:
+            self._version = -1  # look again before the second message
         if self._found_for != found_for:
             self._found_for = found_for
             self._ways = {}

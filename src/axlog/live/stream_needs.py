@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from axlog.live.maintained import MaintainedTree
 from axlog.match.matcher_generator import names_needed
 from axlog.query.pattern import Kind
 from axlog.views.counting.maintainer import Counting
@@ -23,6 +24,32 @@ def names_wanted(route: Route) -> tuple[tuple[bytes, ...], ...] | None:
         tuple(sorted((name.encode() for name in names), key=lambda n: (-len(n), n)))
         for names in groups
     )
+
+
+def expect_insertions(document: MaintainedTree) -> None:
+    """Let views drop rows that cannot be shown any more, if nothing can remove rows.
+
+    To be called once messages were dropped: statements are refused then.
+    """
+    if _only_inserts(document):
+        for view in document.views.values():
+            if isinstance(view.maintainer, Counting):
+                view.maintainer.expect_insertions()
+
+
+def _only_inserts(document: MaintainedTree) -> bool:
+    """Return whether no message of the open streams can remove a row of a view without `not`.
+
+    A stream that deletes, replaces, brings calls, or adds to a value that a view compares can.
+    """
+    tree, engine = document.tree, document.engine
+    for node in tree.calls_by_stream.values():
+        call = tree.call(node)
+        if call.deletes != "no" or call.replace is not None or call.calls:
+            return False
+        if engine.is_value_sensitive(tree.parent(node)):
+            return False
+    return True
 
 
 def needs_no_nodes(view: MaintainedView) -> bool:

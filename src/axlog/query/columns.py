@@ -11,12 +11,13 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 ColumnType: TypeAlias = Literal[
-    "text", "id", "time", "integer", "decimal", "double", "truth", "list", "any"
-]
+    "text", "id", "time", "integer", "decimal", "double", "truth", "moment", "day", "duration",
+    "list", "any",
+]  # fmt: skip
 """The type of the values of a column; every column may also have None.
 
-`time` is the time of a node, or a tuple of times. `any` has values of several types, or of a type
-that only the data decides.
+`time` is the time of a node, or a tuple of times. `moment` is a date with a time of day,
+`day` a date. `any` has values of several types, or of a type that only the data decides.
 """
 
 

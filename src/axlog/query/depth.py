@@ -6,11 +6,9 @@ clauses make a tree deep without brackets: `1 + 1 + 1 + ...`.
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
-
 from axlog.errors import QueryError
 from axlog.query.positions import place_at
-from axlog.query.syntax_tree import Binary, Call, Flwor, Quantified, Typed
+from axlog.query.syntax_tree import Binary, Call, Flwor, Quantified, Typed, field_names
 
 MOST_DEPTH = 300
 _HEAVY = (Binary, Quantified, Typed)
@@ -27,7 +25,7 @@ def check_depth(expression: object, text: str) -> None:
         node, depth, at = waiting.pop()
         if isinstance(node, tuple):
             waiting += [(each, depth, at) for each in node]
-        elif is_dataclass(node):
+        elif (names := field_names(type(node))) is not None:
             at = getattr(node, "at", at)
             depth += 3 if isinstance(node, Call) else 2 if isinstance(node, _HEAVY) else 1
             if depth > MOST_DEPTH:
@@ -36,7 +34,7 @@ def check_depth(expression: object, text: str) -> None:
                 waiting += [(each, depth + n, at) for n, each in enumerate(node.clauses)]
                 waiting.append((node.returned, depth + len(node.clauses), at))
             else:
-                waiting += [(getattr(node, each.name), depth, at) for each in fields(node)]
+                waiting += [(getattr(node, each), depth, at) for each in names]
 
 
 def too_deep(text: str, at: int) -> QueryError:
@@ -46,5 +44,6 @@ def too_deep(text: str, at: int) -> QueryError:
         "the expression is nested too deep",
         place=place_at(text, at),
         expected="fewer operators or clauses in one expression",
-        advice="split it with parentheses, functions such as sum(), or several queries",
+        advice="split it with parentheses, functions such as sum(), or several queries;"
+        " a view can be left to Saxon: maintainer='saxon'",
     )

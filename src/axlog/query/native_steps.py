@@ -405,6 +405,17 @@ def _parts(expression: Scalar) -> Iterable[Scalar]:
     return ()
 
 
+_OF_LABELS = ("local-name", "name", "namespace-uri")
+"""Functions of a node that its label decides."""
+
+
+def _label(argument: Scalar) -> Scalar:
+    """The label of a node; other arguments as they are."""
+    if isinstance(argument, Reference) and argument.name.startswith("#"):
+        return replace(argument, name=f"{argument.name[1:]}.label")
+    return argument
+
+
 def _rewritten(
     expression: Scalar,
     column: Callable[[Reference], Scalar],
@@ -417,6 +428,8 @@ def _rewritten(
         case AggregateCall() if aggregate is not None:
             return aggregate(expression)
         case Call(name=name, arguments=arguments, at=at):
+            if name in _OF_LABELS:
+                arguments = tuple(map(_label, arguments))  # type: ignore[arg-type]
             inside = tuple(_rewritten(each, column, aggregate) for each in arguments)
             return Call(name, inside, at)  # type: ignore[arg-type]
         case Binary(operator=operator, left=left, right=right, at=at):

@@ -137,6 +137,8 @@ class Plan:
     text: str
     namespaces: tuple[tuple[str, str], ...]
     reevaluated: str | None = None
+    has_nodes: bool = True
+    """Whether items may be nodes of the document, which have ids."""
 
 
 EVERYTHING = Pattern(
@@ -153,4 +155,14 @@ ITEM_KEY = RowKey(
     columns=Columns(("id", "value"), ("id", "any"), ("any",)),
     kept=Columns(("id", "value", "item"), ("id", "any", "any")),
 )
-"""The columns and the key of the items of a plan."""
+"""The columns and the key of the items of a plan that may be nodes."""
+
+VALUE_KEY = RowKey(
+    names=("item",),
+    positions=(1,),
+    pattern=EVERYTHING,
+    steps=(),
+    columns=Columns(("value",), ("any",), ("any",)),
+    kept=Columns(("value", "item"), ("any", "any")),
+)
+"""The columns and the key of items that are no nodes of the document: values and new nodes."""

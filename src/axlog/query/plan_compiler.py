@@ -27,7 +27,7 @@ from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.query.plan import Collection, Index, KeysOf, Leaf, OutputItems, Plan
 from axlog.query.plan_comparisons import GENERAL, ComparisonCompiler
 from axlog.query.plan_groups import Regrouping
-from axlog.query.plan_reads import whole_reads
+from axlog.query.plan_reads import AGAIN, whole_reads
 from axlog.query.plan_rewrites import (
     conjuncts,
     declared_by,
@@ -42,9 +42,11 @@ from axlog.query.plan_sets import SETS, SetCompiler
 from axlog.query.plan_simplification import prepared, refuse_undeclared
 from axlog.query.plan_sources import (
     DOWN,
+    MOST_COLLECTIONS,
     Block,
     PlanBuilder,
     SourceCompiler,
+    TooManyCollections,
     is_value_step,
     may_repeat,
     names_of,
@@ -103,14 +105,22 @@ class PlanCompiler:
         self._builder.given = {c.variable for c in walk(expression) if isinstance(c, External)}
         refuse_undeclared(expression, self._builder.given, self._text)
         expression = prepared(expression)
+        try:
+            self._collect(expression)
+            reason = whole_reads(self._builder.collections)
+        except TooManyCollections:
+            whole = Collection(None, outputs=[OutputItems(expression)])
+            self._builder.collections[:] = [whole]
+            reason = f"{AGAIN}: it needs more than {MOST_COLLECTIONS} collections"
+        self._builder.collections[-1].read.add(0)
+        return Plan(tuple(self._builder.collections), self._text, tuple(namespaces), reason)
+
+    def _collect(self, expression: Expression) -> None:
+        """Make the collections of a whole query; the last one has its items."""
         found = self._collected(expression)
         if found is None or found.rest is not None or found.keys or not self._is_last(found):
             value = self.rewritten(expression) if found is None else self._looked_up(found, "all")
             self._builder.add(Collection(None, outputs=[OutputItems(value)]))
-        root = self._builder.collections[-1]
-        root.read.add(0)
-        reason = whole_reads(self._builder.collections)
-        return Plan(tuple(self._builder.collections), self._text, tuple(namespaces), reason)
 
     def _is_last(self, found: _Found) -> bool:
         return found.collection == len(self._builder.collections) - 1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from axlog.document.parser import Limits
 from axlog.query.plan import Plan
 from axlog.query.plan_compiler import PlanCompiler
+from axlog.query.value_kinds import may_give_nodes
 from axlog.query.xpath_parser import XPathParser
 from axlog.query.xquery_parser import XQueryParser
 
@@ -17,8 +19,10 @@ def parse_plan(
 ) -> Plan:
     """The plan of a query that is no pattern."""
     if language == "xpath":
-        simple = XPathParser(text, dict(namespaces))
-        return PlanCompiler(text, limits).plan(simple.parse(), namespaces)
-    parser = XQueryParser(text, dict(namespaces))
-    expression = parser.parse_query()
-    return PlanCompiler(text, limits).plan(expression, tuple(sorted(parser.namespaces.items())))
+        expression = XPathParser(text, dict(namespaces)).parse()
+    else:
+        parser = XQueryParser(text, dict(namespaces))
+        expression = parser.parse_query()
+        namespaces = tuple(sorted(parser.namespaces.items()))
+    plan = PlanCompiler(text, limits).plan(expression, namespaces)
+    return plan if may_give_nodes(expression, {}) else replace(plan, has_nodes=False)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from axlog.query.plan import ChosenOf, Collection
 from axlog.query.syntax_tree import Call, Counted, For, ForKept, Kept, Path, Root, Step, walk
 
+AGAIN = "evaluated again with every update that may concern it"
 _FAR = frozenset("ancestor ancestor-or-self following preceding".split())
 
 
@@ -22,9 +23,9 @@ def whole_reads(collections: Sequence[Collection]) -> str | None:
         for node in walk(parts):
             reason = _reason(node)
             if reason is not None:
-                return f"evaluated again with every update that may concern it: {reason}"
+                return f"{AGAIN}: {reason}"
         if isinstance(collection.source, ChosenOf) and collection.source.bounds is None:
-            return "evaluated again with every update that may concern it: these positions"
+            return f"{AGAIN}: these positions"
     return None
 
 

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from axlog.query.syntax_tree import (
@@ -33,6 +33,7 @@ from axlog.query.syntax_tree import (
     Root,
     Sequence,
     Step,
+    field_names,
     walk,
 )
 from axlog.query.value_kinds import kind_of_value
@@ -48,10 +49,10 @@ def rebuilt(value: Any, change: Callable[[Any], Any]) -> Any:
     """A node of the tree with `change` applied to each of its parts."""
     if isinstance(value, tuple):
         return tuple(change(each) for each in value)
-    if not is_dataclass(value) or isinstance(value, type):
+    names = field_names(type(value))
+    if names is None:
         return value
-    parts = {each.name: change(getattr(value, each.name)) for each in fields(value)}
-    return type(value)(**parts)
+    return type(value)(**{name: change(getattr(value, name)) for name in names})
 
 
 def references_in(value: object) -> set[str]:
@@ -87,9 +88,7 @@ def has_context(value: Any) -> bool:
             return name in ON_CONTEXT or name in ("position", "last")
     if isinstance(value, tuple):
         return any(has_context(each) for each in value)
-    if not is_dataclass(value) or isinstance(value, type):
-        return False
-    return any(has_context(getattr(value, each.name)) for each in fields(value))
+    return any(has_context(getattr(value, name)) for name in field_names(type(value)) or ())
 
 
 def in_context(value: Any, name: str) -> Any:
@@ -128,9 +127,7 @@ def _asks_position(value: Any) -> bool:
             return False
     if isinstance(value, tuple):
         return any(_asks_position(each) for each in value)
-    if not is_dataclass(value) or isinstance(value, type):
-        return False
-    return any(_asks_position(getattr(value, each.name)) for each in fields(value))
+    return any(_asks_position(getattr(value, name)) for name in field_names(type(value)) or ())
 
 
 def position_bounds(condition: Expression) -> tuple[int, int] | None:

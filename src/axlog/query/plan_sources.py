@@ -53,6 +53,10 @@ DOWN = frozenset(("child", "attribute", "self"))
 """Axes that lead from different nodes to different nodes, step by step."""
 
 
+class TooManyCollections(Exception):
+    """The plan of a query would keep more than `MOST_COLLECTIONS` collections."""
+
+
 @dataclass(slots=True)
 class Block:
     """A query in the making: its source, the variables that it binds, the clauses that follow."""
@@ -93,7 +97,7 @@ class PlanBuilder:
     def add(self, collection: Collection) -> int:
         """Add a collection; its number."""
         if len(self.collections) >= MOST_COLLECTIONS:
-            raise QueryError("AX213", f"the query needs more than {MOST_COLLECTIONS} collections")
+            raise TooManyCollections
         self.collections.append(collection)
         return len(self.collections) - 1
 

@@ -20,7 +20,7 @@ from axlog.query.foreign import ForeignQuery
 from axlog.query.native import parse_native
 from axlog.query.native_text import native_text
 from axlog.query.pattern import Axis, Pattern, PatternNode, Variable
-from axlog.query.plan import EVERYTHING, ITEM_KEY, Plan
+from axlog.query.plan import EVERYTHING, ITEM_KEY, VALUE_KEY, Plan
 from axlog.query.plan_parser import parse_plan
 from axlog.query.row_key import RowKey, row_key
 from axlog.query.steps import Step
@@ -90,7 +90,9 @@ class Query:
     @property
     def row_key(self) -> RowKey:
         """The columns that identify a row, and the pattern and steps that maintainers keep."""
-        return ITEM_KEY if self.has_items else row_key(self.pattern, self.steps)
+        if self.foreign is not None or (self.plan is not None and not self.plan.has_nodes):
+            return VALUE_KEY
+        return row_key(self.pattern, self.steps) if self.plan is None else ITEM_KEY
 
     @property
     def item_plan(self) -> Plan:

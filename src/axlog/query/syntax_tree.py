@@ -374,6 +374,17 @@ def walk(node: object) -> Iterator[object]:
         found = waiting.pop()
         if isinstance(found, tuple):
             waiting += found
-        elif is_dataclass(found) and not isinstance(found, type):
+        elif (names := field_names(type(found))) is not None:
             yield found
-            waiting += [getattr(found, field.name) for field in fields(found)]
+            waiting += [getattr(found, name) for name in names]
+
+
+_FIELD_NAMES: dict[type, tuple[str, ...] | None] = {}
+
+
+def field_names(kind: type) -> tuple[str, ...] | None:
+    """The names of the fields of a class of nodes; None for any other class."""
+    if kind not in _FIELD_NAMES:
+        names = [each.name for each in fields(kind)] if is_dataclass(kind) else None
+        _FIELD_NAMES[kind] = None if names is None else tuple(names)
+    return _FIELD_NAMES[kind]

@@ -47,6 +47,13 @@ def compiled(expression: str) -> re.Pattern[str]:
     return re.compile(expression)
 
 
+@cache
+def _compiled_words(words: tuple[str, ...]) -> re.Pattern[str]:
+    """One regular expression for words, each a group of it."""
+    each = (r"\s+".join(map(re.escape, word.split())) for word in words)
+    return re.compile(rf"(?:{'|'.join(f'({word})' for word in each)}){_WORD_END}")
+
+
 def check_length(text: str) -> None:
     """Refuse a text of more than `MOST_CHARACTERS` characters."""
     if len(text) > MOST_CHARACTERS:
@@ -89,6 +96,9 @@ class Tokenizer:
     def skip(self) -> int:
         """Skip white space and comments, and return the offset of the next token."""
         text = self.text
+        first = text[self.offset : self.offset + 1]
+        if first != "(" and not first.isspace():
+            return self.offset
         space = compiled(_SPACE)
         while True:
             found = space.match(text, self.offset)
@@ -146,14 +156,11 @@ class Tokenizer:
 
     def take_word(self, *words: str) -> str | None:
         """Read the first of these words that follows; `order by` may have any space inside."""
-        at = self.skip()
-        for word in words:
-            expression = r"\s+".join(map(re.escape, word.split()))
-            found = compiled(expression).match(self.text, at)
-            if found and compiled(_WORD_END).match(self.text, found.end()):
-                self.offset = found.end()
-                return word
-        return None
+        found = _compiled_words(words).match(self.text, self.skip())
+        if found is None:
+            return None
+        self.offset = found.end()
+        return words[(found.lastindex or 1) - 1]
 
     def need_word(self, word: str) -> None:
         """Read a word that must follow."""

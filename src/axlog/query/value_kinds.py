@@ -1,4 +1,4 @@
-"""Whether an expression gives strings, numbers, truth values or untyped nodes, from its text."""
+"""What an expression gives, from its text: strings, numbers, truth values or untyped nodes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,21 @@ from axlog.query.syntax_tree import (
     Binary,
     Call,
     Constant,
+    Constructor,
     Context,
+    Counted,
     Expression,
     Flwor,
     For,
+    ForAt,
     Group,
+    GroupBy,
     Let,
     Path,
     Quantified,
     Reference,
     Root,
+    Sequence,
     Step,
     Typed,
 )
@@ -132,3 +137,62 @@ def is_double(value: object, variables: Mapping[str, ValueKind]) -> bool:
                 for side in (left, right)
             )
     return False
+
+
+_ATOMIC = frozenset(
+    """avg codepoints-to-string current-date current-dateTime data distinct-values index-of max min
+    node-name resolve-QName round-half-to-even string-to-codepoints tokenize unary+
+    unary-""".split()
+)
+"""Functions that give values only, beside those of known kinds."""
+_SET_OPERATORS = ("|", "except", "intersect")
+
+
+def may_give_nodes(value: object, variables: Mapping[str, bool]) -> bool:
+    """Whether an expression may give nodes of the document; True where it is not known.
+
+    `variables` says it of variables.
+    """
+    match value:
+        case Constant() | Constructor() | Quantified():
+            return False
+        case Sequence(items=items):
+            return any(may_give_nodes(each, variables) for each in items)
+        case Binary(operator=operator):
+            return operator in _SET_OPERATORS
+        case Typed(operator=operator, value=inside):
+            return operator in ("treat as", "convert") and may_give_nodes(inside, variables)
+        case Flwor():
+            return _may_return_nodes(value, variables)
+        case Path(start=Reference(name=name), steps=()):
+            return variables.get(name, True)
+        case Path(steps=(*_, Call() as last)):
+            return may_give_nodes(last, variables)
+        case Path(steps=(*_, Group(inside=inside))):
+            return may_give_nodes(inside, variables)
+        case Path(start=start, steps=steps):
+            is_same = all(isinstance(step, Step) and step.is_filter for step in steps)
+            return not is_same or may_give_nodes(start, variables)
+        case Call(name="if", arguments=(_, *choices)):
+            return any(may_give_nodes(each, variables) for each in choices)
+        case Call(name=name):
+            known = name in _ATOMIC or name.startswith(("new-", "xs:"))
+            return not known and kind_of_value(value, {}) in ("untyped", "unknown")
+    return True
+
+
+def _may_return_nodes(query: Flwor, variables: Mapping[str, bool]) -> bool:
+    inner = dict(variables)
+    for clause in query.clauses:
+        match clause:
+            case For(variable=variable, source=source):
+                inner[variable] = may_give_nodes(source, inner)
+                if isinstance(clause, ForAt):
+                    inner[clause.position] = False
+            case Let(variable=variable, value=given):
+                inner[variable] = may_give_nodes(given, inner)
+            case Counted(variable=variable):
+                inner[variable] = False
+            case GroupBy(keys=keys):
+                inner |= {variable: False for variable, _ in keys}
+    return may_give_nodes(query.returned, inner)

@@ -63,6 +63,8 @@ _OCCURRENCE = r"[?*+]"
 class XPathParser(PathParser):
     """The parser of XPath expressions."""
 
+    _last_operator: tuple[int, str | None, int] = (-1, None, -1)  # where, which, and its end
+
     def parse(self) -> Expression:
         """The expression that the whole text is."""
         found = self.expression()
@@ -165,12 +167,19 @@ class XPathParser(PathParser):
                 self._refuse_chain(operator)
 
     def _operator(self) -> str | None:
-        """Read the operator that follows."""
+        """Read the operator that follows.
+
+        The levels of precedence ask for the same operator in turn, so the last one read is kept.
+        """
+        at = self.skip()
+        if self._last_operator[0] == at:
+            self.offset = self._last_operator[2]
+            return self._last_operator[1]
         found = self.take_match(_SYMBOL)
-        if found is not None:
-            return found.group()
-        word = self.take_word(*_WORDS)
-        return "|" if word == "union" else word
+        word = self.take_word(*_WORDS) if found is None else found.group()
+        operator = "|" if word == "union" else word
+        self._last_operator = (at, operator, self.offset)
+        return operator
 
     def _chain(self, operator: str, first: Expression, level: int) -> Expression:
         """The operands of an associative operator, whose first use was just read."""

@@ -2,13 +2,14 @@
 
 | column | Arrow type |
 |---|---|
-| text, id, dates and durations of computed columns | string |
+| text, id, duration, time of day | string |
 | time | double of seconds, or timestamp in UTC where times are dates |
 | integer | int64, or decimal if a value does not fit |
 | decimal | decimal of as many digits as the values have; string beyond 76 digits |
 | double, truth | double, bool |
+| date, date with a time of day | date32, timestamp in UTC; string if a value does not fit |
 | list | list |
-| values that only the data decides | decimal if all are numbers, else string |
+| values that only the data decides | the type of all values if they have one, else string |
 """
 
 from __future__ import annotations
@@ -20,13 +21,17 @@ from typing import TYPE_CHECKING, Any
 from axlog.document.times import Times
 from axlog.errors import SetupError
 from axlog.query.columns import Columns, ColumnType
+from axlog.query.dates import Date, DateTime
 from axlog.views.change import Row
-from axlog.views.value_codec import decimal_text, plain_value
+from axlog.views.value_codec import day_of, decimal_text, plain_value, python_value, utc_of
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+_OF_KINDS: dict[type, ColumnType] = {
+    bool: "truth", float: "double", DateTime: "moment", Date: "day"
+}  # fmt: skip
 _DIGITS = 76  # the most digits of an Arrow decimal
 
 
@@ -67,6 +72,12 @@ def _array(arrow: Any, type_: ColumnType, values: list[Any]) -> Any:
         return arrow.array(values, arrow.float64())
     if type_ == "truth":
         return arrow.array(values, arrow.bool_())
+    if type_ in ("moment", "day"):
+        read = utc_of if type_ == "moment" else day_of
+        found = [None if value is None else read(python_value(value)) for value in values]
+        if all(v is None or each is not None for v, each in zip(values, found, strict=True)):
+            kind = arrow.timestamp("us", "UTC") if type_ == "moment" else arrow.date32()
+            return arrow.array(found, kind)
     plain = [plain_value(value) for value in values]
     if any(isinstance(value, list) for value in plain):
         return arrow.array([None if v is None else list(map(_text, v)) for v in plain])
@@ -93,9 +104,9 @@ def _type_of(values: list[Any], static: ColumnType) -> ColumnType:
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, Decimal} and (kinds or static == "decimal"):
         return "decimal"
-    if kinds == {bool}:
-        return "truth"
-    return "double" if kinds == {float} else "text"
+    if len(kinds) == 1:
+        return _OF_KINDS.get(kinds.pop(), "text")
+    return "text"
 
 
 def _decimals(arrow: Any, values: list[Decimal | None]) -> Any:

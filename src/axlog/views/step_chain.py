@@ -192,6 +192,15 @@ class StepChain:
             raise
         return delta
 
+    def expect_insertions(self) -> None:
+        """Prepare for input that only grows: drop rows that cannot be shown any more.
+
+        A chain that rejects values keeps all rows: it takes back what it has applied.
+        """
+        for operator in () if self.rejects or self.sides else self.operators:
+            if not operator.expect_insertions():
+                return
+
     def first(self) -> Bag:
         """The rows without any input: one, for aggregates without keys."""
         delta: Bag = {}
@@ -379,7 +388,7 @@ class StepChain:
                 return kinds.Max(number_first(read), extreme_key)
             case "collect":
                 return kinds.Collect(read, read, extreme_key)
-        return kinds.StringJoin(texts(read), step.separator, read, extreme_key)
+        return kinds.StringJoin(texts(read, step.separator), step.separator, read, extreme_key)
 
 
 class Side(NamedTuple):

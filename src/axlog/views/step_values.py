@@ -101,9 +101,13 @@ def number_first(read: Compute_) -> Compute_:
     return value
 
 
-def texts(read: Compute_) -> Compute_:
+def texts(read: Compute_, separator: str) -> Compute_:
+    """The value of a row as a text; of a list, its items as one text."""
+
     def value(row: Row) -> Any:
         found = read(row)
+        if type(found) is tuple:
+            return separator.join(map(text, found))
         return None if found is None else text(found)
 
     return value

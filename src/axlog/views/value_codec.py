@@ -6,7 +6,7 @@ every value, so that `restored_value(saved_value(value)) == value`.
 
 from __future__ import annotations
 
-from datetime import MAXYEAR, MINYEAR, date, datetime, time, timedelta, timezone
+from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from math import isfinite, isinf, isnan
 from typing import Any
@@ -79,6 +79,31 @@ def _datetime(value: TimeValue) -> date | datetime | time | None:
     if isinstance(value, Date):
         return None if zone is not None else date(year, month, day)
     return datetime(year, month, day, hours, minutes, seconds, microseconds, zone)
+
+
+_DATE_LENGTH = len("2024-05-01")
+
+
+def utc_of(shown: Any) -> datetime | None:
+    """A date with a time of day that Python has, in UTC; None for other values."""
+    if not isinstance(shown, datetime):
+        return None
+    if shown.tzinfo is None:
+        return shown.replace(tzinfo=UTC)
+    try:
+        return shown.astimezone(UTC)
+    except OverflowError:
+        return None
+
+
+def day_of(shown: Any) -> date | None:
+    """A date that Python has, without its zone; None for other values."""
+    if isinstance(shown, date) and not isinstance(shown, datetime):
+        return shown
+    try:
+        return date.fromisoformat(str(shown)[:_DATE_LENGTH])
+    except ValueError:
+        return None
 
 
 def plain_value(value: Any) -> Any:

@@ -104,20 +104,31 @@ def _foreign(
 def _language_for_saxon(
     text: str, asked: Language, namespaces: tuple[tuple[str, str], ...]
 ) -> Language:
-    """XQuery, which extends XPath except for the axis of namespaces."""
+    """XQuery, which extends XPath with few exceptions."""
     try:
         _check(text, "xquery", namespaces)
     except QueryError:
-        if asked != "xpath":
+        if asked != "xpath" or not _may_be_xpath_alone(text):
             raise
         _check(text, asked, namespaces)
         return asked
     return "xquery"
 
 
+def _may_be_xpath_alone(text: str) -> bool:
+    """Whether a text may be XPath but no XQuery: the axis of namespaces, `&` in a string."""
+    return "namespace::" in text or "&" in text
+
+
 @lru_cache(maxsize=256)
 def _check(text: str, language: str, namespaces: tuple[tuple[str, str], ...]) -> None:
-    """Evaluate the query on an empty document: errors of the query itself are raised."""
+    """Evaluate the query on an empty document: errors of the query itself are raised.
+
+    Saxon reports errors of XPath without their codes, so it is asked for XQuery where it can be.
+    """
+    if language == "xpath" and not _may_be_xpath_alone(text):
+        _check(text, "xquery", namespaces)
+        return
     try:
         SaxonDocument().run(Tree(), Asked(text, language, namespaces))
     except ValueProblem:

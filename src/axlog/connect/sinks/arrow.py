@@ -28,6 +28,7 @@ def schema_of(columns: Iterable[Column], **metadata: str) -> pyarrow.Schema:
         "double": package.float64(),
         "seconds": package.float64(),
         "date": package.timestamp("us", "UTC"),
+        "day": package.date32(),
         "truth": package.bool_(),
     }
     fields = [package.field(column.name, types[column.type]) for column in columns]

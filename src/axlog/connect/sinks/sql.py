@@ -67,6 +67,7 @@ class SqlSink:
             "double": sql.Double,
             "seconds": sql.Double,
             "date": sql.DateTime(timezone=True),
+            "day": sql.Date,
             "truth": sql.Boolean,
         }
         self.table = sql.Table(

@@ -7,9 +7,10 @@ values; they differ in a node id that is not shown.
 
 `never` changes no table. A Boolean view is a table with the one column `holds`. A time is a number
 of seconds (double precision, exact to the microsecond until 2242) or, with `times: dates`, a
-timestamp in UTC. Integers, decimals, doubles and truths have the type of their column. A decimal
-has 38 digits, 12 of them after the point, and is rounded to that. A value that its type cannot hold
-is null. Lists, and values of columns whose type only the data decides, are texts.
+timestamp in UTC. Integers, decimals, doubles, truths and dates have the type of their column; a
+date with a time of day is a timestamp in UTC. A decimal has 38 digits, 12 of them after the point,
+and is rounded to that. A value that its type cannot hold is null. Durations, lists, and values of
+columns whose type only the data decides, are texts.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from axlog.connect.kinds import Column, Origin, ViewShape
 from axlog.errors import PipelineError
 from axlog.query.columns import ColumnType, typed_columns
 from axlog.views.change import Change, Row
+from axlog.views.value_codec import day_of, utc_of
 
 Values = tuple[Any, ...]
 HOLDS = Column("holds", "truth")
@@ -99,6 +101,8 @@ def _cell(type_: ColumnType, shown: Any, plain: Any) -> Any:
         return int(shown) if shown in _INTEGERS else None
     if type_ == "double":
         return float(shown)
+    if type_ in ("moment", "day"):
+        return utc_of(shown) if type_ == "moment" else day_of(shown)
     if type_ == "truth" or isinstance(plain, str):
         return plain
     return json.dumps(plain, ensure_ascii=False)

@@ -86,6 +86,9 @@ class Counting(Maintainer):
         """The functions that get the rows of the root relations after filters dropped rows."""
         return [(self.root, self.recount)]
 
+    def expect_insertions(self) -> None:
+        """Prepare for updates that only insert nodes: drop rows that cannot be shown any more."""
+
     @property
     def gathers(self) -> bool:
         """Whether rows show collected paths, which are read from the document."""

@@ -245,17 +245,22 @@ class Route:
         return [(view, changes) for _, view, changes in found]
 
     def _carry_whole(self, bags: tuple[Bag, ...], time: int) -> ViewChanges:
-        """Do the same; a view that rejects a value takes back what the others did."""
+        """Do the same; a view that rejects a value takes back what the others did.
+
+        Views that reject nothing come last, so that they need not take anything back.
+        """
         taken: list[tuple[int, MaintainedView, Counting, list[Bag], list[Change]]] = []
         try:
             answers = self.deliver(bags)
-            for root, bag in answers.items():
-                for number, view in self._views.get(root, ()):
-                    maintainer = view.maintainer
-                    if isinstance(maintainer, Counting):
-                        changes = maintainer.take(bag)
-                        taken.append((number, view, maintainer, [bag], changes))
-            for number, view, maintainer, moved in self._jointly(answers):
+            concerned = [
+                (number, view, view.maintainer, [bag])
+                for root, bag in answers.items()
+                for number, view in self._views.get(root, ())
+                if isinstance(view.maintainer, Counting)
+            ]
+            concerned += self._jointly(answers)
+            concerned.sort(key=lambda each: not each[1].rejects)
+            for number, view, maintainer, moved in concerned:
                 taken.append((number, view, maintainer, moved, maintainer.take_all(moved)))
         except ValueProblem:
             self.deliver(tuple(map(negated, bags)))

@@ -85,6 +85,12 @@ class SteppedCounting(Counting):
             every, self._whole = self._whole, {}
             self._recount([every[n] for n in range(len(every))])
 
+    def expect_insertions(self) -> None:
+        is_monotone = not any(relation.absences for relation in self.root.walk())
+        if is_monotone and not self._show.needs_nodes:
+            self.engine.build(self.root)
+            self.chain.expect_insertions()
+
     # Parts ----------------------------------------------------------------------------------------
 
     def run_local(self, cut: StepCut, owns: Owns) -> LocalSteps:

@@ -57,6 +57,7 @@ class Dataflow(Maintainer):
         assert query.plan is not None
         self._plan = query.plan
         self._columns = query.row_key.kept
+        self._has_ids = query.plan.has_nodes
         self._engine = engine
         self._evaluator = UnitEvaluator(tree, query.plan.text, query.plan.namespaces, given)
         self.collections = self._evaluator.collections
@@ -241,7 +242,8 @@ class Dataflow(Maintainer):
         if isinstance(item, Node):
             identifier = self.tree.id(item)
             return identifier, value, identifier
-        return None, value, f"{self._name(unit)}#{number + 1}"
+        key = f"{self._name(unit)}#{number + 1}"
+        return (None, value, key) if self._has_ids else (value, key)
 
     def _name(self, unit: Unit) -> str:
         """The tuple of a unit, as text: ids of nodes, or values."""
@@ -270,7 +272,7 @@ class Dataflow(Maintainer):
                 yield Change("insert", Row(columns, *after))
             elif before is not None and after is None:
                 yield Change("delete", Row(columns, *before))
-            elif before is not None and after is not None and _differ(before[0][1], after[0][1]):
+            elif before is not None and after is not None and _differ(before[0][-2], after[0][-2]):
                 yield Change("update", Row(columns, *after), Row(columns, *before))
         self._before = {}
 
@@ -335,8 +337,8 @@ def _plain(name: str) -> str:
 
 def _is_of(row: Mapping[str, Any], wanted: Any, values: Values) -> bool:
     if wanted is not None:
-        return bool(values[2] == wanted)
-    named = {"id": values[0], "value": values[1]}
+        return bool(values[-1] == wanted)
+    named = dict(zip(("value", "id"), values[-2::-1], strict=False))
     return all(
         column in named and (value is None or str(value) == str(named[column]))
         for column, value in row.items()

@@ -19,7 +19,7 @@ Operators over the rows of a relation, for steps and plans:
 - `group`: aggregates of rows with equal keys
 - `aggregates`, `exact_sum`, `measures`: what can be aggregated, and the states
 - `group_generator`: the application of one row to a group as generated Python code
-- `top`, `latest`: a slice of the rows in an order, by partition; the best row by partition
+- `top`: a slice of the rows in an order, by partition
 - `left_join`: outer rows with their inner rows, or with none
 - `range_join`: outer rows with aggregates of the inner rows before or after them in an order
 - `sets`: union, intersection and difference, by the operators above

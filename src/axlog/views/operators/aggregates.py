@@ -11,7 +11,7 @@ An aggregate is a description that all groups share. Each group has a state of i
 rows of two states together are the rows of both groups together. So a state can be built in parts,
 elsewhere, and added up (partial aggregates), also from rows that went.
 
-An aggregate of input that is only ever inserted (`is_append_only`) keeps less where it can.
+An aggregate of input that only grows (`expect_insertions`) keeps less where it can.
 """
 
 from __future__ import annotations
@@ -81,6 +81,13 @@ class Aggregate(ABC):
     @abstractmethod
     def new(self) -> State:
         """The state of an empty group."""
+
+    def expect_insertions(self) -> bool:
+        """Prepare for input that only grows; whether new states are of another kind then.
+
+        `rows` of the states so far, loaded into new ones, give these.
+        """
+        return False
 
 
 # Counts -------------------------------------------------------------------------------------------
@@ -251,7 +258,7 @@ class BestState(_ByRows):
         self.value: Any = None
 
     def add(self, value: Any, count: int) -> None:
-        assert count > 0, "a value of append-only input went"
+        assert count > 0, "a value of input that only grows went"
         key = self.aggregate.order(value)
         if (
             self.value is None
@@ -273,20 +280,22 @@ class BestState(_ByRows):
 class Extreme(Aggregate):
     """The least or the greatest value; None if there are none."""
 
-    __slots__ = ("is_append_only", "order")
+    __slots__ = ("_only_grows", "order")
 
     is_greatest: ClassVar[bool]
 
-    def __init__(
-        self, read: Read, order: Callable[[Any], Any] = exact_key, *, is_append_only: bool = False
-    ) -> None:
+    def __init__(self, read: Read, order: Callable[[Any], Any] = exact_key) -> None:
         """`order`: the sort key of a value; different values have different keys."""
         super().__init__(read)
         self.order = order
-        self.is_append_only = is_append_only
+        self._only_grows = False
 
     def new(self) -> ExtremeState | BestState:
-        return BestState(self) if self.is_append_only else ExtremeState(self)
+        return BestState(self) if self._only_grows else ExtremeState(self)
+
+    def expect_insertions(self) -> bool:
+        is_new, self._only_grows = not self._only_grows, True
+        return is_new
 
 
 class Min(Extreme):

@@ -75,6 +75,9 @@ class Distinct(Operator):
             for each, _ in table.matching(at, row)
         ]
 
+    def expect_insertions(self) -> bool:
+        return True
+
     @property
     def partition_key(self) -> tuple[Column, ...] | None:
         """All columns: equal rows meet, and no others."""

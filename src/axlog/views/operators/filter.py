@@ -34,6 +34,9 @@ class Filter(Operator):
     def lineage(self, row: Row) -> list[tuple[int, Row]]:
         return [(0, row)]
 
+    def expect_insertions(self) -> bool:
+        return True
+
     @property
     def partition_key(self) -> tuple[Column, ...] | None:
         """All columns: no two rows meet."""

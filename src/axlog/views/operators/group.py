@@ -119,6 +119,10 @@ class Group(Operator):
                     result[after] = 1
         return result
 
+    def expect_insertions(self) -> bool:
+        self._measures.expect_insertions(self._groups.values())
+        return False
+
     # Partial aggregates --------------------------------------------------------------------------
 
     def partial(self, delta: Bag) -> Snapshot:

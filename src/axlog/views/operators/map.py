@@ -77,6 +77,9 @@ class Map(Operator):
         found = self.below.lookup(self._shown, self._pure(row))
         return [(0, each) for each in found if self.function(each) == row]
 
+    def expect_insertions(self) -> bool:
+        return True
+
     @property
     def partition_key(self) -> tuple[Column, ...] | None:
         """The columns that it copies: no two rows meet, and input and output split alike."""

@@ -48,6 +48,15 @@ class Measures:
         """A set of no rows."""
         return Member([each.new() for each in self._kept])
 
+    def expect_insertions(self, members: Iterable[Member]) -> None:
+        """Prepare for rows that only come: the states of some aggregates become smaller."""
+        for at, aggregate in enumerate(self._kept):
+            if aggregate.expect_insertions():
+                for member in members:
+                    state = aggregate.new()
+                    state.merge(member.states[at])
+                    member.states[at] = state
+
     def add(self, member: Member, row: Row, count: int) -> None:
         """Add a row so many times; a negative count takes it away."""
         member.count += count

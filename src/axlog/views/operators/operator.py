@@ -150,6 +150,13 @@ class Operator(ABC):
         """Drop the rows that a proof makes useless; return their number."""
         return 0
 
+    def expect_insertions(self) -> bool:
+        """Prepare for input that only grows from now on: drop rows that cannot be shown any more.
+
+        Returns whether the output only grows too.
+        """
+        return False
+
     @property
     def has_state(self) -> bool:
         """Whether it keeps anything; a join of one part keeps nothing."""

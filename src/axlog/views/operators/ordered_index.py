@@ -83,6 +83,13 @@ class OrderedIndex:
             self._shift(at, 1)
         return count
 
+    def first(self, count: int) -> OrderedIndex:
+        """An index of the first entries alone."""
+        found = OrderedIndex()
+        for entry in list(self.entries(0, count)):
+            found.add(*entry)
+        return found
+
     def get(self, key: Any, *, to_change: bool = False) -> Any:
         """The item with this key; None if there is none. `to_change`: the caller will change it."""
         at, place = self._locate(key, after=False)

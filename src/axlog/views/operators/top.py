@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from axlog.evaluate.joins import Bag, Row, add, picker
@@ -12,6 +13,28 @@ from axlog.query.compile import Column
 from axlog.views.operators.lookups import having, key_within
 from axlog.views.operators.operator import Cost, Counted, Operator, Source
 from axlog.views.operators.ordered_index import OrderedIndex
+
+SPARE = 16
+"""Rows behind the slice that are kept in order."""
+
+
+class Partition:
+    """The rows of one partition: an ordered beginning, and the rows behind it without order.
+
+    Rows behind the beginning cannot be in the slice. They are ordered when one of them may enter
+    it, all at once, and stay in order from then on. So rows that only come cost no search, and the
+    sorting is paid for by the insertions before it.
+    """
+
+    __slots__ = ("index", "is_sorted", "rest")
+
+    def __init__(self) -> None:
+        self.index = OrderedIndex()
+        self.rest: Bag = {}
+        self.is_sorted = False  # whether all later rows are put in order
+
+    def __len__(self) -> int:
+        return len(self.index) + len(self.rest)
 
 
 class Top(Operator):
@@ -24,12 +47,14 @@ class Top(Operator):
         Δout = Σ_k  S'(k) - S(k)
 
     A row that comes or goes moves the rows behind it by one, so each end of the slice gains or
-    loses one row at most. All rows are kept in order. Of append-only input only the rows before
-    `stop` are kept, if both positions count from the beginning: no other row can enter.
+    loses one row at most. All rows are kept. Of input that only grows, only the rows before `stop`
+    are kept, if both positions count from the beginning: no other row can enter.
     """
 
     name = "top"
-    __slots__ = ("_kept", "_key", "_order", "_partitions", "_slice", "_tie", "per", "schema")
+    __slots__ = (
+        "_head", "_key", "_only_grows", "_order", "_partitions", "_slice", "_tie", "per", "schema",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -40,7 +65,6 @@ class Top(Operator):
         per: Sequence[Column] = (),
         *,
         tie: Callable[[Row], Any] = exact_row_key,
-        is_append_only: bool = False,
     ) -> None:
         """`order`: the sort key of a row; `per`: the columns that rows of a partition share.
 
@@ -52,44 +76,86 @@ class Top(Operator):
         self._order = order
         self._tie = tie
         self._slice = slice(start, stop)
-        is_prefix = is_append_only and start >= 0 and stop is not None and stop >= 0
-        self._kept = stop if is_prefix else None
-        """The number of rows to keep; None: all."""
-        self._partitions: dict[Row, OrderedIndex] = {}
+        is_prefix = start >= 0 and stop is not None and stop >= 0
+        self._head = stop if is_prefix else None
+        """The number of rows before the end of the slice; None: it is counted from the end."""
+        self._only_grows = False
+        self._partitions: dict[Row, Partition] = {}
+
+    def expect_insertions(self) -> bool:
+        if self._head is not None and not self._only_grows:
+            for partition in self._partitions.values():
+                partition.index, partition.rest = partition.index.first(self._head), {}
+                partition.is_sorted = False
+            self._only_grows = True
+        return False
 
     def apply(self, port: int, delta: Bag) -> Bag:
         result: Bag = {}
         for row, count in delta.items():
             key = self._key(row)
-            index = self._partitions.get(key)
-            if index is None:
-                index = self._partitions[key] = OrderedIndex()
-            self._move(index, row, count, result)
-            if not index:
+            partition = self._partitions.get(key)
+            if partition is None:
+                partition = self._partitions[key] = Partition()
+            if self._head is None:
+                self._move(partition, row, count, (self._order(row), self._tie(row)), result)
+            else:
+                self._enter(partition, self._head, row, count, result)
+            if not partition:
                 del self._partitions[key]
         return result
 
-    def _move(self, index: OrderedIndex, row: Row, count: int, result: Bag) -> None:
-        """Add to the count of a row in its partition, and what that moves to the result."""
-        place = (self._order(row), self._tie(row))
-        kept = self._kept
-        if kept is not None:
-            assert count > 0, "a row of append-only input went"
-            if not kept or (len(index) == kept and index.last_key < place):
+    def _enter(self, partition: Partition, head: int, row: Row, count: int, result: Bag) -> None:
+        """Add to the count of a row, behind the ordered rows if it belongs there."""
+        index, rest = partition.index, partition.rest
+        if row in rest:
+            add(rest, row, count)
+            return
+        order = self._order(row)
+        place: Any = None
+        if len(index) >= head and not partition.is_sorted:
+            is_behind = not head or index.last_key[0] < order
+            if not is_behind:
+                place = (order, self._tie(row))
+                is_behind = index.last_key < place
+            if is_behind:
+                if not self._only_grows:
+                    rest[row] = count
                 return
+        self._move(partition, row, count, place or (order, self._tie(row)), result)
+        if not partition.is_sorted:
+            self._spill(partition, head)
+
+    def _spill(self, partition: Partition, head: int) -> None:
+        """Leave few rows behind the slice in order, and none of input that only grows."""
+        index = partition.index
+        if len(index) > (head if self._only_grows else head + 2 * SPARE):
+            for last in list(index.entries(head if self._only_grows else head + SPARE)):
+                index.add(last.key, last.item, -last.total)
+                if not self._only_grows:
+                    partition.rest[last.item] = last.total
+
+    def _move(self, partition: Partition, row: Row, count: int, place: Any, result: Bag) -> None:
+        """Add to the count of an ordered row, and what that moves to the result."""
+        index = partition.index
         total = index.add(place, row, count)
+        if partition.rest and len(index) < (self._head or 0):
+            self._sort(partition)
         if self._is_outside(index, place):
             return
-        if total == count:
-            self._shift(index, index.rank(place), row, count, result)
-            if kept is not None and len(index) > kept:
-                index.add(*index.last()._replace(total=-index.last().total))
-        elif not total:
+        if not total or total == count:
             self._shift(index, index.rank(place), row, count, result)
         else:
             start, stop, _ = self._slice.indices(len(index))
             if start <= index.rank(place) < stop:
                 add(result, row, count)
+
+    def _sort(self, partition: Partition) -> None:
+        """Put all rows in order."""
+        rest, partition.rest, partition.is_sorted = partition.rest, {}, True
+        found = [((self._order(row), self._tie(row)), row, count) for row, count in rest.items()]
+        for place, row, count in sorted(found, key=itemgetter(0)):
+            partition.index.add(place, row, count)
 
     def _is_outside(self, index: OrderedIndex, place: Any) -> bool:
         """Whether a place is so far from the slice that no row of the slice changes.
@@ -128,8 +194,11 @@ class Top(Operator):
         return 1
 
     def state(self) -> Sequence[Iterable[Counted]]:
-        indexes = self._partitions.values()
-        return [[(row, count) for index in indexes for _, row, count in index.entries()]]
+        found: list[Counted] = []
+        for partition in self._partitions.values():
+            found += [(row, count) for _, row, count in partition.index.entries()]
+            found += partition.rest.items()
+        return [found]
 
     def load(self, state: Sequence[Iterable[Counted]]) -> None:
         self._partitions.clear()
@@ -145,9 +214,10 @@ class Top(Operator):
 
     def in_order(self, key: Row = ()) -> list[Counted]:
         """The rows of the slice of one partition with their counts, in order."""
-        index = self._partitions.get(key)
-        if index is None:
+        partition = self._partitions.get(key)
+        if partition is None:
             return []
+        index = partition.index
         start, stop, _ = self._slice.indices(len(index))
         return [(row, count) for _, row, count in index.entries(start, stop)]
 

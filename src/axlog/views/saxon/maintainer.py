@@ -161,7 +161,7 @@ class Saxon(Maintainer):
         for item in items:
             numbers[item] += 1
             key = f"{_name(item)}#{numbers[item]}"
-            values: Values = (None, _value(item), key)
+            values: Values = (_value(item), key)
             found[key] = Row(self._columns, values)
         return found
 
