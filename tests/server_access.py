@@ -1,5 +1,7 @@
 """A server whose administrator's token the tests know."""
 
+import ssl
+from functools import cache
 from typing import Any
 
 import httpx
@@ -21,9 +23,14 @@ def secured(*others: Principal, **given: Any) -> Settings:
 def client_of(address: str, token: str | None = TOKEN, **given: Any) -> httpx.Client:
     """A client that brings a token."""
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    return httpx.Client(
-        base_url=address, trust_env=False, headers=headers, **{"timeout": 60, **given}
-    )
+    settings = {"timeout": 60, "verify": _verification(), **given}
+    return httpx.Client(base_url=address, trust_env=False, headers=headers, **settings)
+
+
+@cache
+def _verification() -> ssl.SSLContext:
+    """One for all clients: reading the authorities takes most of the time to make a client."""
+    return ssl.create_default_context()
 
 
 def principal(name: str, *grants: Grant | str, **limits: Any) -> Principal:

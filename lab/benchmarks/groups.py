@@ -39,7 +39,16 @@ _SHARE = 10
 """The first and the last measured messages are one in so many."""
 
 
-def groups(count: int = 100_000, rounds: int = 3, pathway: int = 20_000) -> Result:
+COMMITS = {"each": "the same changes", "auto": "netted by Pathway"}
+"""When Pathway commits, and what it emits then."""
+
+
+def groups(
+    count: int = 100_000,
+    rounds: int = 3,
+    pathway: int = 20_000,
+    commits: Sequence[str] = tuple(COMMITS),
+) -> Result:
     """Send `count` messages to each view, and `pathway` messages to both engines."""
     result = Result("groups", "count and sum by client; latest per key; top ten (F21)")
     result.sizes = {"messages": count, "messages to Pathway": pathway}
@@ -50,7 +59,7 @@ def groups(count: int = 100_000, rounds: int = 3, pathway: int = 20_000) -> Resu
         result.compare(f"a message, {clients} groups", costs, "with aggregates", "without")
     for what, query in (("latest per key", LATEST), ("top ten", TOP)):
         _measure_flatness(result, what, query, count)
-    _measure_pathway(result, pathway)
+    _measure_pathway(result, pathway, commits)
     return result
 
 
@@ -103,7 +112,7 @@ def _timed(work: Side[bytes], numbers: range) -> float:
 # Pathway ------------------------------------------------------------------------------------------
 
 
-def _measure_pathway(result: Result, count: int) -> None:
+def _measure_pathway(result: Result, count: int, commits: Sequence[str]) -> None:
     if find_spec("pathway") is None:
         result.remarks.append("pathway is not installed (pip install 'axlog[bench]', on Linux)")
         return
@@ -115,8 +124,9 @@ def _measure_pathway(result: Result, count: int) -> None:
         changes += len(document.feed("orders", message))
     seconds = process_time() - start
     ours = {str(row["c"]): [row["orders"], str(row["total"])] for row in document.view("v")}
-    for commits, what in (("each", "the same changes"), ("auto", "netted by Pathway")):
-        command = [sys.executable, "-m", __name__, str(count), commits]
+    for each in commits:
+        what = COMMITS[each]
+        command = [sys.executable, "-m", __name__, str(count), each]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=3600)
         said = json.loads(done.stdout.strip().splitlines()[-1])
         costs = {

@@ -107,7 +107,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         full=lambda: families(8000, 5, 10_000),
     ),
     "groups": Benchmark(
-        tiny=lambda: groups(200, 1, 300),
+        tiny=lambda: groups(200, 1, 300, ("each",)),
         quick=lambda: groups(50_000, 2, 20_000),
         full=lambda: groups(1_000_000, 2, 1_000_000),
     ),

@@ -40,6 +40,7 @@ CODES: dict[str, str] = {
     "AX103": "this kind of object cannot be read as XML",
     "AX104": "text stands outside any element",
     "AX105": "the call is not written correctly",
+    "AX106": "the JSON is not a message",
     "AX111": "the document declares entities",
     "AX112": "the document refers to an entity that is not resolved",
     "AX113": "the encoding is unknown or the bytes do not match it",

@@ -8,6 +8,7 @@ command line raises the same error for a module that is imported directly (`cli/
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from axlog.errors import SetupError
@@ -48,6 +49,18 @@ def not_installed(module: str, more: str = "") -> SetupError:
     extra = extra_of(module)
     wanted = f"'axlog[{extra}]'" if extra is not None else name
     return SetupError("AX901", f"{name} is not installed", advice=f"pip install {wanted}{more}")
+
+
+def is_installed(module: str) -> bool:
+    """Whether a module can be imported; it is not imported.
+
+    >>> is_installed("lxml"), is_installed("no.such.module")
+    (True, False)
+    """
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # its package is not installed
+        return False
 
 
 def import_extra(module: str) -> Any:

@@ -105,6 +105,15 @@ def configure_logs(
     logger.propagate = False
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 # Metrics ------------------------------------------------------------------------------------------
 
 

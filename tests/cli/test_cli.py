@@ -82,7 +82,7 @@ def test_query_options() -> None:
     assert objects(run("query", xml, query, "-n", "p=urn:one")) == []
     kept = run("query", xml, query, "-n", "p=urn:one", "--keep-whitespace")
     assert len(objects(kept)) == 1
-    assert len(objects(run("query", xml, "//p:b", "--namespace", "p=urn:one"))) == 2
+    assert len(objects(run("query", xml, "//p:b", "--namespace", "p=urn:one", "--json"))) == 2
     refused(run("query", xml, query), "AX206")
     refused(run("query", "<a><b/></a>", "match /a", "--limit-depth", 1), "AX121")
     refused(run("query", "<a>long</a>", "match /a", "--limit-text", 3), "AX123")

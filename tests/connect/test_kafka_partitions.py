@@ -79,7 +79,7 @@ def run(place: Path, engine: str, brokers: str, topic: str, state: str = "auto")
 
 def parts(random: Random) -> list[list[tuple[int, bytes]]]:
     """What comes before a restart, and after it; with some that are late in their partition."""
-    first, second = dealt(random, range(1, 400)), dealt(random, range(400, 600))
+    first, second = dealt(random, range(1, 160)), dealt(random, range(160, 240))
     late = [(partition, message(10_000 + partition, 5)) for partition in range(4)]
     return [[*first, *late, (1, b"<m>")], second]
 

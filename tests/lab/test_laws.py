@@ -24,8 +24,8 @@ from lab.laws.fuzz_cases import Case, less_of
 from lab.laws.fuzzing import LAWS, run_case, shrink
 from tests.amounts import cases, chunks
 
-CHUNK = 100
-CASES = {"1": 500, "2": 100, "8": 100}
+CHUNK = 50
+CASES = {"1": 300, "2": 50, "8": 50}
 CHUNKS = [(law, start) for law, count in CASES.items() for start in chunks(count, CHUNK)]
 
 
@@ -36,7 +36,7 @@ def test_differential_law_holds_for_seeds(law: str, start: int) -> None:
 
 
 @pytest.mark.parametrize("law", ["1", "2", "4", "5", "8", "records"])
-@settings(max_examples=cases(20))
+@settings(max_examples=cases(12))
 @given(data=st.data())
 def test_differential_law_holds_for_hypothesis(law: str, data: st.DataObject) -> None:
     random: Random = data.draw(st.randoms(use_true_random=False))
@@ -56,7 +56,7 @@ _take = Counting.take
 
 def test_a_broken_maintainer_is_found_and_cut_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Counting, "take", broken_take)
-    found = [failure for seed in range(150) if (failure := run_case(seed, "1")) is not None]
+    found = [failure for seed in range(60) if (failure := run_case(seed, "1")) is not None]
     assert found
     failure = min(found, key=lambda f: len(f.case.steps))
     assert len(failure.case.patterns) == 1

@@ -294,6 +294,7 @@ def test_the_schema_knows_every_kind() -> None:
 def test_the_command_reports_problems_as_json_lines(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     path.write_text(GOOD)
+    (tmp_path / "in.jsonl").touch()
     runner = CliRunner()
     done = runner.invoke(application(), ["check", str(path)])
     assert (done.exit_code, done.stdout) == (0, "")

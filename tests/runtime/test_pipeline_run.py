@@ -626,7 +626,7 @@ def test_killed_at_any_moment_and_restarted_nothing_is_lost_or_doubled(tmp_path:
     run_once(whole)
     chance = Random(7)
     kills = 0
-    for _ in range(3):
+    for _ in range(2):
         process = subprocess.Popen([*command, str(cut)], stderr=subprocess.PIPE)
         assert process.stderr is not None
         # Wait for some batches, then a little: a kill can fall anywhere in one.
@@ -641,7 +641,7 @@ def test_killed_at_any_moment_and_restarted_nothing_is_lost_or_doubled(tmp_path:
         kills += 1
     else:
         run_once(cut)
-    assert kills == 3
+    assert kills == 2
     assert state_of(whole.parent) == state_of(cut.parent)
     assert len(state_of(cut.parent)[1]) > 20
 
@@ -652,7 +652,7 @@ def test_a_signal_ends_a_run_in_order(tmp_path: Path) -> None:
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for line in process.stderr:
-        if json.loads(line)["messages"] == 300:
+        if json.loads(line).get("messages") == 300:
             process.send_signal(signal.SIGTERM)
             break
     _, rest = process.communicate(timeout=60)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -310,7 +310,8 @@ def scan(world: World, address: str, table: dict[tuple[str, str], Endpoint]) -> 
                     continue
                 for method in ("GET", "HEAD", "OPTIONS"):
                     before = world.state()
-                    for given in variants(one):
+                    # The handlers of GET answer HEAD as well: some of the requests are enough.
+                    for given in islice(variants(one), 0, None, 1 if method == "GET" else 8):
                         _asked(client, method, one, given)
                     try:
                         same(world, before)

@@ -22,12 +22,11 @@ from lab.laws.small_cases import DOWNWARD
 pytestmark = pytest.mark.spark
 
 QUERIES = [
-    "match //a[b]//$x return $x",
+    "match //*[b][@k#t]//$x return $x, t.val",
     "match //a#t[//b][not(c)] return t.id, t.val",
     'match //*#t[b or c = "1"] return t.id, t.label',
     "match //a[b/$x][c/$x] return $x",
     "match //a#t//b#u where u - t <= 0 return t.id, u.cont",
-    "match //@k#t return t.val",
     "match //b#t[. > 1] return t.id",
 ]
 COLLECTING = "for $a in //a return <found id='{id($a)}'>{$a/b/text()}{$a//c}</found>"
@@ -95,9 +94,9 @@ def test_differential_random_patterns_by_joins(nodes: Any, texts: dict[str, str]
             continue
         compared, answered = compared + 1, answered + bool(expected)
         assert found_by_spark(nodes, query) == expected, (seed, str(pattern))
-        if compared == 6:
+        if compared == 4:
             break
-    assert answered >= 4
+    assert answered >= 3
 
 
 @pytest.mark.parametrize("text", [COLLECTING, UPWARD])

@@ -27,7 +27,7 @@ def test_views_that_come_are_filled_and_those_that_go_are_dropped(
 ) -> None:
     messages = [m._replace(source=0) for m in updates(Random(9), 70)]
     place = str(tmp_path / "checkpoint")
-    options = {"checkpoint": place, "limit": 30, "hold": 0, "buckets": 2, "state": state}
+    options = {"checkpoint": place, "limit": 60, "hold": 0, "buckets": 2, "state": state}
     sink = Collecting()
     run(spark, definition_of("path"), messages[:50], sink, **options)
     batches = len(sink.batches)

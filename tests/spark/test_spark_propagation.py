@@ -105,8 +105,7 @@ def test_values_and_contents_are_read_again_only_where_the_delta_is(spark: Any) 
     pending.apply(tree, [ReplaceValue(tree.first_column[second], "4"), Delete(third), new])
     after = spark.createDataFrame([("d", *row) for row in rows_of(tree)], NODES)
     query = "match //a#t return t.id, t.val, t.cont"
-    wanted = {(row["t_val"], row["t_cont"]) for row in evaluate(after, query).collect()}
-    assert wanted == {("1", "<a>1</a>"), ("4", "<a>4<b/></a>"), ("5", "<a>5</a>")}
+    wanted = {("1", "<a>1</a>"), ("4", "<a>4<b/></a>"), ("5", "<a>5</a>")}
     marked = evaluate(before, query).withColumn("t_val", f.concat(f.lit("old "), "t_val"))
     kept, stays, delta = (
         frame.localCheckpoint() for frame in (marked, *differences(before, after))

@@ -130,7 +130,7 @@ def test_two_sources_are_ordered_and_a_checkpoint_is_resumed(
     for share in (0.5, 1.0):
         sources = [partial(MemorySource, s[: int(len(s) * share)]) for s in sides.values()]
         query = maintain(
-            spark, definition, sources, [sink], once=True, checkpoint=place, limit=15, hold=0.1,
+            spark, definition, sources, [sink], once=True, checkpoint=place, limit=40, hold=0.1,
             state=state,
         )  # fmt: skip
         query.wait()

@@ -17,6 +17,9 @@ def main() -> None:
 
         print(f"axlog {__version__}")
         return
-    from axlog.cli.application import application
+    try:
+        from axlog.cli.application import application
 
-    application(sys.argv[1:2])()
+        application(sys.argv[1:2])()
+    except KeyboardInterrupt:  # while modules were imported; verbs handle it themselves
+        sys.exit(130)

@@ -22,11 +22,13 @@ VERBS = (
     "relevance",
     "why",
     "check",
+    "init",
     "run",
     "serve",
     "token",
     "explain",
     "diff",
+    "patch",
     "reduce",
     "generate",
     "replay",
@@ -84,7 +86,9 @@ def application(verbs: Sequence[str] = ()) -> typer.Typer:
     named.
     """
     app = new_application(
-        "axlog", "Example: axlog query '<a><b>1</b></a>' 'match /a/b/$x return $x'"
+        "axlog",
+        "Example: axlog query '<a><b>1</b></a>' 'match /a/b/$x return $x'",
+        has_completion=True,
     )
 
     @app.callback()
@@ -95,13 +99,13 @@ def application(verbs: Sequence[str] = ()) -> typer.Typer:
     return app
 
 
-def new_application(name: str, example: str) -> typer.Typer:
+def new_application(name: str, example: str, *, has_completion: bool = False) -> typer.Typer:
     """Return a command line without verbs that handles errors as `axlog` does."""
     return typer.Typer(
         name=name,
         cls=Verbs,
         no_args_is_help=True,
-        add_completion=False,
+        add_completion=has_completion,
         pretty_exceptions_enable=False,
         epilog=example,
     )

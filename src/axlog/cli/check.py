@@ -24,6 +24,7 @@ from axlog.cli import options
 from axlog.cli.output import Lines, is_json
 from axlog.errors import AxlogError, SetupError
 from axlog.extras import extra_of, not_installed
+from axlog.reporting import counted
 
 if TYPE_CHECKING:  # pydantic comes with the extra `pipeline`
     from axlog.connect.kinds import SinkKind, SourceKind
@@ -52,11 +53,20 @@ def check(
     kinds: Annotated[
         bool, typer.Option("--kinds", help="List the kinds of sources and sinks instead.")
     ] = False,
+    connect: Annotated[
+        bool,
+        typer.Option("--connect", help="Also try the addresses of brokers, databases, services."),
+    ] = False,
     json: options.Json = None,
 ) -> None:
-    """Check a pipeline file: its form, queries, documents, streams, sources and sinks."""
+    """Check a pipeline file: its form, queries, documents, streams, sources and sinks.
+
+    Also report what this machine lacks for a run: extras, the engine, files. These are warnings.
+    """
     try:
         from axlog.pipeline import loader
+        from axlog.pipeline.engines import choose
+        from axlog.pipeline.machine_checks import machine_problems
         from axlog.pipeline.schema import json_schema
         from axlog.pipeline.schema import reference as reference_text
     except ImportError as error:
@@ -77,16 +87,18 @@ def check(
         _check_roles(text, pipeline, json)
         return
     checked = loader.check_text(text, Path(pipeline).parent, pipeline)
-    _list_problems(checked.problems, json)
+    lacking = [] if checked.model is None else machine_problems(checked.model, connects=connect)
+    _list_problems([*checked.problems, *lacking], json)
     if checked.model is None:
         if not is_json(json):
-            _say(f"{pipeline}: {len(checked.errors)} errors", "red")
+            _say(f"{pipeline}: {counted(len(checked.errors), 'error')}", "red")
         raise typer.Exit(2)
     if not is_json(json):
-        if checked.model.engine == "spark":
+        chosen = choose(checked.model.engine)
+        if chosen.engine == "spark":
             _list_plans(checked.model)
         views = len(list(checked.model.view_names()))
-        _say(f"{pipeline}: valid; {views} views, engine {checked.model.engine}")
+        _say(f"{pipeline}: valid; {counted(views, 'view')}, {chosen}")
 
 
 def _is_roles(text: str) -> bool:
@@ -106,11 +118,11 @@ def _check_roles(text: str, source: str, json: bool | None) -> None:
     _list_problems(problems, json)
     if roles is None:
         if not is_json(json):
-            _say(f"{source}: {len(problems)} errors", "red")
+            _say(f"{source}: {counted(len(problems), 'error')}", "red")
         raise typer.Exit(2)
     if not is_json(json):
         reading = "needs a token" if roles.public is None else "is public"
-        _say(f"{source}: valid; {len(roles.principals)} principals, reading {reading}")
+        _say(f"{source}: valid; {counted(len(roles.principals), 'principal')}, reading {reading}")
 
 
 def missing(error: ImportError) -> SetupError:

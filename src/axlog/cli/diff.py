@@ -21,6 +21,7 @@ from axlog.document.loader import load
 from axlog.document.operations import Attribute
 from axlog.document.patch_writer import patch_of
 from axlog.document.update_lists import Edit, EditKind, Markup, UpdateList, addressed
+from axlog.reporting import counted
 
 
 class Form(Enum):
@@ -78,7 +79,7 @@ def write_list(given: UpdateList, form: Form | None) -> None:
         console = Console(highlight=False)
         for edit in given:
             console.print(_line(edit), soft_wrap=True)
-        console.print(f"{len(given):,} update{'' if len(given) == 1 else 's'}", style="dim")
+        console.print(counted(len(given), "update"), style="dim")
 
 
 _STYLES = {EditKind.DELETE: "red", EditKind.RENAME: "yellow", EditKind.REPLACE_VALUE: "yellow"}

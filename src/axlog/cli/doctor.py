@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from time import perf_counter
@@ -28,7 +27,7 @@ from axlog.cli import options
 from axlog.cli.live_page import PORT
 from axlog.cli.output import is_json
 from axlog.errors import AxlogError
-from axlog.extras import PARTS
+from axlog.extras import PARTS, is_installed
 
 VERBS = {
     "axlog run": ("pipeline",),
@@ -140,7 +139,7 @@ def _port() -> Finding:
 
 def _verb(name: str, parts: tuple[str, ...]) -> Finding:
     """Check whether a command can run: whether the extras that it needs are installed."""
-    lacking = [part for part in parts if any(not _is_there(m) for m in PARTS[part])]
+    lacking = [part for part in parts if any(not is_installed(m) for m in PARTS[part])]
     if not lacking:
         return Finding(name, "ok", "can run")
     return Finding(
@@ -169,18 +168,11 @@ def _started() -> Finding:
 
 
 def _part(name: str, modules: tuple[str, ...]) -> Finding:
-    missing = [module for module in modules if not _is_there(module)]
+    missing = [module for module in modules if not is_installed(module)]
     if missing:
         what = f"not installed: {', '.join(missing)}"
         return Finding(name, "missing", what, f"pip install 'axlog[{name}]'")
     return Finding(name, "ok", ", ".join(f"{m} {_version(m)}".strip() for m in modules))
-
-
-def _is_there(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:  # its package is not installed
-        return False
 
 
 def _version(module: str) -> str:
@@ -192,7 +184,7 @@ def _version(module: str) -> str:
 
 
 def _java() -> Finding:
-    if not _is_there("pyspark"):
+    if not is_installed("pyspark"):
         return Finding("java", "missing", "needed for Spark only", "pip install 'axlog[spark]'")
     from axlog.spark.java import find_java
 

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.progress import FileSizeColumn, Progress, SpinnerColumn, TimeElapsedColumn
 
+from axlog.reporting import counted
 from axlog.samples import orders
 from axlog.samples import supply_chain as supply_chains
 from axlog.samples.auction import auction as auction_text
@@ -105,7 +106,7 @@ def supply_chain(
 ) -> None:
     """Write the supply chain: its pipeline file, and the documents that its partners publish."""
     made = supply_chains.write(into, orders=orders, seed=seed, faults=faults)
-    typer.echo(f"{made} documents; axlog run {into / 'supply-chain.yaml'}")
+    typer.echo(f"{counted(made, 'document')}; axlog run {into / 'supply-chain.yaml'}")
 
 
 def write_files(

@@ -30,6 +30,7 @@ from axlog.errors import AxlogError, MalformedError
 from axlog.live.document import Document
 from axlog.live.options import Options
 from axlog.query.query import checked_language
+from axlog.reporting import counted
 from axlog.views.change import Change
 
 STDIN = "-"
@@ -106,7 +107,7 @@ def maintain(
                 typer.echo(checking.difference(place), err=True)
                 raise typer.Exit(1)
     if checking is not None:
-        typer.echo(f"checked {checking.steps:,} updates: no difference", err=True)
+        typer.echo(f"checked {counted(checking.steps, 'update')}: no difference", err=True)
     if refused:
         raise typer.Exit(2)
 
@@ -123,7 +124,8 @@ def _results(
     for line in lines:
         if line.strip():
             rest = chain(blank, [line], lines)
-            is_json = line.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+            begins = line.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+            is_json = begins or str(name).endswith((".jsonl", ".ndjson"))
             yield from (_messages if is_json else _statements)(doc, rest, name)
             return
         blank.append(line)

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from axlog.document.parser import Source
 from axlog.query.columns import Columns
+from axlog.reporting import counted
 from axlog.views.change import Change, Row
 from axlog.views.outputs import shown_columns
 
@@ -70,7 +71,7 @@ class Tables:
             table.add_row(*(Text(shown(plain[name])) for name in names), str(row.count))
         if given:
             self._console.print(table)
-        self._console.print(f"{len(given):,} row{'' if len(given) == 1 else 's'}", style="dim")
+        self._console.print(counted(len(given), "row"), style="dim")
 
     def changes(self, changes: Iterable[Change]) -> None:
         for change in changes:

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from collections.abc import Iterator
+from enum import Enum
+from json import dumps
+from typing import Annotated, Any
 
 import typer
+from lxml import etree
 
 from axlog.cli import options
-from axlog.cli.output import is_json, source_of, writer
+from axlog.cli.output import source_of, writer
+from axlog.document.json_messages import json_text
+from axlog.document.parser import Element
+from axlog.document.parser import parse as read_xml
 from axlog.document.times import checked_times
 from axlog.evaluate.atoms import text_of
 from axlog.live.document import parse
 from axlog.live.options import Options
-from axlog.query.query import checked_language
+from axlog.live.view import View
+from axlog.query.query import Query, checked_language, language_of, parse_query
+
+
+class Show(Enum):
+    """What to write of a result."""
+
+    XML = "xml"
+    VAL = "val"
+    ID = "id"
+    JSON = "json"
 
 
 def register(app: typer.Typer) -> None:
@@ -37,10 +55,18 @@ def query(
     xml: Annotated[
         bool, typer.Option("--xml", help="Write each row as the XML that the XQuery constructs.")
     ] = False,
+    show: Annotated[
+        Show | None,
+        typer.Option(
+            help="How to write the results of XPath and XQuery: xml (default), val (their strings),"
+            " id (of their nodes) or json."
+        ),
+    ] = None,
 ) -> None:
-    """Write the rows of a query on a document: {"row": {...}, "count": n}, one per line.
+    """Write the result of a query on a document.
 
-    On a terminal, the result of XPath and XQuery is written as its items, one per line.
+    XPath and XQuery: the items, one per line; with --json, rows. Tree patterns: the rows, as JSON
+    lines {"row": {...}, "count": n} in a pipe and as a table on a terminal.
     """
     parsed = parse(
         source_of(document),
@@ -51,13 +77,74 @@ def query(
             times=checked_times(times),
         ),
     )
-    view = parsed.watch(text, language=checked_language(language), maintainer=maintainer)
+    given = text if show is None else _showing(text, show, language, namespace)
+    view = parsed.watch(given, language=checked_language(language), maintainer=maintainer)
+    if not view.rows():
+        _hint(parsed.element(), text)
     if xml:
         for row in view.rows():
             typer.echo(view.xml(row))
-        return
-    if view.query.language != "pattern" and not is_json(json):
+    elif show is not None:
+        for line in _shown(view, show):
+            typer.echo(line)
+    elif view.query.language != "pattern" and not json:
         for item in view.items():
-            typer.echo(item if isinstance(item, str) else text_of(item))
+            typer.echo(_text(item))
+    else:
+        writer(json).rows(view.columns, view.rows())
+
+
+def _showing(
+    text: str, show: Show, language: str | None, namespace: list[str] | None
+) -> str | Query:
+    """Return a query whose rows have what is to be shown."""
+    known = options.namespaces_of(namespace)
+    asked = checked_language(language) or language_of(text)
+    if asked == "pattern":
+        raise typer.BadParameter("a tree pattern says itself what it returns", param_hint="--show")
+    if show is Show.XML or show is Show.JSON:
+        return text
+    return parse_query(text, known, language, (show.value,))
+
+
+def _shown(view: View, show: Show) -> Iterator[str]:
+    if show in (Show.XML, Show.JSON):
+        for item in view.items():
+            is_xml = isinstance(item, str) and item.startswith("<")
+            if show is Show.JSON:
+                yield json_text([read_xml(item).root]) if is_xml else _scalar(item)
+            else:
+                yield _text(item)
         return
-    writer(json).rows(view.columns, view.rows())
+    column = next((name for name in view.columns if name.endswith(f".{show.value}")), None)
+    if column is None:
+        if show is Show.ID:
+            raise typer.BadParameter("values have no ids", param_hint="--show")
+        yield from (_text(item) for item in view.items())
+        return
+    for row in view.rows():
+        yield from [str(row.to_dict()[column])] * row.count
+
+
+def _scalar(item: Any) -> str:
+    return dumps(item if isinstance(item, bool | int | float | None) else _text(item))
+
+
+def _text(item: Any) -> str:
+    return item if isinstance(item, str) else text_of(item)
+
+
+def _hint(root: Element, text: str) -> None:
+    """Say so if a name of the query is there only in a namespace: the usual reason for no rows."""
+    names = set(re.findall(r"(?<![\w:$@.'\"-])[A-Za-z_][\w.-]*(?![\w:(]|\s*\()", text))
+    tags = {str(element.tag) for element in root.iter(etree.Element)}
+    for name in sorted(names - tags):
+        found = sorted(tag for tag in tags if tag.endswith(f"}}{name}"))
+        if found:
+            address = found[0][1:].partition("}")[0]
+            typer.echo(
+                f"hint: <{name}> is in the namespace {address}; declare a prefix with"
+                f" -n p={address} and write p:{name}, or make it the default with -n ={address}",
+                err=True,
+            )
+            return

@@ -45,7 +45,7 @@ def run(
     pipeline: Annotated[str, typer.Argument(metavar="PIPELINE", help="The pipeline file.")],
     engine: Annotated[
         str | None,
-        typer.Option(help="spark or embedded (default: the engine that the file names)."),
+        typer.Option(help="auto, spark or embedded (default: the engine that the file names)."),
     ] = None,
     once: Annotated[
         bool, typer.Option("--once", help="Stop when the sources have no more data.")
@@ -74,22 +74,25 @@ def run(
 ) -> None:
     """Run a pipeline: read its sources, maintain its views, deliver their changes to its sinks."""
     try:
+        from axlog.pipeline.engines import choose
         from axlog.pipeline.loader import load
     except ImportError as error:
         raise missing(error) from None
-    if engine not in (None, "spark", "embedded"):
-        raise typer.BadParameter("spark or embedded", param_hint="--engine")
+    if engine not in (None, "auto", "spark", "embedded"):
+        raise typer.BadParameter("auto, spark or embedded", param_hint="--engine")
     if progress not in (None, "table", "json", "none"):
         raise typer.BadParameter("table, json or none", param_hint="--progress")
     service.set_up_logs(log_format, log_level)
     model = load(pipeline)
-    chosen = engine or model.engine
+    chosen = choose(model.engine, engine)
+    said = json.dumps(chosen.plain()) if progress == "json" else str(chosen)
+    typer.echo(said, err=True)
     if page:
         live_page.need_server()
     is_shown = page if page is not None else not once and live_page.is_there()
     served = _Served(port if is_shown else _NO_PAGE, listen, roles)
     with _shown(progress) as show:
-        if chosen == "embedded":
+        if chosen.engine == "embedded":
             _run_here(model, once, seconds, show, served)
         else:
             _run_on_spark(model, once, seconds, show, served)

@@ -47,7 +47,7 @@ Listen = Annotated[
     ),
 ]
 
-_events = getLogger("axlog.process")
+_events = getLogger("axlog.cli")
 
 
 def set_up_logs(form: str | None, level: str) -> None:

@@ -202,6 +202,7 @@ class SourceKind(Generic[Given]):
     make: Callable[[Given, Origin], Source]
     says: str  # one line for the docs and for error messages
     names_streams: bool = False  # its messages name their streams
+    needs: tuple[str, ...] = ()  # modules of extras that it imports when it is opened
 
     role: ClassVar[str] = "source"
 
@@ -217,6 +218,7 @@ class SinkKind(Generic[Given]):
     is_table: bool = False
     reserved: tuple[str, ...] = ()  # additional columns of its tables
     ops: frozenset[str] | None = None  # the changes that it receives by default; None: all
+    needs: tuple[str, ...] = ()
 
     role: ClassVar[str] = "sink"
 
@@ -229,5 +231,6 @@ class ChannelKind(Generic[Given]):
     options: type[Given]
     make: Callable[[Given, Origin], Channel]
     says: str
+    needs: tuple[str, ...] = ()
 
     role: ClassVar[str] = "channel"

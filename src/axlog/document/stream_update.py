@@ -1,10 +1,12 @@
 """One update of a stream, as transported in files of JSON lines, over channels, through Spark.
 
     {"stream": "orders", "insert": "<order>...</order>", "at": 12.5}
+    {"stream": "orders", "insert": {"order": {"oid": 17}}, "at": 12.5}
     {"stream": "orders", "delete": "match /order[oid = 17]"}
     {"stream": "orders", "end": true}
 
-Any other object is rejected with its place. Whether the stream may make the update is decided by
+A JSON object to insert becomes XML by the rule of `json_messages.py`. Any other object is rejected
+with its place. Whether the stream may make the update is decided by
 the document.
 """
 
@@ -15,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from axlog.document.json_messages import to_xml
 from axlog.document.parser import is_encodable
 from axlog.document.times import Time
 from axlog.errors import Place, StreamError
@@ -46,12 +49,15 @@ class StreamUpdate:
         unknown = sorted(set(written) - {"stream", "at", *ACTIONS})
         if unknown or len(actions) != 1 or not isinstance(written.get("stream"), str):
             what = f"it has an unknown key {unknown[0]!r}" if unknown else "a key is missing"
-            raise _refused(what if len(actions) < 2 else "it has two actions", place)
+            message = None if actions else "if the line is a message itself, set format: json"
+            raise _refused(what if len(actions) < 2 else "it has two actions", place, message)
         (action,) = actions
         content, at = written[action], written.get("at")
         if action == "end" and content is not True:
             raise _refused('"end" is not true', place)
-        if action != "end" and not isinstance(content, str):
+        if action == "insert" and isinstance(content, dict | list):
+            content = to_xml(content)
+        elif action != "end" and not isinstance(content, str):
             raise _refused(f"{action!r} is not a string", place)
         if isinstance(at, bool) or not isinstance(at, int | float | str | None):
             raise _refused('"at" is not a time', place)
@@ -86,7 +92,7 @@ def read_line(line: str, number: int = 1, source: str | None = None) -> StreamUp
         written = json.loads(line)
     except json.JSONDecodeError as error:
         place = _place(line, number, error.colno, source)
-        raise _refused(f"it is not JSON: {error.msg}", place) from None
+        raise _refused(f"it is not JSON: {error.msg}", place, _advice(line)) from None
     except (RecursionError, ValueError) as error:  # nested too deeply, a number of 5,000 digits
         place = _place(line, number, 1, source)
         raise _refused(f"it cannot be read: {error}", place) from None
@@ -101,7 +107,20 @@ def _place(line: str, number: int, column: int, source: str | None) -> Place:
     return Place(number, column, "\n" * (number - 1) + line if number < 10_000 else None, source)
 
 
-def _refused(what: str, place: Place | None) -> StreamError:
+def _advice(line: str) -> str | None:
+    """Return a remedy for a line that is not JSON."""
+    if line.lstrip("\ufeff \t").startswith("<"):
+        return 'the line is XML: write it as {"insert": "<order/>"}, or use kind: directory'
+    if "\t" in line or line.count(",") > 1:
+        return "the line may be CSV: write one JSON object per line"
+    return None
+
+
+def _refused(what: str, place: Place | None, advice: str | None = None) -> StreamError:
     return StreamError(
-        "AX410", f"the line is not an update: {what}", place=place, expected=_EXPECTED
+        "AX410",
+        f"the line is not an update: {what}",
+        place=place,
+        expected=_EXPECTED,
+        advice=advice,
     )

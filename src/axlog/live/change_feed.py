@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from threading import Lock
+from typing import Self
 
 from axlog.views.change import Change
 
@@ -14,7 +15,8 @@ class ChangeFeed:
     """The changes of a view since the feed was made, after a snapshot or a position if requested.
 
     `for change in feed` yields the changes received so far and stops. `async for change in feed`
-    waits for more until the feed is closed. The document may be updated in another thread.
+    waits for more until the feed is closed. The document may be updated in another thread. `with`
+    and `async with` close the feed at the end of the block.
     """
 
     def __init__(self, subscribe: Callable[[Callable[[Change], None]], Callable[[], None]]) -> None:
@@ -59,6 +61,18 @@ class ChangeFeed:
         finally:
             with self._lock:
                 self._wake.remove(entry)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Stop receiving changes. Changes already received can still be read."""

@@ -15,45 +15,43 @@ update is done and the other subscribers were called.
 
 from __future__ import annotations
 
+from asyncio import to_thread
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
-from xml.sax.saxutils import quoteattr
+from typing import Any, Self
 
-from axlog.document.calls import Call
-from axlog.document.content_checks import check_name
 from axlog.document.loader import load
-from axlog.document.message_key import KeyPath
+from axlog.document.messages import AnyMessage, as_message
 from axlog.document.parser import Element, Source
 from axlog.document.schema_sources import Types
+from axlog.document.skeleton import skeleton
 from axlog.document.stream_update import StreamUpdate
 from axlog.document.times import Shown, Time, start_of
 from axlog.document.tree import NONE, Tree
-from axlog.errors import QueryError
+from axlog.errors import AxlogError, QueryError
 from axlog.future.keys import check_path
 from axlog.future.references import declare, ends_of, parse_declared
 from axlog.live.change_feed import ChangeFeed
 from axlog.live.collector import Collection, Dropped
 from axlog.live.hooks import IDLE
+from axlog.live.html import document_html
 from axlog.live.maintained import MaintainedTree
 from axlog.live.options import DEFAULT_OPTIONS, Options
 from axlog.live.savepoint import Savepoint
 from axlog.live.stream_status import StreamStatus
-from axlog.live.streams import DeadLetter, Message, Streams
+from axlog.live.streams import DeadLetter, Streams
 from axlog.live.tuner import TuningReport
 from axlog.live.view import View, public
 from axlog.match.filters import Filter
 from axlog.query.query import Language, Query
+from axlog.reporting import counted
 from axlog.store.keyvalue import KeyValueStore
 from axlog.views.change import Change
 from axlog.views.counting.state_codec import size_of_tables
 from axlog.views.family import Member
 from axlog.views.operators.disk_table import Shelf
 from axlog.views.step_chain import OnValueError
-
-ROOT = "document"
-"""Name of the root element of a skeleton."""
 
 
 def parse(
@@ -221,7 +219,7 @@ class Document:
             name: Name of the view.
 
         >>> parse("<orders><order/></orders>", views={"orders": "//order"}).view("orders")
-        View('orders', 1 rows, counting)
+        View('orders', 1 row, counting)
         """
         found = self._maintained.watched(name)
         if found is None:
@@ -285,20 +283,41 @@ class Document:
         """
         return self._maintained.update(statement, at, variables)
 
-    def feed(self, stream: str, message: Message, at: Time | None = None) -> list[Change]:
+    def feed(self, stream: str, message: AnyMessage, at: Time | None = None) -> list[Change]:
         """Apply a message of a stream: its trees are inserted just before the stream's call.
 
         Parameters:
             stream: Name of the stream.
-            message: XML of one or more trees: text, bytes or an element.
+            message: XML of one or more trees: text, bytes, an lxml or ElementTree element. JSON:
+                text, or an object as `json.loads` returns it, becomes elements.
             at: Time of the message; None: the document's clock.
 
         >>> doc = Document(streams=["orders"], views={"all": "match //order/$x return $x"})
         >>> doc.feed("orders", "<order>17</order>")
         [Change('insert', Row(x='17'))]
+        >>> doc.feed("orders", {"order": 18})
+        [Change('insert', Row(x='18'))]
         """
         streams = self._streams or self._start_streams()
-        return streams.feed(stream, message, at, streams.latest(stream, at))
+        return streams.feed(stream, as_message(message), at, streams.latest(stream, at))
+
+    async def afeed(self, stream: str, message: AnyMessage, at: Time | None = None) -> list[Change]:
+        """Apply a message of a stream, as `feed`, without blocking the event loop.
+
+        The message is applied in a thread. Messages that are awaited one after the other are
+        applied in their order.
+
+        Parameters:
+            stream: Name of the stream.
+            message: As for `feed`.
+            at: Time of the message; None: the document's clock.
+
+        >>> import asyncio
+        >>> doc = Document(streams=["orders"], views={"all": "match //order/$x return $x"})
+        >>> asyncio.run(doc.afeed("orders", "<order>17</order>"))
+        [Change('insert', Row(x='17'))]
+        """
+        return await to_thread(self.feed, stream, message, at)
 
     def delete(self, stream: str, pattern: str, at: Time | None = None) -> list[Change]:
         """Apply a deletion of a stream: drop the siblings of its call that match a pattern.
@@ -533,11 +552,31 @@ class Document:
     def __str__(self) -> str:
         return self.xml()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """End the block. A document in memory has nothing to close."""
+
+    def _repr_html_(self) -> str:
+        """The document in a notebook: its streams and views, and the beginning of its XML."""
+        with self._maintained.lock:
+            return document_html(repr(self), self.streams() if self._streams else {}, self.views,
+                                 self._beginning())  # fmt: skip
+
+    def _beginning(self) -> str:
+        try:
+            return self.xml()
+        except AxlogError as error:  # not whole: messages were dropped
+            return error.message
+
     def __repr__(self) -> str:
         with self._maintained.lock:
             nodes, streams = len(self), len(self._maintained.tree.calls())
-            open_streams = f", {streams} open streams" if self._streams is not None else ""
-            return f"Document({nodes} nodes{open_streams}, {len(self.views)} views)"
+            streams_open = counted(streams, "open stream")
+            open_streams = f", {streams_open}" if self._streams is not None else ""
+            views = counted(len(self.views), "view")
+            return f"Document({counted(nodes, 'node')}{open_streams}, {views})"
 
 
 def _skeleton(streams: Sequence[str] | Mapping[str, Mapping[str, str]], options: Options) -> str:
@@ -546,14 +585,5 @@ def _skeleton(streams: Sequence[str] | Mapping[str, Mapping[str, str]], options:
         raise QueryError(
             "AX211", f"streams={streams!r}", expected="a list of stream names, or a source"
         )
-    places: list[str] = []
-    for stream in streams:
-        given = streams[stream] if isinstance(streams, Mapping) else {}
-        check_name(stream, options.limits)
-        attributes = {"stream": stream, **given}
-        if "replace" in given:  # calls know no prefixes
-            attributes["replace"] = str(KeyPath.parse(given["replace"], options.namespaces))
-        Call.of(list(attributes.items()))  # raises for an unknown declaration
-        call = " ".join(f"{name}={quoteattr(value)}" for name, value in attributes.items())
-        places.append(f"<{stream}><ax:call {call}/></{stream}>")
-    return f'<{ROOT} xmlns:ax="urn:axlog">{"".join(places)}</{ROOT}>'
+    declared = streams if isinstance(streams, Mapping) else {each: {} for each in streams}
+    return skeleton(declared, options.limits, options.namespaces)

@@ -29,6 +29,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import IO, Any
 
+from axlog.document.messages import AnyMessage, Message, as_message
 from axlog.document.times import Time, microseconds
 from axlog.errors import AxlogError, StoreError, UpdateError
 from axlog.evaluate.variables import written
@@ -40,7 +41,6 @@ from axlog.live.maintained import ViewChanges, emit
 from axlog.live.outbox import MOST, Outbox, Taking
 from axlog.live.recovery import Restored, snapshot_parts
 from axlog.live.savepoint import Savepoint
-from axlog.live.streams import Message
 from axlog.live.tuner import TuningReport
 from axlog.live.view import View
 from axlog.match.filters import Filter
@@ -94,8 +94,9 @@ class DurableDocument(Document):
 
     # Updates --------------------------------------------------------------------------------------
 
-    def feed(self, stream: str, message: Message, at: Time | None = None) -> list[Change]:
-        return self._accept(lambda: self._received(stream, "insert", message, at))
+    def feed(self, stream: str, message: AnyMessage, at: Time | None = None) -> list[Change]:
+        given = as_message(message)
+        return self._accept(lambda: self._received(stream, "insert", given, at))
 
     def delete(self, stream: str, pattern: str, at: Time | None = None) -> list[Change]:
         return self._accept(lambda: self._received(stream, "delete", pattern, at))

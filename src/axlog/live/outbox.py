@@ -25,7 +25,7 @@ from axlog.reporting import report
 from axlog.retry import Backoff
 from axlog.views.change import Change
 
-_log = getLogger("axlog.outbox")
+_log = getLogger("axlog.live.outbox")
 
 MOST = 10_000
 """Changes that may wait for a sink before updates block."""

@@ -22,6 +22,7 @@ from time import time as wall_clock
 from axlog.document.clock_bounds import Clock, check_ahead, latest_for
 from axlog.document.delta import Delta
 from axlog.document.loader import read_forest
+from axlog.document.messages import Message
 from axlog.document.operations import (
     Insert,
     Operation,
@@ -36,7 +37,6 @@ from axlog.document.operations import (
     time_by_policy,
     time_of_message,
 )
-from axlog.document.parser import Element
 from axlog.document.times import Time, microseconds
 from axlog.document.tree import NONE
 from axlog.errors import AxlogError, ValueProblem
@@ -58,9 +58,7 @@ from axlog.views.counting.join_prospects import AnyProspects
 from axlog.views.member_prospects import MemberProspects
 from axlog.views.view import MaintainedView
 
-Message = str | bytes | Element
-
-_log = getLogger("axlog.document")
+_log = getLogger("axlog.live")
 
 LETTERS = 1000
 """Dead letters that are kept, the latest. A stream's status counts every rejected message."""

@@ -11,11 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from axlog.document.json_messages import to_json
+from axlog.document.parser import parse
 from axlog.errors import QueryError
 from axlog.future.reasons import WhyNot
 from axlog.future.truth import Possible
+from axlog.live.subscription import Subscription
 from axlog.query.query import Query
 from axlog.query.truth import Truth
+from axlog.reporting import counted
+from axlog.views.arrow_table import polars_frame
 from axlog.views.change import Change, Row
 from axlog.views.explanation import Explanation
 from axlog.views.family import Member
@@ -24,6 +29,7 @@ from axlog.views.why import Derivation
 
 if TYPE_CHECKING:
     import pandas
+    import polars
     import pyarrow
 
 
@@ -34,7 +40,7 @@ class View:
     >>> doc = axlog.parse("<orders><order>17</order></orders>")
     >>> orders = doc.watch("match //order/$x return $x", "orders")
     >>> orders
-    View('orders', 1 rows, counting)
+    View('orders', 1 row, counting)
     >>> [row["x"] for row in orders]
     ['17']
     """
@@ -289,6 +295,24 @@ class View:
         """
         return self._maintained.xml(row)
 
+    def json(self, row: Mapping[str, Any]) -> Any:
+        """Return a row as a JSON value: its XML, by the rule for JSON messages backwards.
+
+        An element with elements is an object, repeated elements are an array, any other element is
+        its text; `type="number"` (`boolean`, `null`, `array`) makes it a value of that type.
+
+        Parameters:
+            row: A row of the view, or its values by column.
+
+        >>> import axlog
+        >>> doc = axlog.parse("<orders><order>17</order></orders>")
+        >>> query = "for $o in //order return <o><id type='number'>{string($o)}</id></o>"
+        >>> view = doc.watch(query)
+        >>> view.json(view.rows()[0])
+        {'id': 17}
+        """
+        return to_json(parse(self.xml(row)).root)
+
     def to_arrow(self) -> pyarrow.Table:
         """Return the rows and their counts as an Arrow table (with the `arrow` extra).
 
@@ -311,6 +335,27 @@ class View:
         """
         return self._maintained.to_pandas()
 
+    def to_polars(self) -> polars.DataFrame:
+        """Return the rows and their counts as a Polars data frame (with polars and `arrow`).
+
+        `polars.DataFrame(view)` gives the same: a view is an Arrow stream.
+
+        >>> import axlog
+        >>> view = axlog.parse("<a><b>1</b></a>").watch("match //b/$x return $x")
+        >>> view.to_polars().columns  # doctest: +SKIP
+        ['x', 'count']
+        """
+        return polars_frame(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export the rows and their counts as an Arrow stream (the PyCapsule interface).
+
+        Libraries that read Arrow take a view as it is: `pyarrow.table(view)`,
+        `polars.DataFrame(view)`, `duckdb.sql("from view")`.
+        """
+        stream: object = self.to_arrow().__arrow_c_stream__(requested_schema)
+        return stream
+
     # Changes --------------------------------------------------------------------------------------
 
     def subscribe(
@@ -319,8 +364,10 @@ class View:
         *,
         since: int | None = None,
         snapshot: bool = False,
-    ) -> Callable[[], None]:
-        """Call a function with every change, in order. Return a function that unsubscribes it.
+    ) -> Subscription:
+        """Call a function with every change, in order.
+
+        To unsubscribe, call the returned subscription, or use it in a `with` block.
 
         Parameters:
             callback: The function. It is called while the document is locked.
@@ -336,7 +383,7 @@ class View:
         insert Row(x='17')
         >>> unsubscribe()
         """
-        return self._maintained.subscribe(callback, since=since, snapshot=snapshot)
+        return Subscription(self._maintained.subscribe(callback, since=since, snapshot=snapshot))
 
     def retain(self, most: int) -> View:
         """From now on, retain the newest changes for `subscribe(since=...)`. Return the view.
@@ -431,7 +478,9 @@ class View:
         return self._maintained.html()
 
     def __repr__(self) -> str:
-        return repr(self._maintained)
+        broken = self.broken
+        size = counted(len(self), "row") if broken is None else f"set aside, {broken.code}"
+        return f"View({self.name!r}, {size}, {self._maintained.chosen.name})"
 
 
 def public(maintained: MaintainedView | Member) -> View:

@@ -27,7 +27,15 @@ from axlog.future.deadline_keys import missing_keys
 from axlog.future.keys import Key, check_path
 from axlog.future.references import ends_of, parse_declared
 from axlog.pipeline import kinds, yaml_reader
-from axlog.pipeline.documents import calls_of, declare, is_xml, read_document, types_of
+from axlog.pipeline.documents import (
+    calls_of,
+    declare,
+    is_xml,
+    read_document,
+    read_skeleton,
+    types_of,
+)
+from axlog.pipeline.engines import choose
 from axlog.pipeline.model import DocumentModel, StreamModel, ViewModel
 from axlog.query.query import Query
 from axlog.query.steps import clock_of
@@ -209,7 +217,7 @@ class _Checks:
         if not isinstance(written, str) or local_path(written) is not None:
             return
         path = ("settings", "checkpoint")
-        if self.content.get("engine", "spark") != "spark":
+        if choose(self.content.get("engine", "auto")).engine != "spark":
             self.parsed(lambda: needed_path(written), path)
         elif len(mapping(self.content.get("documents"))) > 1:
             error = PipelineError(
@@ -257,7 +265,11 @@ class _Checks:
         key = written.get("document_key")
         if isinstance(key, str):
             self.parsed(lambda: MessagePath.parse(key, self.namespaces), (*path, "document_key"))
-        root = self.root(written.get("document"), (*path, "document"))
+        root = (
+            self.parsed(partial(read_skeleton, streams), (*path, "streams"))
+            if written.get("document") is None
+            else self.root(written["document"], (*path, "document"))
+        )
         self.facts(written, root, (*path, "facts"))
         if root is not None:
             self.calls(root, streams, bool(sources), path)

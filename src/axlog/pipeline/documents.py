@@ -6,12 +6,13 @@ so that every engine reads them in one place. A call with a different declaratio
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from axlog.connect.locations import needed_path
 from axlog.document.clock_bounds import Horizon, read_ahead
 from axlog.document.parser import Element, read
+from axlog.document.skeleton import skeleton
 from axlog.document.tree import CALL_LABEL
 from axlog.errors import AxlogError, PipelineError
 from axlog.pipeline.model import DocumentModel, StreamModel
@@ -20,6 +21,18 @@ from axlog.pipeline.model import DocumentModel, StreamModel
 def is_xml(written: str) -> bool:
     """Whether a document is written in the file itself; otherwise it is a path."""
     return written.lstrip("\ufeff \t\r\n").startswith("<")
+
+
+def read_skeleton(streams: Iterable[str]) -> Element:
+    """Return the root of the document of a file that has none: an element for each stream."""
+    names = list(streams)
+    if not names:
+        raise PipelineError(
+            "AX852",
+            "there are neither streams nor a document",
+            expected="streams: {NAME: {source: ...}}, or document: XML",
+        )
+    return read(skeleton({name: {} for name in names})).root
 
 
 def read_document(written: str, directory: Path) -> Element:
@@ -63,7 +76,11 @@ def _declare(call: Element, stream: str, attribute: str, value: str) -> None:
 def document_of(model: DocumentModel, directory: Path) -> Element:
     """Return the root of a document before the first message, with its streams declared."""
     try:
-        root = read_document(model.document, directory)
+        root = (
+            read_skeleton(model.streams)
+            if model.document is None
+            else read_document(model.document, directory)
+        )
     except AxlogError as error:
         raise error.within("the document of the pipeline") from None
     declare(root, model.streams)

@@ -33,7 +33,7 @@ from axlog.pipeline.model import (
     long_form,
 )
 from axlog.pipeline.yaml_reader import Located, locate
-from axlog.reporting import report
+from axlog.reporting import counted, report
 
 _events = logging.getLogger("axlog.pipeline")
 
@@ -91,7 +91,7 @@ def failure(errors: Iterable[Problem], source: str) -> AxlogError:
     if len(errors) == 1:
         return errors[0].error
     listed = "\n".join(problem.error.describe() for problem in errors)
-    return PipelineError("AX852", f"{source} has {len(errors)} errors\n{listed}")
+    return PipelineError("AX852", f"{source} has {counted(len(errors), 'error')}\n{listed}")
 
 
 def read_text(path: Path) -> str:
@@ -137,7 +137,7 @@ def _validated(found: Located, problems: list[Problem]) -> PipelineModel | None:
     if not isinstance(found.content, dict):
         place = found.place(())
         error = PipelineError(
-            "AX852", "the file is not a mapping", place=place, expected="engine: ..., document: ..."
+            "AX852", "the file is not a mapping", place=place, expected="streams: ..., views: ..."
         )
         problems.append(Problem(error))
         return None

@@ -1,16 +1,15 @@
 """The pipeline file as a model, the same for every engine.
 
-    engine: embedded
-    document: <orders><ax:call xmlns:ax="urn:axlog" stream="orders"/></orders>
     streams:
       orders:
         source: {kind: directory, path: in, record: order, time: "@at"}
     views:
       ids:
-        query: match /orders/order/oid/$x return $x
+        query: match /document/orders/order/oid/$x return $x
         sinks: [{kind: console}]
 
-A file with one document defines it at the top level, as here; a file with several defines each
+Without `document:`, each stream has an element of its name below the root `document`. A file with
+one document defines it at the top level, as here; a file with several defines each
 under `documents: NAME:`. A model holds the content of the file and knows its directory; it opens
 nothing. `checks.py` checks references (sinks, channels, views) and embedded texts.
 """
@@ -36,6 +35,7 @@ from axlog.document.clock_bounds import read_ahead
 from axlog.document.message_key import KeyPath
 from axlog.document.parser import DEFAULT_LIMITS
 from axlog.errors import AxlogError
+from axlog.pipeline.engines import Engine
 
 SHORT = "document"
 """The name of the only document of a file that defines it at the top level."""
@@ -279,8 +279,10 @@ class Settings(DocumentSettings):
 class DocumentModel(Options):
     """A document that streams change, and its views."""
 
-    document: str = Field(
-        description="The document before the first message: XML text, or the path of a file."
+    document: str | None = Field(
+        default=None,
+        description="The document before the first message: XML text, or the path of a file"
+        " (default: <document>, with an element for the messages of each stream).",
     )
     document_key: str | None = Field(
         default=None,
@@ -327,7 +329,10 @@ class PipelineModel(Options):
     """A pipeline file."""
 
     name: str | None = Field(default=None, description="The name of the pipeline, for display.")
-    engine: Literal["spark", "embedded"] = Field(default="spark", description="The engine.")
+    engine: Engine = Field(
+        default="auto",
+        description="spark, embedded (in this process), or auto: Spark where it is installed.",
+    )
     namespaces: dict[str, str] = Field(
         default={}, description="Prefixes that queries and paths use."
     )

@@ -42,7 +42,7 @@ def json_schema() -> dict[str, Any]:
     top = {key: document["properties"][key] for key in DOCUMENT_KEYS}
     schema["properties"] |= top
     schema["required"] = []
-    schema["oneOf"] = [{"required": ["documents"]}, {"required": ["document", "views"]}]
+    schema["oneOf"] = [{"required": ["documents"]}, {"required": ["views"]}]
     view = defs["ViewModel"]
     view["properties"] = dict(view["properties"])
     defs["ViewModel"] = {"anyOf": [{"type": "string"}, view]}

@@ -17,6 +17,7 @@ from axlog.query.columns import Columns
 from axlog.query.compile import compile_pattern
 from axlog.query.depth import too_deep
 from axlog.query.foreign import ForeignQuery
+from axlog.query.likely_mistakes import with_advice
 from axlog.query.native import parse_native
 from axlog.query.native_text import native_text
 from axlog.query.pattern import Axis, Pattern, PatternNode, Variable
@@ -140,6 +141,8 @@ def parse_query(
         return _parse_query(text, namespaces, language, show, limits)
     except RecursionError:
         raise too_deep(text, 0) from None
+    except QuerySyntaxError as error:
+        raise with_advice(error, text) from None
 
 
 def _parse_query(

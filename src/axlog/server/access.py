@@ -47,7 +47,7 @@ MOST_METERS = 10_000
 """Principals and addresses whose use is counted; beyond this the oldest counters are reset."""
 SAFE = ("GET", "HEAD", "OPTIONS")
 """Methods that change nothing."""
-_log = logging.getLogger("axlog.access")
+_log = logging.getLogger("axlog.server.access")
 
 
 def is_loopback(host: str) -> bool:

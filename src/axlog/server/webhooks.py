@@ -46,7 +46,7 @@ AT_ONCE = 100
 PAUSE_OF_GRANTS = 0.5
 """Seconds between checks whether an owner may subscribe."""
 
-_log = logging.getLogger("axlog.webhooks")
+_log = logging.getLogger("axlog.server.webhooks")
 
 
 @dataclass(slots=True)

@@ -27,6 +27,7 @@ from axlog.views.value_codec import day_of, decimal_text, plain_value, python_va
 
 if TYPE_CHECKING:
     import pandas
+    import polars
     import pyarrow
 
 _OF_KINDS: dict[type, ColumnType] = {
@@ -94,6 +95,18 @@ def pandas_frame(table: Any) -> pandas.DataFrame:
         ) from None
     found: pandas.DataFrame = table.to_pandas()
     return found
+
+
+def polars_frame(table: Any) -> polars.DataFrame:
+    """An Arrow table as a Polars data frame; AX901 without Polars."""
+    try:
+        import polars
+    except ImportError:
+        raise SetupError(
+            "AX901", "polars is not installed", advice="pip install polars 'axlog[arrow]'"
+        ) from None
+    found = polars.from_arrow(table)
+    return found if isinstance(found, polars.DataFrame) else found.to_frame()
 
 
 def _text(value: Any) -> str | None:

@@ -24,6 +24,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from axlog.document.times import Shown, Times, plain, shown
@@ -335,6 +336,20 @@ class Change:
         envelope["final"] = self.final
         envelope["position"] = self.position
         return envelope
+
+    def _repr_html_(self) -> str:
+        """The change in a notebook: its operation, and its values before and after."""
+        head = "".join(f"<th>{escape(str(name))}</th>" for name in ("", *self.row.columns))
+        shown: list[tuple[str, Row]] = [(self.op, self.row)]
+        if self.before is not None:
+            shown.insert(0, ("was", self.before))
+        body = "".join(
+            "<tr>"
+            + "".join(f"<td>{escape(str(v))}</td>" for v in (op, *row.to_dict().values()))
+            + "</tr>"
+            for op, row in shown
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def __repr__(self) -> str:
         was = f", before={self.before!r}" if self.before is not None else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 
 from axlog.query.compile import compile_pattern
 from axlog.query.query import Query
@@ -38,6 +39,10 @@ class Explanation:
     is_incremental: bool = True  # False: an update evaluates the whole query again
     never: str | None = None  # how `never` changes are found, or why they are not
     shared: str | None = None  # the plan that the view shares with others
+
+    def _repr_html_(self) -> str:
+        """The explanation in a notebook, as its text."""
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         lines = [f"query       {self.query}"]

@@ -199,4 +199,6 @@ def _make(options: HttpChannelOptions, origin: Origin) -> Channel:
     return HttpChannel(options.url, token, options.allowance())
 
 
-HTTP = ChannelKind("http", HttpChannelOptions, _make, "A channel of another peer, over HTTP.")
+HTTP = ChannelKind(
+    "http", HttpChannelOptions, _make, "A channel of another peer, over HTTP.", needs=("httpx",)
+)

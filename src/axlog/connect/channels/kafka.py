@@ -227,4 +227,6 @@ def _make(options: KafkaChannelOptions, origin: Origin) -> Channel:
     )
 
 
-KAFKA = ChannelKind("kafka", KafkaChannelOptions, _make, "A channel in a Kafka topic.")
+KAFKA = ChannelKind(
+    "kafka", KafkaChannelOptions, _make, "A channel in a Kafka topic.", needs=("confluent_kafka",)
+)

@@ -155,4 +155,6 @@ def _make(options: RedisChannelOptions, origin: Origin) -> Channel:
     return RedisChannel(client, options.stream, options.messages)
 
 
-REDIS = ChannelKind("redis", RedisChannelOptions, _make, "A channel in a Redis stream.")
+REDIS = ChannelKind(
+    "redis", RedisChannelOptions, _make, "A channel in a Redis stream.", needs=("redis",)
+)

@@ -131,4 +131,5 @@ DELTA = SinkKind(
     "A Delta table kept equal to the view, with one commit per batch.",
     is_table=True,
     reserved=(KEY, COPIES, GONE),
+    needs=("deltalake", "pyarrow"),
 )

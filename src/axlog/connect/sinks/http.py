@@ -82,4 +82,6 @@ class HttpSink:
         self._client.close()
 
 
-HTTP = SinkKind("http", HttpOptions, HttpSink, "Batches of changes posted to an address.")
+HTTP = SinkKind(
+    "http", HttpOptions, HttpSink, "Batches of changes posted to an address.", needs=("httpx",)
+)

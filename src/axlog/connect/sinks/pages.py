@@ -14,6 +14,7 @@ from pydantic import Field
 from axlog.connect.kinds import LocalPath, Options, Origin, SinkKind
 from axlog.connect.sinks.file_state import WholeFile
 from axlog.connect.sources.poller import clean
+from axlog.reporting import counted
 
 _STYLE = """
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
@@ -56,7 +57,7 @@ class PageSink(WholeFile):
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <meta name="viewport" content="width=device-width">{again}
 <title>{title}</title><style>{_STYLE}</style></head>
-<body><h1>{title}</h1><p>{self.rows.total()} rows</p>
+<body><h1>{title}</h1><p>{counted(self.rows.total(), "row")}</p>
 <table><thead><tr>{head}</tr></thead><tbody>
 {body}
 </tbody></table></body></html>

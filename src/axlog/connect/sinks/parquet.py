@@ -98,4 +98,5 @@ PARQUET = SinkKind(
     ParquetSink,
     "The rows of a view in one Parquet file, replaced by every batch.",
     is_table=True,
+    needs=("pyarrow",),
 )

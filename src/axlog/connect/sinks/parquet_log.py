@@ -88,4 +88,5 @@ PARQUET_LOG = SinkKind(
     ParquetLogOptions,
     ParquetLogSink,
     "Every change, in Parquet files by batch.",
+    needs=("pyarrow",),
 )

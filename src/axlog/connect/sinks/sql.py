@@ -185,4 +185,5 @@ SQL = SinkKind(
     "A table kept equal to the view, with one transaction per batch.",
     is_table=True,
     reserved=(KEY, COPIES),
+    needs=("sqlalchemy",),
 )

@@ -90,11 +90,16 @@ class WebhookSink:
 
 
 WEBHOOK = SinkKind(
-    "webhook", WebhookOptions, WebhookSink, "Batches of changes, signed, for an external address."
+    "webhook",
+    WebhookOptions,
+    WebhookSink,
+    "Batches of changes, signed, for an external address.",
+    needs=("httpx",),
 )
 CLOUDEVENTS = SinkKind(
     "cloudevents",
     CloudEventsOptions,
     WebhookSink,
     "Changes as CloudEvents 1.0, one batch per request.",
+    needs=("httpx",),
 )

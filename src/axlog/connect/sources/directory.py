@@ -1,4 +1,4 @@
-"""A directory of XML files as a stream: one message per file, or one per record of a file.
+"""A directory of XML or JSON files as a stream: one message per file, or one per record of a file.
 
 Files are read in the order of their names. A file that appears later is read whatever its name, so
 the position lists the finished files. `order: name` promises that new names sort after old ones;
@@ -23,6 +23,7 @@ from pydantic import Field
 
 from axlog.connect.kinds import LocalPath, Origin, SourceKind
 from axlog.connect.protocol import Position, Reading, Refusal
+from axlog.connect.sources.formats import FormatOptions
 from axlog.connect.sources.times import TimeOptions, Timing
 from axlog.document.parser import DEFAULT_LIMITS, parse
 from axlog.document.record_reader import split
@@ -32,14 +33,17 @@ from axlog.errors import AxlogError, ConnectorError, PipelineError
 _UNFINISHED = (".tmp", ".part")
 
 
-class DirectoryOptions(TimeOptions):
+class DirectoryOptions(TimeOptions, FormatOptions):
     """Options of `directory`."""
 
     path: LocalPath = Field(description="The directory, or one file.")
-    pattern: str = Field(default="*.xml", description="A glob pattern for its files.")
+    pattern: str | None = Field(
+        default=None, description="A glob pattern for its files (default: *.xml, or *.json)."
+    )
     record: str | None = Field(
         default=None,
-        description="The name of the elements that are messages (default: the whole file is one).",
+        description="The name of the elements that are messages (default: the whole file is one;"
+        " of a JSON array, each item is one).",
     )
     order: Literal["any", "name"] = Field(
         default="any",
@@ -74,6 +78,13 @@ class DirectorySource:
         self.stream = origin.stream
         self.path = origin.path(options.path)
         self.options = options
+        self.pattern = options.pattern or f"*.{options.format}"
+        if options.format == "json" and options.record is not None:
+            raise PipelineError(
+                "AX852",
+                "`record` is for XML: of a JSON array, each item is a message",
+                advice="leave out `record`",
+            )
         self.label = _expanded(options.record, origin)
         self.timing = Timing(options, origin)
         self._open: tuple[_Place, Iterator[StreamUpdate | Refusal]] | None = None
@@ -197,7 +208,7 @@ class DirectorySource:
         name = path.name
         if name.startswith(".") or name.endswith(_UNFINISHED):
             return False
-        return fnmatch.fnmatchcase(name, self.options.pattern) and path.is_file()
+        return fnmatch.fnmatchcase(name, self.pattern) and path.is_file()
 
     def _continued(self, place: _Place, path: Path) -> Iterator[StreamUpdate | Refusal]:
         """Yield the messages of a file after those already read."""
@@ -215,6 +226,9 @@ class DirectorySource:
         try:
             with path.open("rb") as file:
                 stored = path.stat().st_mtime
+                if self.options.format == "json":
+                    yield from self._objects(file.read(DEFAULT_LIMITS.size + 1), path, stored)
+                    return
                 if self.label is None:
                     yield self._message(file.read(DEFAULT_LIMITS.size + 1), path, stored)
                     return
@@ -234,9 +248,25 @@ class DirectorySource:
             # The rest of the file cannot be split into records.
             yield Refusal(stream, "", f"{path.name}#{number + 1}", error.describe())
 
-    def _message(self, content: bytes, path: Path, stored: float) -> StreamUpdate | Refusal:
-        stream = self._stream(path)
-        origin = path.name if self.stream is not None else f"{stream}/{path.name}"
+    def _objects(
+        self, content: bytes, path: Path, stored: float
+    ) -> Iterator[StreamUpdate | Refusal]:
+        """Yield the messages of a JSON file: one, or one for each item of its array."""
+        try:
+            made = self.options.messages(content, path.name)
+        except AxlogError as error:
+            yield Refusal(self._stream(path), content, self._origin(path), error.describe())
+            return
+        for number, xml in enumerate(made, start=1):
+            yield self._message(xml, path, stored, f"#{number}" if len(made) > 1 else "")
+
+    def _origin(self, path: Path) -> str:
+        return path.name if self.stream is not None else f"{self._stream(path)}/{path.name}"
+
+    def _message(
+        self, content: bytes, path: Path, stored: float, place: str = ""
+    ) -> StreamUpdate | Refusal:
+        stream, origin = self._stream(path), self._origin(path) + place
         try:
             element = parse(content, name=origin).root if self.timing.needs_element else None
             at = self.timing.of(element, stored)
@@ -262,6 +292,6 @@ DIRECTORY = SourceKind(
     "directory",
     DirectoryOptions,
     DirectorySource,
-    "XML files of a directory, one message per file or per record element.",
+    "XML or JSON files of a directory, one message per file, record element or item.",
     names_streams=True,  # by its subdirectories
 )

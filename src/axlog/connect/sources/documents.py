@@ -1,4 +1,4 @@
-"""Any XML document at a path or address, and the differences between its versions.
+"""Any XML or JSON document at a path or address, and the differences between its versions.
 
 With `record: NAME` (default: every child of the root) the stream follows the records:
 
@@ -24,6 +24,7 @@ from axlog.connect.channels.subscription_filters import is_element
 from axlog.connect.kinds import Origin, PathOrWeb, SourceKind
 from axlog.connect.message_paths import MessagePath
 from axlog.connect.sources.fetch import AddressOptions, Fetching
+from axlog.connect.sources.formats import FormatOptions
 from axlog.connect.sources.poller import (
     Alerter,
     AlerterOptions,
@@ -44,7 +45,7 @@ from axlog.errors import AxlogError
 RECORD, VERSION = "record", "version"
 
 
-class DocumentOptions(AlerterOptions, AddressOptions):
+class DocumentOptions(AlerterOptions, AddressOptions, FormatOptions):
     """Options of `document`."""
 
     model_config = ConfigDict(populate_by_name=True)
@@ -65,6 +66,7 @@ class WatchedDocument(Collection):
     def __init__(self, options: DocumentOptions, origin: Origin) -> None:
         super().__init__(stream_of(origin, "a document"), RECORD, options.only)
         self._fetching = Fetching(options.url, options, origin)
+        self._options = options
         self._is_patch = options.form == "patch"
         self._record = options.record
         given = options.by
@@ -78,6 +80,7 @@ class WatchedDocument(Collection):
             return Look(state=state)
         where = self._fetching.where
         try:
+            content = self._as_one(content)
             if self._is_patch:
                 updates, known = self._patched(state, content, now)
             else:
@@ -86,6 +89,14 @@ class WatchedDocument(Collection):
         except AxlogError as error:
             return Look(state=state, refused=[refusal(self.stream, content, where, error)])
         return Look(updates, {**state, "known": known, "version": state["version"] + 1})
+
+    def _as_one(self, content: bytes) -> bytes:
+        """Return the content as one XML document; the items of a JSON array are its children."""
+        if self._options.format == "xml":
+            return content
+        made = self._options.messages(content, self._fetching.where)
+        is_array = content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+        return b"<items>" + b"".join(made) + b"</items>" if is_array else made[0]
 
     def _patched(
         self, state: dict[str, Any], content: bytes, now: float
@@ -137,5 +148,8 @@ def _make(options: DocumentOptions, origin: Origin) -> Alerter:
 
 
 DOCUMENT = SourceKind(
-    "document", DocumentOptions, _make, "An XML document at a path or address, diffed by version."
+    "document",
+    DocumentOptions,
+    _make,
+    "An XML or JSON document at a path or address, diffed by version.",
 )

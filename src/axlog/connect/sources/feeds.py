@@ -83,5 +83,8 @@ def _make(options: FeedOptions, origin: Origin) -> Alerter:
 
 
 FEED = SourceKind(
-    "feed", FeedOptions, _make, "An RSS or Atom feed, polled for added, changed and removed items."
+    "feed",
+    FeedOptions,
+    _make,
+    "An RSS or Atom feed, polled for added, changed and removed items.",
 )

@@ -1,4 +1,4 @@
-"""A directory of XML files as a collection: files that are added, changed or removed.
+"""A directory of XML or JSON files as a collection: files that are added, changed or removed.
 
     <file key="..." id="2026/order-17.xml"><order>...</order></file>
 
@@ -18,6 +18,7 @@ from pydantic import Field
 
 from axlog.connect.kinds import LocalPath, Origin, SourceKind
 from axlog.connect.protocol import Refusal
+from axlog.connect.sources.formats import FormatOptions
 from axlog.connect.sources.poller import (
     Alerter,
     AlerterOptions,
@@ -27,19 +28,21 @@ from axlog.connect.sources.poller import (
     refusal,
     stream_of,
 )
-from axlog.document.parser import read
+from axlog.document.parser import parse, read
 from axlog.errors import AxlogError, ConnectorError
 
 FILE = "file"
 _UNFINISHED = (".tmp", ".part")
 
 
-class FolderOptions(AlerterOptions):
+class FolderOptions(AlerterOptions, FormatOptions):
     """Options of `folder`."""
 
     path: LocalPath = Field(description="The directory.")
-    pattern: str = Field(
-        default="**/*.xml", description="A glob pattern for its files, in all subdirectories."
+    pattern: str | None = Field(
+        default=None,
+        description="A glob pattern for its files (default: **/*.xml or **/*.json, so also those"
+        " of all subdirectories).",
     )
 
 
@@ -49,7 +52,8 @@ class Folder(Collection):
     def __init__(self, options: FolderOptions, origin: Origin) -> None:
         super().__init__(stream_of(origin, "a folder"), FILE, options.only)
         self.path = origin.path(options.path)
-        self.pattern = options.pattern
+        self.options = options
+        self.pattern = options.pattern or f"**/*.{options.format}"
 
     def look(self, state: Any, now: float) -> Look:
         """State: for each file its modification stamp, and its digest if it could be read."""
@@ -61,7 +65,7 @@ class Folder(Collection):
         refused: list[Refusal] = []
         for name, path in changed.items():
             try:
-                things[name] = Thing(name, _wrapped(path))
+                things[name] = Thing(name, self._wrapped(path))
             except AxlogError as error:
                 refused.append(refusal(self.stream, "", name, error))
         kept = {Thing(name, etree.Element(FILE)).key for name in found} - {
@@ -94,14 +98,17 @@ class Folder(Collection):
             return False
         return path.resolve().is_relative_to(root)
 
+    def _wrapped(self, path: Path) -> etree._Element:
+        made = etree.Element(FILE)
+        if self.options.format == "xml":
+            made.append(read(path).root)
+        else:
+            content = path.read_bytes()
+            made.extend(parse(one).root for one in self.options.messages(content, path.name))
+        return made
+
     def close(self) -> None:
         """Nothing stays open between polls."""
-
-
-def _wrapped(path: Path) -> etree._Element:
-    made = etree.Element(FILE)
-    made.append(read(path).root)
-    return made
 
 
 def _make(options: FolderOptions, origin: Origin) -> Alerter:
@@ -112,5 +119,5 @@ FOLDER = SourceKind(
     "folder",
     FolderOptions,
     _make,
-    "A directory of XML files, polled for added, changed and removed files.",
+    "A directory of XML or JSON files, polled for added, changed and removed files.",
 )

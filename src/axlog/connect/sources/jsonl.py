@@ -1,5 +1,5 @@
 """A file of JSON lines, followed as it grows: `{"stream": ..., "insert": XML, "at": TIME}` per
-line.
+line. With `format: json` every line is a message itself, an object.
 
 The position is the number of bytes and lines read. A last line without a line end is read if it is
 a complete JSON object; otherwise the source waits for its end. As the source of one stream, lines
@@ -13,15 +13,18 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import IO
+from typing import IO, Literal
 
 from pydantic import Field
 
-from axlog.connect.kinds import LocalPath, Options, Origin, SourceKind
+from axlog.connect.kinds import LocalPath, Origin, SourceKind
 from axlog.connect.protocol import NO_TIME, Position, Reach, Reading, Refusal
-from axlog.document.parser import is_encodable
+from axlog.connect.sources.formats import ELEMENT
+from axlog.connect.sources.times import TimeOptions, Timing
+from axlog.document.json_messages import xml_of_text
+from axlog.document.parser import is_encodable, parse
 from axlog.document.stream_update import StreamUpdate, read_line
-from axlog.errors import AxlogError, ConnectorError
+from axlog.errors import AxlogError, ConnectorError, PipelineError
 
 _LONGEST = 64 * 1024 * 1024
 _PIECE = 1 << 18
@@ -30,10 +33,15 @@ _AT = re.compile(rb'"at"\s*:\s*([-+.0-9eE]+)')
 _DECODE = json.JSONDecoder().decode
 
 
-class JsonLinesOptions(Options):
+class JsonLinesOptions(TimeOptions):
     """Options of `jsonl`."""
 
     path: LocalPath = Field(description="The file.")
+    format: Literal["jsonl", "json"] = Field(
+        default="jsonl",
+        description="A line: an update with its XML and time, or (json) a message itself.",
+    )
+    element: str | None = ELEMENT
 
 
 class JsonLinesSource:
@@ -42,6 +50,10 @@ class JsonLinesSource:
     def __init__(self, options: JsonLinesOptions, origin: Origin) -> None:
         self.path = origin.path(options.path)
         self.stream = origin.stream
+        self.options = options
+        self.timing = Timing(options, origin)
+        if origin.stream is None and options.format == "json":
+            raise _unnamed(options.path)
 
     def read(self, position: Position, limit: int) -> Reading:
         """Return at most `limit` lines after the position."""
@@ -63,7 +75,8 @@ class JsonLinesSource:
         def take(line: bytes, number: int) -> None:
             latest[0] = _latest(line, latest[0])
 
-        return replace(self._go(position, limit, take), latest=latest[0])
+        found = self._go(position, limit, take)
+        return replace(found, latest=latest[0] if self.options.format == "jsonl" else None)
 
     def _go(self, position: Position, limit: int, take: Callable[[bytes, int], None]) -> Reach:
         """Iterate over the lines after a position; return their end."""
@@ -98,9 +111,27 @@ class JsonLinesSource:
     ) -> None:
         origin = f"{self.path.name}:{number}"
         try:
-            updates.append(read_update(line, self.stream, origin))
+            if self.options.format == "json":
+                updates.append(self._message(line, origin))
+            else:
+                updates.append(read_update(line, self.stream, origin))
         except AxlogError as error:
             refused.append(Refusal(self.stream or "", line, origin, error.describe()))
+
+    def _message(self, line: bytes, origin: str) -> StreamUpdate:
+        """Return the message of a line that is an object by itself."""
+        xml = xml_of_text(line, self.options.element, origin)
+        element = parse(xml, name=origin).root if self.timing.needs_element else None
+        at = self.timing.of(element, None)
+        return StreamUpdate(self.stream or "", "insert", xml, at, origin)
+
+
+def _unnamed(path: str) -> PipelineError:
+    return PipelineError(
+        "AX852",
+        f"the messages of {path!r} do not name their stream",
+        advice="make it the source of one stream: streams: {NAME: {source: ...}}",
+    )
 
 
 def read_update(line: bytes, stream: str | None, origin: str) -> StreamUpdate:

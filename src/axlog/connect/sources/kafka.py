@@ -18,8 +18,10 @@ from pydantic import Field
 
 from axlog.connect.kinds import Origin, Seconds, Secret, SourceKind
 from axlog.connect.protocol import Position, Reach, Reading, Refusal
+from axlog.connect.sources.formats import ELEMENT
 from axlog.connect.sources.jsonl import read_update
 from axlog.connect.sources.times import TimeOptions, Timing
+from axlog.document.json_messages import xml_of_text
 from axlog.document.parser import parse
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import AxlogError, ConnectorError, PipelineError
@@ -36,9 +38,11 @@ class KafkaOptions(TimeOptions):
 
     brokers: str = Field(description="Addresses of the brokers: host:port,host:port.")
     topic: str = Field(description="The topic.")
-    format: Literal["xml", "jsonl"] = Field(
-        default="xml", description="The format of a message: XML, or an update as JSON."
+    format: Literal["xml", "jsonl", "json"] = Field(
+        default="xml",
+        description="The format of a message: XML, an update as JSON (jsonl), or a JSON object.",
     )
+    element: str | None = ELEMENT
     wait: Seconds = Field(default=0.5, gt=0, description="How long a reading waits for messages.")
     timeout: Seconds = Field(default=10.0, gt=0, description="Timeout for requests to the brokers.")
     settings: dict[str, Secret] = Field(
@@ -50,10 +54,10 @@ class KafkaSource:
     """The messages of a topic as updates."""
 
     def __init__(self, options: KafkaOptions, origin: Origin) -> None:
-        if origin.stream is None and options.format == "xml":
+        if origin.stream is None and options.format != "jsonl":
             raise PipelineError(
                 "AX852",
-                f"XML messages of {options.topic!r} do not name their stream",
+                f"messages of {options.topic!r} do not name their stream",
                 advice="make it the source of one stream, or write updates with format: jsonl",
             )
         confluent_kafka = import_extra("confluent_kafka")
@@ -270,6 +274,8 @@ class KafkaSource:
             if self.options.format == "jsonl":
                 updates.append(read_update(content, self.stream, origin))
                 return
+            if self.options.format == "json":
+                content = xml_of_text(content, self.options.element, origin).encode()
             element = parse(content, name=origin).root if self.timing.needs_element else None
             kind, stored = message.timestamp()
             known = kind != self._kafka.TIMESTAMP_NOT_AVAILABLE
@@ -305,4 +311,5 @@ KAFKA = SourceKind(
     KafkaSource,
     "A topic of a broker that speaks Kafka's protocol.",
     names_streams=True,  # with format: jsonl
+    needs=("confluent_kafka",),
 )

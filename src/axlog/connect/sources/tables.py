@@ -178,4 +178,6 @@ def _make(options: TableOptions, origin: Origin) -> Source:
     return Alerter(WholeTable(options, origin), options, origin)
 
 
-TABLE = SourceKind("table", TableOptions, _make, "A SQL table polled by key.")
+TABLE = SourceKind(
+    "table", TableOptions, _make, "A SQL table polled by key.", needs=("sqlalchemy",)
+)

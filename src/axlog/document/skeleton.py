@@ -1,0 +1,44 @@
+"""The document of streams that need no document of their own: an element and a call for each.
+
+<document xmlns:ax="urn:axlog">
+  <orders><ax:call stream="orders"/></orders>
+  <shipments><ax:call stream="shipments"/></shipments>
+</document>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from xml.sax.saxutils import quoteattr
+
+from axlog.document.calls import Call
+from axlog.document.content_checks import check_name
+from axlog.document.message_key import KeyPath
+from axlog.document.parser import DEFAULT_LIMITS, Limits
+
+ROOT = "document"
+"""Name of the root element of a skeleton."""
+
+
+def skeleton(
+    streams: Mapping[str, Mapping[str, str]],
+    limits: Limits = DEFAULT_LIMITS,
+    namespaces: Mapping[str, str] | None = None,
+) -> str:
+    """Return the XML of a document with an element and a call for each stream.
+
+    `streams` has the declarations of each stream, the attributes of its call.
+
+    >>> skeleton({"a": {"most": "10"}})
+    '<document xmlns:ax="urn:axlog"><a><ax:call stream="a" most="10"/></a></document>'
+    """
+    places: list[str] = []
+    for stream, given in streams.items():
+        check_name(stream, limits)
+        attributes = {"stream": stream, **given}
+        if "replace" in given:  # calls know no prefixes
+            attributes["replace"] = str(KeyPath.parse(given["replace"], namespaces or {}))
+        Call.of(list(attributes.items()))  # raises for an unknown declaration
+        call = " ".join(f"{name}={quoteattr(value)}" for name, value in attributes.items())
+        places.append(f"<{stream}><ax:call {call}/></{stream}>")
+    return f'<{ROOT} xmlns:ax="urn:axlog">{"".join(places)}</{ROOT}>'

@@ -1,0 +1,49 @@
+"""The first minutes of a new user: an empty directory, `pip install`, three messages, an alert."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import wheelhouse
+from tests.wheelhouse import Clean
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
+
+MESSAGES = {
+    "order-17.xml": "<order><oid>17</oid><placed>2026-11-01T10:00:00Z</placed></order>",
+    "order-18.xml": "<order><oid>18</oid><placed>2026-11-01T11:00:00Z</placed></order>",
+    "shipment.xml": "<shipment><order>17</order><at>2026-11-02T09:00:00Z</at></shipment>",
+}
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Clean:
+    wheels = wheelhouse.fill(tmp_path_factory.mktemp("wheels"), ["pipeline"])
+    wheelhouse.build(wheels)
+    made = Clean.make(tmp_path_factory.mktemp("empty"), wheels)
+    made.install("axlog")
+    return made
+
+
+def test_from_an_empty_directory_to_the_first_alert(clean: Clean) -> None:
+    for name, message in MESSAGES.items():
+        (clean.place / name).write_text(message, encoding="utf-8")
+    written = clean.run("axlog", "init", *MESSAGES)
+    assert "orders: 2 messages, key oid, time placed" in written
+    assert "next: axlog run pipeline.yaml --once" in written
+    # What a plain install lacks is named with its command, not shown as a traceback.
+    refused = clean.run("axlog", "run", "pipeline.yaml", "--once", code=2)
+    assert "pip install 'axlog[pipeline]'" in refused
+    assert "Traceback" not in refused
+    clean.install("axlog[pipeline]")
+    assert "Traceback" not in clean.run("axlog", "check", "pipeline.yaml")
+    printed = clean.run("axlog", "run", "pipeline.yaml", "--once")
+    changes = [json.loads(line) for line in printed.splitlines()]
+    assert [(c["op"], c["row"]) for c in changes if c["view"] == "orders_without_shipments"] == [
+        ("insert", {"oid": "17"}),
+        ("insert", {"oid": "18"}),
+        ("delete", {"oid": "17"}),
+    ]
+    joined = Path(clean.place / "out" / "orders_with_shipments.jsonl").read_text(encoding="utf-8")
+    assert [json.loads(line)["row"]["oid"] for line in joined.splitlines()] == ["17"]
