@@ -221,7 +221,7 @@ class Document:
         >>> parse("<orders><order/></orders>", views={"orders": "//order"}).view("orders")
         View('orders', 1 row, counting)
         """
-        found = self._maintained.watched(name)
+        found = self._maintained.families.watched(name)
         if found is None:
             known = ", ".join(sorted(self.views)) or "none"
             raise QueryError("AX203", f"there is no view {name!r}", expected=known)
@@ -235,7 +235,7 @@ class Document:
         ['a', 'b']
         """
         with self._maintained.lock:
-            return {name: public(view) for name, view in self._maintained.every_view()}
+            return {name: public(view) for name, view in self._maintained.families.every_view()}
 
     def changes(self, name: str, *, since: int | None = None, snapshot: bool = False) -> ChangeFeed:
         """Return a feed of a view's changes from now on, for `for` and `async for`.

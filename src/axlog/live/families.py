@@ -29,7 +29,7 @@ from axlog.query.query import Query
 from axlog.query.query_templates import QueryTemplates
 from axlog.query.steps import clock_of
 from axlog.views.change import CLOCK, Change, Row
-from axlog.views.choose import Chosen, choice_for
+from axlog.views.choose import Chosen, choice_for, make_for
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.stepped import SteppedCounting
 from axlog.views.family import FamilyCounting, FamilyEngine, Member
@@ -271,14 +271,24 @@ class Families:
 
     def dissolve(self, family: Family) -> None:
         """Keep the members alone from now on. Their rows, and so their changes, stay the same."""
-        document = self._document
         members = list(family.kept.members.values())
         for member in members:
             view = member.opened()
             del self.members[member.name], self._owners[member.name], self._queries[member.name]
             family.kept.dismiss(member)
-            document.keep_alone(view)
+            self._keep_alone(view)
         self._end(family)
+
+    def _keep_alone(self, view: MaintainedView) -> None:
+        """Give a view that shared a plan a maintainer of its own, with the same rows."""
+        document = self._document
+        document.untune()
+        nodes, chosen = document.nodes(), view.chosen.name
+        view.maintainer = make_for(nodes, view.query, view.stepping, chosen, document.engines)
+        view.maintainer.load()
+        view.is_member, view.shared = False, lambda: None
+        document.views[view.name] = view
+        document.engine.build()
 
     def review(self) -> bool:
         """Choose again how members get `never` changes; whether some must be kept alone now."""
@@ -413,7 +423,21 @@ class Families:
                     member.view.maintainer = self._maintainer(family, member)
                 member.view.truth_cache.is_stale = True
 
-    # Reading --------------------------------------------------------------------------------------
+    # Reading ------------------------------------------------------------------------------------
+
+    def watched(self, name: str) -> MaintainedView | Member | None:
+        """The view of this name that a user watches; None: there is none."""
+        member = self.members.get(name)
+        if member is not None:
+            return member
+        return None if name[:1] == HIDDEN else self._document.views.get(name)
+
+    def every_view(self) -> Iterator[tuple[str, MaintainedView | Member]]:
+        """The views that users watch, by name."""
+        for name, view in self._document.views.items():
+            if name[:1] != HIDDEN:
+                yield name, view
+        yield from self.members.items()
 
     def opened(self) -> Iterator[MaintainedView]:
         """The views of members that have been needed so far."""

@@ -37,7 +37,7 @@ from axlog.errors import AxlogError, QueryError, UpdateError, ValueProblem
 from axlog.evaluate.select import select
 from axlog.evaluate.statements import operations_of
 from axlog.future.verdict_cache import only_adds
-from axlog.live.families import HIDDEN, Families
+from axlog.live.families import Families
 from axlog.live.hooks import IDLE, StreamHooks
 from axlog.live.savepoint import Savepoint
 from axlog.query.query import Query, parse_query
@@ -206,16 +206,6 @@ class MaintainedTree:
         view.is_batched = lambda: self.held is not None
         return view
 
-    def keep_alone(self, view: MaintainedView) -> None:
-        """Give a view that shared a plan a maintainer of its own, with the same rows."""
-        self.untune()
-        nodes = self.nodes()
-        view.maintainer = make_for(nodes, view.query, view.stepping, view.chosen.name, self.engines)
-        view.maintainer.load()
-        view.is_member, view.shared = False, lambda: None
-        self.views[view.name] = view
-        self.engine.build()
-
     def _reject_now(self, kept: Maintainer) -> None:
         """Compute the first rows of a view that rejects values: the document may have such."""
         try:
@@ -237,20 +227,6 @@ class MaintainedTree:
             view = self.views.pop(name)
             view.maintainer.close()
             self.clocked = [each for each in self.clocked if each is not view]
-
-    def watched(self, name: str) -> MaintainedView | Member | None:
-        """The view of this name that a user watches; None: there is none."""
-        member = self.families.members.get(name)
-        if member is not None:
-            return member
-        return None if name[:1] == HIDDEN else self.views.get(name)
-
-    def every_view(self) -> Iterator[tuple[str, MaintainedView | Member]]:
-        """The views that users watch, by name; `views` are those that follow updates themselves."""
-        for name, view in self.views.items():
-            if name[:1] != HIDDEN:
-                yield name, view
-        yield from self.families.members.items()
 
     def _note_aside(self) -> None:
         """Set aside the views that exceeded a limit, and log it. The other views continue."""

@@ -78,7 +78,7 @@ def restore(
             raise missing("the snapshot that the log goes on from")
         return None
     for name, text in views.items():
-        kept = maintained(found.document).watched(name)
+        kept = maintained(found.document).families.watched(name)
         known = None if kept is None else public(kept)
         if known is not None and known.query.text.strip() != text.strip():
             raise StoreError(
@@ -93,7 +93,7 @@ def restore(
 
 
 def _lacks(document: Document, views: Mapping[str, str]) -> bool:
-    return any(maintained(document).watched(name) is None for name in views)
+    return any(maintained(document).families.watched(name) is None for name in views)
 
 
 def _from_snapshot(files: Files, kind: type[Document], until: int | None) -> Restored | None:

@@ -25,8 +25,8 @@ from axlog.document.operations import Operation, checked_time, insert_at_call
 from axlog.document.pending import Plan
 from axlog.document.times import Time, microseconds
 from axlog.document.tree import NONE
-from axlog.errors import QueryError, StreamError, UpdateError, ValueProblem
-from axlog.evaluate.joins import Bag, Row
+from axlog.errors import QueryError, StreamError, ValueProblem
+from axlog.evaluate.joins import Bag
 from axlog.live.collector import Collector, SavedKeys
 from axlog.live.maintained import MaintainedTree, ViewChanges, together
 from axlog.live.replacements import (
@@ -36,6 +36,7 @@ from axlog.live.replacements import (
     restored_messages,
     saved_messages,
 )
+from axlog.live.saved_views import SavedViews, check_saved, restore_views, saved_views
 from axlog.live.stream_needs import expect_insertions, names_wanted, needs_no_nodes
 from axlog.live.stream_status import StreamStatus
 from axlog.match.matcher_generator import can_match
@@ -53,7 +54,7 @@ _NO_CHANGES: ViewChanges = []
 SavedState: TypeAlias = tuple[
     int,
     SavedTables,
-    tuple[tuple[str, int, tuple[tuple[Row, int], ...]], ...],
+    SavedViews,
     SavedKeys,
     SavedMessages,
 ]
@@ -326,13 +327,7 @@ class StreamEngine:
         """Return the state of the joins and the views, as plain tuples. See `restore`."""
         document = self._document
         with document.lock:
-            views = tuple(
-                (name, view.position, _counting(view).state())
-                for name, view in document.views.items()
-                if view.broken is None
-            )
-            members = document.families.opened()  # their rows are those of the general views
-            views += tuple((view.name, view.position, ()) for view in members)
+            views = saved_views(document)
             keys, messages = self._collector.saved_keys(), saved_messages(self._delivered)
             return document.tree.clock, saved_tables(document.engine), views, keys, messages
 
@@ -360,23 +355,14 @@ class StreamEngine:
         clock, tables, views, keys, *messages = saved
         with document.lock:
             self.epoch += 1
-            document.families.check_saved([name for name, _, _ in views])
+            check_saved(document, views)
             delivered = messages[0] if messages else ()
             self._delivered = restored_messages(delivered, document, self.keeps)
             self.install({})
             restore_tables(document.engine, tables)
-            for name, position, rows in views:
-                member = document.families.members.get(name)
-                if member is not None:
-                    member.opened().resume(position)
-                    continue
-                view = document.views[name]
-                _counting(view).restore(rows)
-                view.resume(position)
-                view.truth_cache.is_stale = True
+            restore_views(document, views)
             document.tree.clock = clock
             document.forgotten += 1
-            document.families.discard()
             self._collector.restore(keys)
 
     def _join(
@@ -572,9 +558,3 @@ class StreamEngine:
             document.hooks.brought(plan.delta, stream, True)
             tree.record_origin(plan.delta.added, stream, number)
         tree.clock = clock
-
-
-def _counting(view: MaintainedView) -> Counting:
-    if not isinstance(view.maintainer, Counting):
-        raise UpdateError("AX307", f"the rows of {view.name!r} are not kept as bindings")
-    return view.maintainer
