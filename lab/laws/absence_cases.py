@@ -3,7 +3,7 @@
 A document has orders (`p/a`), shipments (`q/d`) and a log (`e/c`), each with a call. Messages have
 arrived at several times, and streams may have ended. Patterns have one to three branches and one
 or two `not`s over these elements, which share variables and times. Calls are one-shot, limited or
-deleting, elements have keys, and elements hold calls of their own.
+deleting, elements have keys or types, and elements hold calls of their own.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from axlog.document.schema import is_valid
+from axlog.document.schema_parser import parse_schema
 from axlog.document.tree import Tree
 from axlog.errors import AxlogError
 from axlog.future.keys import is_broken
@@ -30,6 +32,14 @@ REFERENCES = (
     "every e/c by k refers q/d by k trusted",
 )
 VALUES = ("1", "2")
+TYPES = tuple(
+    "root: r  r -> |p| = 1 & |q| = 1 & |e| <= 1  p -> |a| <= 2 & |f| >= 0"
+    "  q -> |d| <= 2 & |g| >= 0  e -> |c| <= 1 & |h| >= 0"
+    + "".join(f"  {label} -> {inside} & |v| <= 1 & |w| <= 1 & |z| <= 1" for label in "adc")
+    + "  k -> |text()| <= 1  v -> |text()| <= 1  z -> |text()| <= 1  w ->"
+    "  call f root: a  call g root: d  call h root: c"
+    for inside in ("|k| <= 1", "|k| = 1")
+)
 _CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"{}/>'
 _FACTS = ("",) * 6 + (' mode="one-shot"', ' most="1"', ' most="2"', ' calls="yes"')
 _DELETING = (' deletes="yes"', ' deletes="only"')
@@ -66,6 +76,7 @@ class AbsenceCase:
     steps: tuple[Step, ...] = ()
     facts: tuple[str, ...] = ()
     clock: int = 0
+    types: str = ""
 
     @property
     def pattern(self) -> Pattern:
@@ -85,15 +96,18 @@ class AbsenceCase:
         doc.advance(max(self.clock, maintained(doc).tree.clock) / 1_000_000)
         tree = maintained(doc).nodes()
         declare(tree, map(parse_declared, self.facts))
+        tree.types = parse_schema(self.types) if self.types else None
         return tree
 
 
 def make_absence_case(random: Random) -> AbsenceCase:
     """A random case with a valid query whose keys hold."""
     while True:
+        types = random.choice(TYPES) if random.random() < 0.12 else ""
         case = AbsenceCase(
-            _document(random), _query(random), _steps(random), _keys(random), random.randint(0, 6)
-        )
+            _document(random, is_typed=bool(types)), _query(random), _steps(random),
+            () if types else _keys(random), random.randint(0, 6), types,
+        )  # fmt: skip
         try:
             tree, pattern = case.tree(), case.pattern
         except AxlogError:
@@ -101,6 +115,7 @@ def make_absence_case(random: Random) -> AbsenceCase:
         if compile_pattern(pattern).refusal is None and not (
             any(is_broken(tree, key) for key in tree.facts)
             or any(refers_to_nothing(tree, each) for each in tree.references)
+            or (tree.types is not None and not is_valid(tree, tree.types))
         ):
             return case
 
@@ -119,7 +134,7 @@ def make_reference_case(random: Random) -> AbsenceCase:
         if random.random() < 0.6:
             query = _without_not(query)
         chosen = tuple(each for each in REFERENCES if random.random() < 0.5) or REFERENCES[:1]
-        case = replace(case, query=query, facts=(*case.facts, *chosen))
+        case = replace(case, query=query, facts=(*case.facts, *chosen), types="")
         try:
             tree, _ = case.tree(), case.pattern
         except AxlogError:
@@ -145,12 +160,14 @@ def _is_shown(output: str, text: str) -> bool:
     return bool(output) and (output if output[0] == "$" else f"#{output.split('.')[0]}") in text
 
 
-def _document(random: Random) -> str:
+def _document(random: Random, *, is_typed: bool = False) -> str:
     facts = {stream: random.choice(_FACTS) for stream in "fgh"}
+    if is_typed:
+        facts = {stream: random.choice(_FACTS[:-1]) for stream in "fgh"}
     if random.random() < 0.15:
         facts[random.choice("fg")] += random.choice(_DELETING)
     f, g, h = (_CALL.format(stream, facts[stream]) for stream in "fgh")
-    more = _CALL.format("i", "") if random.random() < 0.15 else ""
+    more = _CALL.format("i", "") if not is_typed and random.random() < 0.15 else ""
     inside = f"<a>{_content(random)}{more}</a>" if more else ""
     e = f"<e>{h}</e>" if random.random() < 0.4 else ""
     return f"<r><p>{inside}{f}</p><q>{g}</q>{e}</r>"

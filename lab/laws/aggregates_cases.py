@@ -42,11 +42,12 @@ def make_aggregates_case(random: Random) -> AggregatesCase:
     case = make_case(random)
     if case.keep == "needed" and random.random() < 0.7:
         case = replace(case, document=case.document.replace(DELETES, ""))
-    texts = tuple(_query(random, case) for _ in range(QUERIES))
+    texts = tuple(make_query(random, case) for _ in range(QUERIES))
     return AggregatesCase(replace(case, patterns=(), since=(), until=()), texts)
 
 
-def _query(random: Random, case: Case) -> str:
+def make_query(random: Random, case: Case) -> str:
+    """A query with steps for the document of a case."""
     has_streams = "stream=" in case.document
     values: list[str] = []
     while not values:

@@ -274,11 +274,8 @@ def _is_ambiguous(case: PipelineCase, refused: set[str]) -> bool:
     """Whether a message follows a later one of its sequence that was rejected.
 
     The earlier rejection has another reason than its time. Spark considers the message late; the
-    embedded engine may not. On Spark the time of a rejected message passes all the same, which rows
-    about the clock show.
+    embedded engine may not.
     """
-    if refused and any("now" in view for view in case.views):
-        return True
     for sequence in (one for source in case.sources for one in source):
         latest = _FIRST
         for update in sequence:

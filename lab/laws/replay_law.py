@@ -9,7 +9,8 @@ clock; at the end the document with its ids, the undelivered changes of sinks, a
 
 One case in ten has joins that wait under declared keys (`never_law.py`): their knowledge of keys
 and deadlines has to survive as well, so truth and possible rows are compared too. One case in three
-is a run of `lab/stress/torture.py`, with a disk that fails during operations.
+is a run of `lab/stress/torture.py`, with a disk that fails during operations. In both kinds some
+views compute, group and order.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ from axlog.live.options import Options
 from axlog.live.store import start
 from axlog.live.verification import verify
 from axlog.live.view import View
+from axlog.query.query import parse_query
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
+from lab.laws.aggregates_cases import make_query
 from lab.laws.fuzz_cases import Case, less_of, make_case
 from lab.laws.never_law import NeverCase, make_never_case, take
 from lab.stress.faulty_disk import FaultyFiles
@@ -46,6 +49,7 @@ class ReplayCase:
     case: Case | NeverCase | None
     events: tuple[str, ...] = ()
     seed: int = 0  # of the disk
+    texts: tuple[str, ...] = ()  # of views that compute, group and order
 
 
 def make_replay_case(random: Random) -> ReplayCase:
@@ -65,7 +69,9 @@ def make_replay_case(random: Random) -> ReplayCase:
             break
     patterns = tuple(p for p in made.patterns if Counting.refusal(p) is None)
     case = replace(made, steps=steps, patterns=patterns, since=(), until=(), maintainer="counting")
-    return ReplayCase(case, tuple(random.choice(kinds) for _ in steps), seed)
+    queries = (make_query(random, case) for _ in range(random.choice((0, 1, 2))))
+    texts = tuple(q for q in queries if Counting.refusal(parse_query(q).row_key.pattern) is None)
+    return ReplayCase(case, tuple(random.choice(kinds) for _ in steps), seed, texts)
 
 
 def check_replay(made: ReplayCase) -> None:
@@ -77,6 +83,7 @@ def check_replay(made: ReplayCase) -> None:
         _check_joins(made.case, made.events, made.seed)
         return
     views = {f"view{n + 1}": str(p) for n, p in enumerate(made.case.patterns)}
+    views |= {f"computed{n + 1}": text for n, text in enumerate(made.texts)}
     options = Options(keep=made.case.keep, validate=made.case.validate)
     run = _Run(made.case.document, views, options, made.seed)
     for event, step in zip(made.events, made.case.steps, strict=True):

@@ -1,4 +1,4 @@
-"""Law 14: the items of a view that Saxon evaluates are Saxon's answer, after every update.
+"""Law 15: the items of a view that Saxon evaluates are Saxon's answer, after every update.
 
 The view evaluates the query only after updates that are not proved to be outside of what it reads;
 the law asks Saxon directly each time. Where Saxon has no value, neither has the view: its one item

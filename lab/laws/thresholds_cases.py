@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from axlog.document.schema import is_valid
 from axlog.document.schema_parser import parse_schema
 from axlog.document.tree import Tree
 from axlog.errors import AxlogError
@@ -90,7 +91,9 @@ def make_threshold_case(random: Random) -> ThresholdCase:
             _ = case.query
         except AxlogError:
             continue
-        if not any(is_broken(tree, key) for key in tree.facts):
+        if not any(is_broken(tree, key) for key in tree.facts) and (
+            tree.types is None or is_valid(tree, tree.types)
+        ):
             return case
 
 

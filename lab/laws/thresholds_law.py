@@ -16,13 +16,12 @@ from itertools import chain, combinations, islice, product
 from random import Random
 from typing import Any
 
-from axlog.document.schema import is_valid
 from axlog.document.tree import NodeKind, Tree
 from axlog.errors import UndecidedError
 from axlog.evaluate.answers import answers
 from axlog.evaluate.steps_definition import apply_steps
 from axlog.future.group_outlook import GroupOutlook
-from axlog.future.keys import values_seen
+from axlog.future.reasons import why_no_group
 from axlog.future.truth import column_of
 from axlog.query.aggregate_patterns import counted_once
 from axlog.query.compile import compile_pattern
@@ -30,6 +29,7 @@ from axlog.query.query import Query
 from axlog.query.truth import Truth
 from lab.laws.thresholds_cases import VALUES, ThresholdCase
 from lab.reference import Alphabet, Bound, Fragment, Future
+from lab.reference.declared_facts import DeclaredFacts
 from lab.reference.fragments import attribute, element, text
 from lab.reference.futures import Deletion, Message, allowed, futures
 
@@ -112,7 +112,7 @@ def _bound(tree: Tree, query: Query) -> Bound:
     return Bound(
         Alphabet(()), small, 2, times=times or (tree.clock,), pools=pools,
         deletions=any(tree.call(c).deletes != "no" for c in tree.calls().values()),
-        allows=_allows(tree),
+        allows=DeclaredFacts.of(tree),
     )  # fmt: skip
 
 
@@ -213,26 +213,6 @@ def _everything_gone(tree: Tree) -> Iterator[tuple[Deletion, ...]]:
             yield (Deletion(stream, frozenset(map(tree.id, siblings))),)
 
 
-def _allows(tree: Tree) -> Any:
-    if tree.types is not None:
-        return lambda later: is_valid(later, tree.types)
-    if not tree.facts:
-        return None
-    before = {
-        key: {value: {tree.id(n) for n in nodes} for value, nodes in values_seen(tree, key).items()}
-        for key in tree.facts
-    }
-
-    def respects(later: Tree) -> bool:
-        for key in tree.facts:
-            for value, nodes in values_seen(later, key).items():
-                if len({later.id(n) for n in nodes} | before[key].get(value, set())) > 1:
-                    return False
-        return True
-
-    return respects
-
-
 # The law ------------------------------------------------------------------------------------------
 
 
@@ -265,6 +245,11 @@ def check_thresholds(case: ThresholdCase) -> Seen:
             raise AssertionError(f"the status of {asked}: found {found}, wanted {wanted}")
         kind = "value" if "n" in asked else "row" if asked else "truth"
         seen[f"{kind} {found.value}"] += 1
+        if asked in ({"x": "1"}, {"n": 2}):
+            why = why_no_group(tree, query.row_key, asked, "seconds")
+            if why.truth is not found or not why.reasons:
+                raise AssertionError(f"{asked} is {found}, and why: {why}")
+            seen[f"reason {why.reasons[0].kind}"] += 1
     _check_possible(outlook, outcomes, list(columns), seen)
     return seen
 

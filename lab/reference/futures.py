@@ -18,14 +18,14 @@ a message with calls, followed by a later message for each of these calls.
 Messages of several streams with one time may arrive in any order. Only `allows` can distinguish
 these orders (a node arrives after the node that it refers to), so `allowed` tries them all.
 
-Not handled: declared facts of calls inside messages; types and keys (pass them as `allows`).
+Not handled: declared facts of calls inside messages; types, keys and references (pass them as
+`allows`, see `declared_facts.py`).
 
 (Paper 2, section 2.)
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, count, groupby, pairwise, product
@@ -39,6 +39,7 @@ from axlog.document.parser import Element
 from axlog.document.pending import apply
 from axlog.document.tree import NodeKind, Tree
 from axlog.errors import StreamError, UndecidedError
+from lab.reference.declared_facts import DeclaredFacts
 from lab.reference.fragments import Alphabet, Fragment, as_element, call, fragments
 
 
@@ -87,7 +88,7 @@ class Future:
 
     def steps(self, tree: Tree) -> Iterator[Tree]:
         """The document now and after each step; each item is the same object, modified in place."""
-        grown = copy.deepcopy(tree)
+        grown = tree.copied()
         yield grown
         for deletion in self.deletions:
             if deletion.stream in grown.calls():  # else an outer deletion removed it
@@ -179,11 +180,14 @@ def allowed(future: Future, tree: Tree, bound: Bound) -> Tree | None:
     """
     if bound.allows is None:
         return future.applied_to(tree)
+    allows = bound.allows
     for grown in Future((), future.deletions).steps(tree):
-        if not bound.allows(grown):
+        if not allows(grown):
             return None
+    if future.deletions and isinstance(allows, DeclaredFacts):
+        allows = allows.after_deletions(grown)
     trees = [(m.time, m.stream, list(map(as_element, m.forest))) for m in future.messages]
-    return inserted(grown, trees, bound.allows)
+    return inserted(grown, trees, allows)
 
 
 Insertion: TypeAlias = tuple[int, str, list[Element]]
@@ -208,7 +212,7 @@ def _in_this_order(
     tree: Tree, insertions: Sequence[Insertion], allows: Callable[[Tree], bool]
 ) -> tuple[Tree, bool]:
     """The last document, and whether all were allowed."""
-    grown, is_allowed = copy.deepcopy(tree), True
+    grown, is_allowed = tree.copied(), True
     for time, stream, forest in insertions:
         if stream in grown.calls():
             apply(grown, insert_at_call(grown, stream, forest), time)
@@ -231,7 +235,7 @@ def _in_any_order(
         )
     for stream, number in first.items():
         time, _, forest = insertions[number]
-        grown = copy.deepcopy(tree)
+        grown = tree.copied()
         apply(grown, insert_at_call(grown, stream, forest), time)
         if allows(grown):
             left = insertions[:number] + insertions[number + 1 :]
@@ -354,6 +358,8 @@ def _child_in_time(child: Fragment, time: int, times: Sequence[int]) -> list[Fra
 
 def _with_calls(fragment: Fragment) -> tuple[Fragment, list[Message]]:
     """A tree with new calls in place of the later elements, and the messages of these calls."""
+    if not _has_later(fragment):
+        return fragment, []
     below: list[Fragment] = []
     later: list[Message] = []
     for child in fragment.below:
@@ -365,6 +371,10 @@ def _with_calls(fragment: Fragment) -> tuple[Fragment, list[Message]]:
         below.append(made)
         later += messages
     return replace(fragment, below=tuple(below)), later
+
+
+def _has_later(fragment: Fragment) -> bool:
+    return any(child.at is not None or _has_later(child) for child in fragment.below)
 
 
 # Deletions of calls -------------------------------------------------------------------------------

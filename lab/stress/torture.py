@@ -54,23 +54,41 @@ class Plan:
 
 def make_plan(seed: int, count: int) -> Plan:
     """Return a plan: the order monitor with `keep` all or needed, or a document that is edited and
-    fed.
+    fed. Half of the views compute groups, an order or the latest values.
     """
     draw = Random(f"torture:{seed}")
     kind = draw.choice(("kept", "needed", "edited"))
+    computes = draw.random() < 0.5
     if kind == "edited":
-        return Plan(_EDITED, _EDITED_QUERY, Options(), tuple(_edit(draw, n) for n in range(count)))
+        query = draw.choice(_EDITED_STEPS) if computes else _EDITED_QUERY
+        return Plan(_EDITED, query, Options(), tuple(_edit(draw, n) for n in range(count)))
     operations = [
         {"stream": update["stream"], "insert": update["insert"]}
         for update in orders.messages(count, seed=seed, rate=0.001)
     ]
     query = orders.LATE.replace(str(orders.LATE_AFTER), str(draw.choice((1, 5, 20))))
+    if computes:
+        query = draw.choice(_ORDER_STEPS)
     options = Options(keep="needed" if kind == "needed" else "all")
     return Plan(orders.DOCUMENT, query, options, tuple(_refused_now_and_then(draw, operations)))
 
 
 _EDITED = '<r><log><ax:call xmlns:ax="urn:axlog" stream="f" deletes="yes"/></log><seen/></r>'
 _EDITED_QUERY = "match /r[log/e/k/$x][seen/k/$x#n] return $x, n.id"
+_EDITED_STEPS = (
+    "match /r/log/e[k/$x]/n/$n return $x, count() as number, sum($n) as total, max($n) as most",
+    "match /r[log/e[k/$x]/n/$n][seen/k/$x] return $x, latest($n by $n) as last, avg($n) as mean",
+    "match /r/log/e[k/$x]/n/$n return $x, $n * 1.5 as more order by $x descending, more limit 3",
+    "match /r/log/e[k/$x]/n/$n return $x, count() as number having number > 1 order by number",
+)
+_ORDER_STEPS = (
+    "match //order[oid/$o][.//city/$c]/payment/total/$t return $c, count() as n, sum($t) as total",
+    "match //order#o[oid/$o][.//city/$c]/payment/total/$t"
+    " return $c, latest($t by o.time) as last, min($t) as least",
+    "match //order[oid/$o]/payment/total/$t return $o, $t order by $t descending limit 4",
+    "match //shipping/orders/order[oid/$o]//weight/$w, //webstore/orders/order[oid/$o]//price/$p"
+    " where $w * 10 < $p return $o, max($p - $w) as gain order by gain limit 3",
+)
 
 
 def _edit(draw: Random, number: int) -> dict[str, object]:

@@ -20,7 +20,7 @@ from axlog.document.value_index import ValueIndex
 from axlog.errors import AxlogError, UnsupportedError
 from axlog.evaluate import node_sets
 from axlog.evaluate.answers import selected
-from axlog.evaluate.columns import FEW, columns_of, handles
+from axlog.evaluate.columns import FEW, MarkedNodes, columns_of, handles
 from axlog.evaluate.definition import rows
 from axlog.evaluate.select import covers, select
 from axlog.query.compile import compile_pattern
@@ -185,3 +185,22 @@ def test_joins_are_left_to_the_interpreter() -> None:
     pattern = parse_pattern("match /r[a = $x]/b#t[. = $x] return t.id")
     assert covers(pattern) == "variables join parts of it"
     assert [tree.string_value(n) for n in select(tree, pattern)] == ["1"]
+
+
+@pytest.mark.parametrize(
+    "join", ["with_parent_in", "with_ancestor_in", "with_child_in", "with_descendant_in", "common",
+             "without"],
+)  # fmt: skip
+def test_joins_of_few_nodes_are_those_by_masks(join: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(30):
+        random, tree, _ = living(seed)
+        with columns_of(tree) as columns:
+            every = columns.nodes().tolist() + columns.attributes().tolist()
+            sides = [handles(random.sample(every, random.randint(0, len(every)))) for _ in "ab"]
+            found = {}
+            for share in (0, 1 << 40):  # never and always by masks
+                monkeypatch.setattr("axlog.evaluate.columns._SHARE", share)
+                found[share] = getattr(columns, join)(*sides).tolist()
+                marked = MarkedNodes(len(columns.kind), sides[0][:2]).and_also(sides[0][2:])
+                assert marked[sides[1]].tolist() == columns.mask(sides[0])[sides[1]].tolist()
+            assert found[0] == found[1 << 40]

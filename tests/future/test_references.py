@@ -141,3 +141,14 @@ def test_a_reference_lets_key_values_go() -> None:
     assert changes[0] == changes[1]
     assert stored[0] > 100
     assert stored[1] == 0
+
+
+def test_a_reference_is_a_reason() -> None:
+    doc = axlog.parse(
+        _SHOP, facts=[_FACT], views={"v": "match /shop/shipped/order/oid/$x return $x"}
+    )
+    view = doc.view("v")
+    assert view.why_not({"x": "17"}).truth is Truth.POSSIBLE
+    doc.end("orders")
+    (reason,) = view.why_not({"x": "17"}).reasons
+    assert (reason.kind, _FACT in reason.text) == ("reference", True)

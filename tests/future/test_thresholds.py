@@ -156,3 +156,27 @@ def test_a_key_limits_no_count_of_nodes_with_different_values() -> None:
     doc.feed("orders", '<order i="1"/>')
     doc.feed("orders", '<order i="2"/>')
     assert view.status({"n": 2}) is Truth.TRUE
+
+
+@pytest.mark.parametrize(
+    ("condition", "fed", "row", "wanted"),
+    [
+        ("count() >= 3", 2, "A", "rejects can still bring reject#r[@client = $c]"),
+        ("count() >= 3", 3, "A", "the row is there"),
+        ("count() < 2", 2, "A", "the condition of `having` can no longer hold"),
+        ("count() >= 3", 3, "B", "rejects may bring at most 4 trees, and has brought too many"),
+    ],
+)
+def test_a_row_of_a_group_has_its_reasons(condition: str, fed: int, row: str, wanted: str) -> None:
+    doc = axlog.Document(streams={"rejects": {"most": "4"}})
+    query = "match /document/rejects/reject#r[@client = $c] return $c, count() as n having "
+    view = doc.watch(query + condition)
+    for _ in range(fed):
+        doc.feed("rejects", '<reject client="A"/>')
+    why = view.why_not({"c": row})
+    assert [str(reason) for reason in why.reasons] == [wanted]
+    assert why.truth is view.status({"c": row})
+    doc.end("rejects")
+    if why.truth is not Truth.TRUE:
+        ended = "rejects has ended, and no stream is open"
+        assert [str(reason) for reason in view.why_not({"c": row}).reasons] == [ended]

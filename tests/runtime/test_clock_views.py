@@ -24,7 +24,7 @@ SHOP = """<shop xmlns:ax="urn:axlog"><orders><ax:call stream="orders"/></orders>
 <shipped><ax:call stream="shipped"/></shipped></shop>"""
 LATE = "match /shop[orders/order/$x#t][not(shipped/order/$x)] where now - t >= 2h return $x"
 RECENT = "match /shop/orders/order/$x#t where now - t <= 1h return $x"
-ORDERS = [
+ORDERS: list[dict[str, Any]] = [
     {"stream": "orders", "at": 0, "insert": "<order>1</order>"},
     {"stream": "orders", "at": 60, "insert": "<order>2</order>"},
     {"stream": "shipped", "at": 90, "insert": "<order>1</order>"},
@@ -72,6 +72,34 @@ def test_the_wall_clock_brings_and_takes_rows_without_messages(tmp_path: Path) -
     assert _run(model, clock) == [("late", "insert", "2", 7260, "clock")]
 
 
+def _messages(updates: list[dict[str, Any]]) -> list[Message]:
+    return [
+        Message(0, each["stream"], "insert", each["insert"].encode(), each["at"] * 1_000_000,
+                number, "")
+        for number, each in enumerate(updates)
+    ]  # fmt: skip
+
+
+def test_a_rejected_message_moves_no_clock_in_a_bucket() -> None:
+    doc = axlog.Document(SHOP.replace('"orders"/', '"orders" replace="@i" deletes="yes"/'))
+    doc.watch("match /shop/orders/order/$x#t where now - t >= 2h return $x", "late")
+    definition = Definition.of(doc)
+    plan = make_plan(definition, buckets=3)
+    (unit,) = plan.units
+    assert unit.kind == "messages"
+    sent = [
+        {"stream": "orders", "at": 0, "insert": "<order i='1'>1</order>"},
+        {"stream": "orders", "at": 7200, "insert": "<order>no key</order>"},
+    ]
+    instance = Instance(definition, unit, 0, hold=0)
+    out = packed(Extractor(definition, plan).extract(_messages(sent)), plan)
+    bodies = [body for name, at, body in out if (name, at) == (unit.name, 0)]
+    outcome = instance.batch([read_packet(body) for body in bodies])
+    assert (len(outcome.refused), outcome.changes) == (1, [])
+    later = instance.batch([Packet([], {}, 7200 * 1_000_000)])  # the wall clock
+    assert [(c.op, c.row["x"], c.time) for c in later.changes] == [("insert", "1", 7200)]
+
+
 def test_a_bucket_is_due_when_a_row_appears(tmp_path: Path) -> None:
     doc = axlog.Document(SHOP)
     doc.watch(LATE, "late")
@@ -79,11 +107,7 @@ def test_a_bucket_is_due_when_a_row_appears(tmp_path: Path) -> None:
     plan = make_plan(definition, buckets=3)
     (unit,) = plan.units
     assert (unit.kind, unit.key) == ("bindings", "$x")
-    messages = [
-        Message(0, str(each["stream"]), "insert", str(each["insert"]).encode(),
-                int(str(each["at"])) * 1_000_000, number, "")
-        for number, each in enumerate(ORDERS)
-    ]  # fmt: skip
+    messages = _messages(ORDERS)
     found: list[Change] = []
     due = []
     for bucket in range(3):

@@ -412,12 +412,12 @@ def test_runs_that_are_stopped_lose_and_double_nothing(tmp_path: Path) -> None:
     whole, cut = written_to(tmp_path / "whole"), written_to(tmp_path / "cut")
     append(whole.parent / "in.jsonl", messages)
     run_once(whole)
-    for part in range(3):
+    for part in range(2):
         process = started(cut, "--log-level", "debug")
         assert process.stderr is not None
-        append(cut.parent / "in.jsonl", messages[100 * part : 100 * part + 100])
+        append(cut.parent / "in.jsonl", messages[150 * part : 150 * part + 150])
         for line in process.stderr:  # once there is something to do, stop in the middle of it
-            if json.loads(line)["event"] == "batch" and (part < 2 or _is_whole(cut, whole)):
+            if json.loads(line)["event"] == "batch" and (part == 0 or _is_whole(cut, whole)):
                 break
         process.send_signal(signal.SIGINT if part % 2 else signal.SIGTERM)
         _, rest = process.communicate(timeout=60)
@@ -523,22 +523,20 @@ def test_a_server_that_is_stopped_keeps_what_it_acknowledged(tmp_path: Path) -> 
     path.write_text(SERVED)
     acknowledged: list[str] = []
     number = 0
-    for _ in range(2):
-        process, address = serving(path)
-        before = len(acknowledged)
-        with client_of(address) as client:
-            assert client.get("/health").json()["status"] == "ok"
-            with suppress(httpx.HTTPError):  # the server goes away in the middle of it
-                while True:
-                    number += 1
-                    update = {"stream": "f", "insert": f"<a>{number}</a>", "at": number}
-                    answered = client.post("/channels/in/updates", json=update)
-                    if answered.is_success:
-                        acknowledged.append(str(number))
-                    if len(acknowledged) == before + 30:
-                        process.send_signal(signal.SIGTERM)
-        _, rest = process.communicate(timeout=60)
-        assert process.returncode == 0, rest
+    process, address = serving(path)
+    with client_of(address) as client:
+        assert client.get("/health").json()["status"] == "ok"
+        with suppress(httpx.HTTPError):  # the server goes away in the middle of it
+            while True:
+                number += 1
+                update = {"stream": "f", "insert": f"<a>{number}</a>", "at": number}
+                answered = client.post("/channels/in/updates", json=update)
+                if answered.is_success:
+                    acknowledged.append(str(number))
+                if len(acknowledged) == 30:
+                    process.send_signal(signal.SIGTERM)
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == 0, rest
     process, address = serving(path)  # what was acknowledged last may be on its way
     wanted = Counter(json.dumps({"x": x}) for x in acknowledged)
     eventually(lambda: rows_of(tmp_path / "out.jsonl") >= wanted)
@@ -549,7 +547,7 @@ def test_a_server_that_is_stopped_keeps_what_it_acknowledged(tmp_path: Path) -> 
     process.communicate(timeout=60)
     assert process.returncode == 0
     assert max(rows_of(tmp_path / "out.jsonl").values()) == 1
-    assert len(acknowledged) >= 60
+    assert len(acknowledged) >= 30
 
 
 def test_the_health_of_a_run_is_served_beside_it(tmp_path: Path) -> None:

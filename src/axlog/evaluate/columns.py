@@ -40,12 +40,48 @@ Keys: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 NOTHING: Handles = np.empty(0, dtype=np.int32)
 FEW = 24
 """Up to this many nodes, one by one is faster than arrays."""
+_SHARE = 500
+"""A mask of the document costs as much as sorting one of this many of its nodes."""
 _FAR = -(1 << 31)  # as in tree.py: the component is in `long_components`
 
 
 def handles(nodes: list[int] | array[int]) -> Handles:
     """A copy of handles as an array."""
     return np.array(nodes, dtype=np.int32)
+
+
+def are_few(count: int, size: int) -> bool:
+    """Whether so many nodes are few of a document of this size: sorting them beats a mask of it."""
+    return count * _SHARE < size
+
+
+class MarkedNodes:
+    """Some nodes of a document: `marked[nodes]` is a mask of the given nodes that are among them.
+
+    Few nodes need no mask of the document.
+    """
+
+    def __init__(self, size: int, *nodes: Handles) -> None:
+        self._size = size
+        self._nodes = np.concatenate(nodes) if nodes else NOTHING
+        self._mask: Mask | None = None
+
+    def __getitem__(self, nodes: Any) -> Mask:
+        if self._mask is None:
+            if are_few(len(nodes) + len(self._nodes), self._size):
+                return np.isin(nodes, self._nodes)
+            self._mask = np.zeros(self._size, dtype=np.bool_)
+            self._mask[self._nodes] = True
+        found: Mask = self._mask[nodes]
+        return found
+
+    def and_also(self, *nodes: Handles) -> MarkedNodes:
+        """These nodes and others."""
+        return MarkedNodes(self._size, self._nodes, *nodes)
+
+
+Marked: TypeAlias = MarkedNodes | Mask
+"""Nodes of a document by handle; `marked[nodes]` is a mask of the given nodes."""
 
 
 class Columns:
@@ -117,22 +153,34 @@ class Columns:
         mask[nodes] = True
         return mask
 
+    def is_among(self, nodes: Handles, others: Handles) -> Mask:
+        """A mask of the nodes that are among the others. Few nodes need no mask of the document."""
+        found: Mask
+        if len(others) == 1:
+            found = nodes == others[0]
+        elif self._are_few(len(nodes) + len(others)):
+            found = np.isin(nodes, others)
+        else:
+            found = self.mask(others)[nodes]
+        return found
+
+    def _are_few(self, count: int) -> bool:
+        return are_few(count, len(self.kind))
+
     def with_parent_in(self, nodes: Handles, above: Handles) -> Handles:
         """The nodes whose parent is one of those above."""
-        parents = self.parent[nodes]
-        is_below: Mask = parents == above[0] if len(above) == 1 else self.mask(above)[parents]
-        return nodes[is_below]
+        return nodes[self.is_among(self.parent[nodes], above)]
 
     def with_ancestor_in(self, nodes: Handles, above: Handles) -> Handles:
         """The nodes with an ancestor among those above."""
         if not len(above):
             return NOTHING
-        mask = self.mask(above)
+        mask = None if self._are_few(len(nodes) + len(above)) else self.mask(above)
         found = np.zeros(len(nodes), dtype=np.bool_)
         places = np.arange(len(nodes))
         at = self.parent[nodes]
         while len(places):
-            hit = mask[at]
+            hit = self.is_among(at, above) if mask is None else mask[at]
             found[places[hit]] = True
             goes_on = ~hit & (at != DOCUMENT_NODE) & (self.kind[at] != ATTRIBUTE)
             places, at = places[goes_on], self.parent[at[goes_on]]
@@ -140,10 +188,15 @@ class Columns:
 
     def with_child_in(self, nodes: Handles, below: Handles) -> Handles:
         """The nodes with a child, or an attribute, among those below."""
-        return nodes[self.mask(self.parent[below])[nodes]]
+        return nodes[self.is_among(nodes, self.parent[below])]
 
     def with_descendant_in(self, nodes: Handles, below: Handles) -> Handles:
         """The nodes with a descendant among those below."""
+        if self._are_few(len(nodes) + len(below)):
+            parents = self.parent[below]
+            is_attribute = self.kind[parents] == ATTRIBUTE
+            above = self.with_ancestors(parents[~is_attribute])
+            return nodes[self.is_among(nodes, np.concatenate([above, parents[is_attribute]]))]
         mask = np.zeros(len(self.kind), dtype=np.bool_)
         at = self.parent[below]
         while len(at):
@@ -155,11 +208,11 @@ class Columns:
 
     def common(self, nodes: Handles, others: Handles) -> Handles:
         """The nodes that are among the others."""
-        return nodes[self.mask(others)[nodes]]
+        return nodes[self.is_among(nodes, others)]
 
     def without(self, nodes: Handles, others: Handles) -> Handles:
         """The nodes that are not among the others."""
-        return nodes[~self.mask(others)[nodes]]
+        return nodes[~self.is_among(nodes, others)]
 
     def pairs(
         self, nodes: Handles, axis: Axis, among: Mask | None = None

@@ -46,6 +46,7 @@ Scenarios: the possible rows.
 
 Truth:
 
+    collected_paths     patterns without the paths that constructors collect
     truth               truth, possible rows and the status of one row: `Outlook`
     verdict_cache       truth of a view between updates, reused while its evidence holds
     reasons             why a row is possible or never: `why_not`
@@ -58,6 +59,7 @@ Negation: queries with `not`.
     grounding           joins of a pattern with `not` replaced by constants
     profile_trees       profiles of nodes and of future trees
     profiles            satisfiability of a ground pattern with `not` in a document
+    typed_absence       the same under types, shown by carrying out an example
     negation            possible rows of such a pattern
 
 Groups: views with aggregates, conditions on values and computed columns.

@@ -274,8 +274,22 @@ class GroupOutlook:
             return Truth.TRUE
         return self._coming_status({self._columns[at]: value for at, value in asked.items()})
 
+    @property
+    def condition(self) -> str:
+        """The condition of `having`, in words."""
+        return self._steps.said
+
+    def status_without_having(self, row: Row) -> Truth:
+        """The truth of a row if groups needed to meet no condition."""
+        given = self._steps.asked(row)[1]
+        return self._verdict(given, [])
+
     def _coming_status(self, row: Row) -> Truth:
         conditions, given = self._steps.asked(row)
+        return self._verdict(given, [*self._steps.having, *conditions])
+
+    def _verdict(self, given: Row, conditions: Sequence[Scalar]) -> Truth:
+        """Whether a group with these key values can come to meet conditions."""
         problem: UndecidedError | None = None
         for key in self._asked_groups(given):
             try:
@@ -304,8 +318,7 @@ class GroupOutlook:
                 found[tuple(filled)] = None
         yield from found
 
-    def _reach(self, key: Key, conditions: Sequence[Scalar]) -> Reach:
-        every = [*self._steps.having, *conditions]
+    def _reach(self, key: Key, every: Sequence[Scalar]) -> Reach:
         future = self._future(key)
         found = future.can_hold(every, needs_member=bool(self._steps.keys))
         if found is not Reach.UNSURE or every or not self._has_not:
@@ -347,11 +360,23 @@ class GroupOutlook:
             row = tuple(_known(values[k]) if (k := shown[n]) is not None else None for n in names)
             if tuple(v for n, v in zip(names, row, strict=True) if shown[n] is not None) in there:
                 continue
-            found = self._reach(key, ())
+            found = self._reach(key, self._steps.having)
             if found is Reach.UNSURE:
                 raise self._undecided()
             if found is Reach.YES:
                 ways += [(row, *way) for way in self._ways(key)]
+        return possible_rows(self._columns, ways)
+
+    def ways(self, row: Row) -> list[Possible]:
+        """The scenarios that add to the groups of a row with these values."""
+        conditions, given = self._steps.asked(row)
+        shown = {self._steps.shown_key(name): name for name in self._columns}
+        ways: list[tuple[tuple[Any, ...], Iterable[Wanted], int | None]] = []
+        for key in self._asked_groups(given):
+            if self._reach(key, [*self._steps.having, *conditions]) is Reach.YES:
+                values = {shown.get(k): v for k, v in zip(self._steps.keys, key, strict=True)}
+                one = tuple(_known(values.get(name, UNKNOWN)) for name in self._columns)
+                ways += [(one, *way) for way in self._ways(key)]
         return possible_rows(self._columns, ways)
 
     def _ways(self, key: Key) -> Iterator[tuple[list[Wanted], int | None]]:

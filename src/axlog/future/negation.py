@@ -25,6 +25,7 @@ from axlog.future.grounding import Given, Ties, constraints_of, ground, ties_of
 from axlog.future.profiles import Events, Profiles, check_covered, times_of
 from axlog.future.scenarios import Scenarios, may_bring
 from axlog.future.search_budget import bounded
+from axlog.future.typed_absence import carried_out, is_among, valid_messages
 from axlog.future.value_classes import samples_of
 from axlog.query.compile import compile_pattern
 from axlog.query.normalize import normalise
@@ -49,6 +50,8 @@ from axlog.query.truth import Truth
 _DOCUMENT = PatternNode(Axis.SELF, AnyNode())
 LIMIT = 4_000_000
 """Largest number of node profiles to compute for all rows together."""
+MOST_EXAMPLES = 20
+"""Largest number of futures of one row to carry out under types."""
 MOST_TIMES = 5_000
 """Largest number of times to try for one node."""
 
@@ -130,8 +133,11 @@ class Negation:
 
     def is_there(self, pins: Pins) -> bool:
         """Whether a row with these values exists now."""
+        return self._has_row(self._present, pins)
+
+    def _has_row(self, rows: Iterable[Values], pins: Pins) -> bool:
         at = [(self._columns.index(column), value) for column, value in pins.items()]
-        return any(all(row[i] == value for i, value in at) for row in self._present)
+        return any(all(row[i] == value for i, value in at) for row in rows)
 
     def may_come(self, pins: Pins, among: frozenset[str] | None = None) -> bool:
         """Whether a row with these values exists or can appear, by data from `among` if given."""
@@ -150,12 +156,38 @@ class Negation:
         if key not in self._known:
             try:
                 with bounded(len(self.tree)):
-                    self._known[key] = next(self._futures(pins, among, clock), None)
+                    find = self._future if self.tree.types is None else self._valid_future
+                    self._known[key] = find(pins, among, clock)
             except UndecidedError:
                 if not self._is_excluded(pins):
                     raise
                 self._known[key] = None
         return self._known[key]
+
+    def _future(self, pins: Pins, among: frozenset[str] | None, clock: int | None) -> Events | None:
+        return next((events for _, events in self._futures(pins, among, clock)), None)
+
+    def _valid_future(
+        self, pins: Pins, among: frozenset[str] | None, clock: int | None
+    ) -> Events | None:
+        """The same under types; AX503 if no example shows it (`typed_absence.py`)."""
+        is_some = False
+        time = self.tree.clock if clock is None else clock
+        positive = without_not(self.pattern)
+        for given, events in islice(self._futures(pins, among, clock), MOST_EXAMPLES):
+            is_some = True
+            if carried_out(self.tree, events) is not None:
+                return events
+            found = valid_messages(self.tree, positive, given.strings, time)
+            if found is not None and is_among(found, among):
+                later = carried_out(self.tree, found)
+                if later is not None and self._has_row(answers(later, self.pattern), pins):
+                    return found
+        if not is_some:
+            return None
+        raise UndecidedError(
+            "AX503", "whether valid messages bring a row of this query with `not` is not decided"
+        )
 
     def _is_excluded(self, pins: Pins) -> bool:
         """Whether the query without its `not`s can have no such row either."""
@@ -176,6 +208,8 @@ class Negation:
         if set(ties.variables) - set(given.strings) or ties.open_times(given.times):
             raise UndecidedError("AX503", "the row does not show all values that tie its query")
         check_covered(self.tree, self.pattern)
+        if self.tree.types is not None:
+            raise UndecidedError("AX503", "what ends a row is not decided under types")
         grounded = ground(self.pattern, given)
         if grounded is None:
             return ()
@@ -185,7 +219,8 @@ class Negation:
 
     def _futures(
         self, pins: Pins, among: frozenset[str] | None, clock: int | None
-    ) -> Iterator[Events]:
+    ) -> Iterator[tuple[Given, Events]]:
+        """Events after which a row exists, with the values that they give to ties."""
         _ = self._ties  # undecidable for every document
         check_covered(self.tree, self.pattern)
         for given in self._given(pins, clock):
@@ -196,7 +231,7 @@ class Negation:
             if grounded is not None:
                 found = Profiles(self.tree, grounded, among, clock).future()
                 if found is not None:
-                    yield found
+                    yield given, found
 
     def _given(self, pins: Pins, clock: int | None) -> Iterator[Given]:
         """Every choice of tied values that a row leaves open."""

@@ -62,8 +62,6 @@ Reached = dict[Profile, Events]
 def check_covered(tree: Tree, pattern: Pattern) -> None:
     """Reject patterns and documents that profiles do not decide."""
     refuse_any_node(pattern, "beside `not`")
-    if tree.types is not None and tree.calls():
-        raise UndecidedError("AX503", "`not` is not decided under types")
     for stream, node in tree.calls().items():
         if tree.call(node).deletes != "no":
             siblings = [tree.kind_column[child] for child in tree.children(tree.parent(node))]

@@ -1,9 +1,9 @@
 """Why a row does not hold, and what can still bring it or end it.
 
 POSSIBLE: what streams must deliver, and until when. NEVER: the facts that rule the row out, found
-by asking again without each of them: the clock, a key, the number of trees of a stream, types, and
-what must be absent. If the row is NEVER without any of them, no open stream can bring it. TRUE, of
-a query with `not`: what can end it.
+by asking again without each of them: the clock, a key, a reference, the number of trees of a
+stream, types, what must be absent, and the condition on a group. If the row is NEVER without any of
+them, no open stream can bring it. TRUE, of a query with `not`: what can end it.
 
 A reason is given only if it alone makes the difference. If only several together do, all of
 them are given.
@@ -13,23 +13,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 from xml.sax.saxutils import escape, quoteattr
 
 from axlog.document.times import Shown, Times, plain, shown
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.errors import UndecidedError
 from axlog.future.grounding import has_not
+from axlog.future.group_outlook import GroupOutlook
 from axlog.future.profile_trees import FutureTree
 from axlog.future.profiles import Arrival, Event
-from axlog.future.truth import Outlook
+from axlog.future.truth import Outlook, Possible
 from axlog.query.normalize import normalise
 from axlog.query.pattern import Branch, Not, Pattern, PatternNode
+from axlog.query.row_key import RowKey
 from axlog.query.truth import Truth
 
 ReasonKind = Literal[
-    "holds", "needs", "ends", "deadline", "key", "limit", "types", "absence", "streams"
-]
+    "holds", "needs", "ends", "deadline", "key", "reference", "limit", "types", "absence",
+    "condition", "streams",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +74,20 @@ def why_not(
     tree: Tree, pattern: Pattern, row: Mapping[str, Any], times: Times = "seconds"
 ) -> WhyNot:
     """The truth of a row, with times in microseconds, and the reasons for it."""
-    question = _Question(tree, pattern, row, times)
-    truth = question.status(tree, pattern)
-    ask = {
-        Truth.TRUE: question.ends, Truth.POSSIBLE: question.needs, Truth.NEVER: question.obstacles,
-    }[truth]  # fmt: skip
-    return WhyNot(truth, tuple(dict.fromkeys(ask())))
+    return _PatternQuestion(tree, pattern, row, times).answer()
+
+
+def why_no_group(tree: Tree, key: RowKey, row: Mapping[str, Any], times: Times) -> WhyNot:
+    """The same for a row of a view with steps: aggregates, conditions, computed values."""
+    return _GroupQuestion(tree, key.pattern, row, times, key).answer()
+
+
+class _Outlook(Protocol):
+    """What both kinds of outlook answer."""
+
+    def status(self, row: Mapping[str, Any]) -> Truth: ...
+
+    def ways(self, row: Mapping[str, Any]) -> list[Possible]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +97,20 @@ class _Question:
     row: Mapping[str, Any]
     times: Times
 
-    def status(self, tree: Tree, pattern: Pattern) -> Truth:
-        return Outlook(tree, pattern).status(self.row)
+    def answer(self) -> WhyNot:
+        truth = self.outlook(self.tree, self.pattern).status(self.row)
+        ask = {
+            Truth.TRUE: self.ends, Truth.POSSIBLE: self.needs, Truth.NEVER: self.obstacles,
+        }[truth]  # fmt: skip
+        return WhyNot(truth, tuple(dict.fromkeys(ask())))
+
+    def outlook(self, tree: Tree, pattern: Pattern) -> _Outlook:
+        raise NotImplementedError
 
     # A row that is possible or there
 
     def needs(self) -> Iterator[Reason]:
-        outlook = Outlook(self.tree, self.pattern)
-        if has_not(self.pattern):
-            yield from map(self._event, outlook.future(self.row) or ())
-            return
-        for one in outlook.ways(self.row):
+        for one in self.outlook(self.tree, self.pattern).ways(self.row):
             for wanted in one.needs:
                 until = None if one.deadline is None else self._shown(int(one.deadline))
                 limit = "" if until is None else f" until {plain(until)}"
@@ -105,22 +119,6 @@ class _Question:
 
     def ends(self) -> Iterator[Reason]:
         yield Reason("holds", "the row is there")
-        if has_not(self.pattern):
-            try:
-                events = Outlook(self.tree, self.pattern).end(self.row)
-            except UndecidedError:
-                return
-            for event in events or ():
-                yield replace(self._event(event, "it stays until "), kind="ends")
-
-    def _event(self, event: Event, before: str = "") -> Reason:
-        if isinstance(event, Arrival):
-            can = "brings" if before else "can still bring"
-            text = f"{before}{event.stream} {can} {written(event.tree)}"
-        else:
-            can = "deletes" if before else "can still delete"
-            text = f"{before}{event.stream} {can} {self.tree.path(event.node)}"
-        return Reason("needs", text, event.stream)
 
     def _shown(self, time: int) -> Shown:
         return shown(time, self.times)
@@ -129,20 +127,29 @@ class _Question:
 
     def obstacles(self) -> Iterator[Reason]:
         found = [
-            *self._deadline(), *self._keys(), *self._limits(), *self._types(), *self._absences()
+            *self._deadline(), *self._keys(), *self._references(), *self._limits(),
+            *self._types(), *self._absences(),
         ]  # fmt: skip
-        if not found:
-            streams = ", ".join(sorted(self.tree.calls()))
-            text = f"no open stream can bring it (open: {streams})" if streams else (
-                "no stream is open, and the row is not there"
-            )  # fmt: skip
-            found = [Reason("streams", text)]
-        yield from found
+        if not found and self.tree.calls():
+            found = list(self._conditions())
+        yield from found or [Reason("streams", self._streams())]
+
+    def _streams(self) -> str:
+        streams, ended = sorted(self.tree.calls()), sorted(self.tree.ended)
+        said = (
+            f"{', '.join(ended)} {'have' if len(ended) > 1 else 'has'} ended, and " if ended else ""
+        )
+        if streams:
+            return f"{said}no open stream can bring it (open: {', '.join(streams)})"
+        return (
+            f"{said}no stream is open" if ended else "no stream is open, and the row is not there"
+        )
 
     def _is_possible(self, tree: Tree, pattern: Pattern | None = None) -> bool:
         """Whether the row would be possible, or there, in another document or query."""
         try:
-            return self.status(tree, pattern or self.pattern) is not Truth.NEVER
+            outlook = self.outlook(tree, pattern or self.pattern)
+            return outlook.status(self.row) is not Truth.NEVER
         except UndecidedError:
             return False
 
@@ -158,7 +165,7 @@ class _Question:
         early = self._changed(clock=min(start, self.tree.clock))
         if early.clock == self.tree.clock or not self._is_possible(early):
             return
-        ways = Outlook(early, self.pattern).ways(self.row)
+        ways = self.outlook(early, self.pattern).ways(self.row)
         deadlines = [int(one.deadline) for one in ways if one.deadline is not None]
         known = [each for each in deadlines if each < self.tree.clock]
         until = self._shown(max(known)) if known else None
@@ -166,17 +173,24 @@ class _Question:
         yield Reason("deadline", f"its deadline passed{moment}", deadline=until)
 
     def _keys(self) -> Iterator[Reason]:
-        keys = self.tree.facts
-        alone = [
-            key
-            for key in keys
-            if self._is_possible(self._changed(facts=tuple(k for k in keys if k != key)))
-        ]
-        if not alone and len(keys) > 1:
-            every = self._changed(facts=())
-            alone = list(keys) if self._is_possible(every) else []
-        for key in alone:
+        for key in self._decisive("facts"):
             yield Reason("key", f"the value of `{key}` is used up")
+
+    def _references(self) -> Iterator[Reason]:
+        for each in self._decisive("references"):
+            yield Reason("reference", f"`{each}`: it refers to what cannot come any more")
+
+    def _decisive(self, name: str) -> list[Any]:
+        """The declared facts without which the row would be possible; all, if together."""
+        every = getattr(self.tree, name)
+        alone = [
+            fact
+            for fact in every
+            if self._is_possible(self._changed(**{name: tuple(f for f in every if f != fact)}))
+        ]
+        if not alone and len(every) > 1 and self._is_possible(self._changed(**{name: ()})):
+            return list(every)
+        return alone
 
     def _limits(self) -> Iterator[Reason]:
         limited = [
@@ -205,6 +219,66 @@ class _Question:
         for each in alone:
             inner = ", ".join(str(branch) for branch in each.branches)
             yield Reason("absence", f"{inner} must be absent, and is there for good")
+
+    def _conditions(self) -> Iterator[Reason]:
+        return iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class _PatternQuestion(_Question):
+    """A row of a pattern."""
+
+    def outlook(self, tree: Tree, pattern: Pattern) -> Outlook:
+        return Outlook(tree, pattern)
+
+    def needs(self) -> Iterator[Reason]:
+        if not has_not(self.pattern):
+            yield from _Question.needs(self)
+            return
+        events = self.outlook(self.tree, self.pattern).future(self.row)
+        yield from map(self._event, events or ())
+
+    def ends(self) -> Iterator[Reason]:
+        yield from _Question.ends(self)
+        if has_not(self.pattern):
+            try:
+                events = self.outlook(self.tree, self.pattern).end(self.row)
+            except UndecidedError:
+                return
+            for event in events or ():
+                yield replace(self._event(event, "it stays until "), kind="ends")
+
+    def _event(self, event: Event, before: str = "") -> Reason:
+        if isinstance(event, Arrival):
+            can = "brings" if before else "can still bring"
+            text = f"{before}{event.stream} {can} {written(event.tree)}"
+        else:
+            can = "deletes" if before else "can still delete"
+            text = f"{before}{event.stream} {can} {self.tree.path(event.node)}"
+        return Reason("needs", text, event.stream)
+
+
+@dataclass(frozen=True, slots=True)
+class _GroupQuestion(_Question):
+    """A row of a view with steps."""
+
+    key: RowKey
+
+    def outlook(self, tree: Tree, pattern: Pattern) -> GroupOutlook:
+        return GroupOutlook(tree, replace(self.key, pattern=pattern))
+
+    def needs(self) -> Iterator[Reason]:
+        found = list(_Question.needs(self))
+        yield from found or [Reason("needs", "a deletion can bring it")]
+
+    def _conditions(self) -> Iterator[Reason]:
+        outlook = self.outlook(self.tree, self.pattern)
+        try:
+            is_possible = outlook.status_without_having(self.row) is not Truth.NEVER
+        except UndecidedError:
+            return
+        if is_possible:
+            yield Reason("condition", f"{outlook.condition} can no longer hold")
 
 
 def _nots(branches: Iterable[Branch]) -> Iterator[Not]:

@@ -11,9 +11,9 @@ sub-pattern that a message can hold contributes its rows with unknown columns (`
 Of two needs for one row, only the one that asks for less is kept (dominance, columns compared).
 Cost: document x pattern, for patterns without joins.
 
-Rejected with AX503: `not` (see `profiles.py`), collected paths, value tests above an open call (not
-monotone), orders between two unknown strings, axes that do not go down. (Paper 2, sections 3, 5 and
-6; paper 3, sections 3.2 and 3.3.)
+Rejected with AX503: `not` (see `profiles.py`), collected paths (`collected_paths.py` leaves them
+out), value tests above an open call (not monotone), orders between two unknown strings, axes that
+do not go down. (Paper 2, sections 3, 5 and 6; paper 3, sections 3.2 and 3.3.)
 """
 
 from __future__ import annotations

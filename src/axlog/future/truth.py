@@ -24,6 +24,7 @@ from axlog.document.times import Shown, plain
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, UndecidedError
 from axlog.future.capacity import fits, trees_left
+from axlog.future.collected_paths import without_collected
 from axlog.future.generalized_rows import Need, Values
 from axlog.future.grounding import has_not
 from axlog.future.keys import has_value
@@ -34,7 +35,7 @@ from axlog.future.replacement import check_replacement
 from axlog.future.scenarios import Scenarios, is_limited
 from axlog.future.time_constraints import deadline, not_before, some_new
 from axlog.future.type_trees import may_hold_calls
-from axlog.future.typed_scenarios import typed_scenarios
+from axlog.future.typed_scenarios import TypedScenarios, typed_scenarios
 from axlog.query.pattern import Kind, Output, Pattern
 from axlog.query.truth import Truth
 
@@ -111,20 +112,23 @@ class Outlook:
 
     def __init__(self, tree: Tree, pattern: Pattern, *, together: bool = False) -> None:
         self.tree = tree
-        self.pattern = pattern = referred(tree, pattern)
+        self._columns = pattern.columns  # those of collected paths included
+        self.pattern = pattern = referred(tree, without_collected(pattern))
         self._together = together
         check_replacement(tree, pattern)
         self._negation: Negation | None = None
         if has_not(pattern):
             self._negation = Negation(tree, pattern, self._is_excluded)
-        self._types = typed_scenarios(tree, pattern)
-        if self._types is not None and not may_hold_calls(tree, tree.types):
+        if tree.types is not None and not may_hold_calls(tree, tree.types):
             self._together = True
-        if self._negation is not None:
-            self._truth = self._negation.truth
-            return
-        self._truth = self._decided()
+        if self._negation is None:
+            _ = self._decided
 
+    @cached_property
+    def _types(self) -> TypedScenarios | None:
+        return typed_scenarios(self.tree, self.pattern)
+
+    @cached_property
     def _decided(self) -> Truth:
         verdict = Truth.NEVER
         for values, needs in self._decisive.rows.items():
@@ -291,7 +295,7 @@ class Outlook:
     @property
     def truth(self) -> Truth:
         """The truth of a Boolean pattern; with outputs, of there being some row."""
-        return self._truth
+        return self._decided if self._negation is None else self._negation.truth
 
     def possible(self) -> list[Possible]:
         """The possible rows that no other scenario dominates, in the order of their values."""
@@ -299,11 +303,16 @@ class Outlook:
         for values, need in self._open:
             if not need.brought and self._negation is None:
                 continue  # an existing row
-            row = row_of(self.tree, self.pattern, self._scenarios.columns, values)
+            row = self._row(self._scenarios.columns, values)
             needs = [Wanted(stream, str(relation.node)) for relation, stream in need.brought]
             until = self.deadline(values, need)
-            ways.append((tuple(row.values()), needs, until))
-        return possible_rows(self.pattern.columns, ways)
+            ways.append((row, needs, until))
+        return possible_rows(self._columns, ways)
+
+    def _row(self, columns: tuple[str, ...], values: Values) -> tuple[Any, ...]:
+        """The values that a scenario's row shows; None for collected paths."""
+        found = row_of(self.tree, self.pattern, columns, values)
+        return tuple(found.get(column) for column in self._columns)
 
     def deadline(self, values: Values, need: Need) -> int | None:
         """The latest clock at which a scenario can come about."""
@@ -318,8 +327,17 @@ class Outlook:
         """The truth of one row. Columns left out may have any value."""
         wanted = self._wanted(row)
         if self._negation is not None:
-            return self._status_with_not(row, wanted)
-        return self._verdict(wanted, row)
+            found = self._status_with_not(row, wanted)
+        else:
+            found = self._verdict(wanted, row)
+        hidden = {c for c, value in row.items() if value is not None} - {*self.pattern.columns}
+        if hidden and found is not Truth.NEVER:
+            raise UndecidedError(
+                "AX503",
+                f"whether {min(hidden)}, a collected path, comes to have this value is not decided",
+                advice="leave the column out",
+            )
+        return found
 
     def ways(self, row: Mapping[str, Any]) -> list[Possible]:
         """The scenarios in which a row with these values comes about."""
@@ -329,18 +347,20 @@ class Outlook:
             pinned = _pin(scenarios.columns, values, wanted)
             for need in needs if pinned is not None else ():
                 if pinned is not None and need.brought and self._can_be_met(pinned, need):
-                    shown = row_of(self.tree, self.pattern, scenarios.columns, pinned)
+                    shown = self._row(scenarios.columns, pinned)
                     brought = [Wanted(stream, str(each.node)) for each, stream in need.brought]
                     until = self.deadline(pinned, need)
-                    found.append((tuple(shown.values()), brought, until))
-        return possible_rows(self.pattern.columns, found)
+                    found.append((shown, brought, until))
+        return possible_rows(self._columns, found)
 
     def bindings(self) -> dict[Values, dict[str, Any]]:
         """The possible rows by their bindings: nodes as handles, not as shown."""
         columns = self._scenarios.columns
         at = [columns.index(column_of(output)) for output in self.pattern.outputs]
         return {
-            tuple(values[i] for i in at): row_of(self.tree, self.pattern, columns, values)
+            tuple(values[i] for i in at): dict(
+                zip(self._columns, self._row(columns, values), strict=True)
+            )
             for values, need in self._open
             if need.brought or self._negation is not None
         }
@@ -392,9 +412,9 @@ class Outlook:
 
     def _wanted(self, row: Mapping[str, Any]) -> list[str | int | None]:
         """The values of a row, by the columns of the program."""
-        unknown = set(row) - set(self.pattern.columns)
+        unknown = set(row) - set(self._columns)
         if unknown:
-            expected = ", ".join(self.pattern.columns)
+            expected = ", ".join(self._columns)
             raise QueryError("AX203", f"the view has no column {min(unknown)}", expected=expected)
         found: dict[str, str | int | None] = {}
         for output in self.pattern.outputs:

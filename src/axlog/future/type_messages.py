@@ -63,7 +63,7 @@ class Writer:
         later: list[Message] = []
         for group in recipe.groups:
             if group.slot.service is None:
-                _append(made, self._child(place.service, group, later))
+                append_child(made, self._child(place.service, group, later))
         self._fill(made, place, recipe, later)
         streams = self._calls(made, recipe)
         for message, after in self.messages(recipe.steps, recipe.groups, streams):
@@ -117,7 +117,9 @@ class Writer:
                 subject = Subject(NodeKind.ELEMENT, fresh if kind == OTHER else kind)
                 if kind == TEXT:
                     subject = Subject(NodeKind.TEXT, fresh)
-                _append(made, self._child(place.service, Group(Slot(subject), frozenset()), later))
+                append_child(
+                    made, self._child(place.service, Group(Slot(subject), frozenset()), later)
+                )
 
     def _calls(self, made: Element, recipe: Recipe) -> dict[str, str]:
         """Add the calls; return the streams of those that deliver data, by caller name."""
@@ -141,7 +143,7 @@ def _is_of(group: Group, service: str, label: str) -> bool:
     return group.slot.service == service and group.slot.subject.label == label
 
 
-def _append(made: Element, child: Element | str) -> None:
+def append_child(made: Element, child: Element | str) -> None:
     """Add a child. A comment separates two adjacent texts, which would otherwise merge."""
     if not isinstance(child, str):
         made.append(child)

@@ -252,8 +252,9 @@ class View:
         """Return the truth of a row, and the reasons for it.
 
         A possible row: what streams can still bring it, and until when. A row that can never come:
-        the deadline that passed, the key value that was used up, the limit of a stream, what must
-        be absent and is there. A row that holds: what can end it, if the query has a `not`.
+        the deadline that passed, the key value that was used up, the reference to what cannot come,
+        the limit of a stream, what must be absent and is there, the condition of a group, the
+        streams that ended. A row that holds: what can end it, if the query has a `not`.
 
         Parameters:
             row: Values by column. An omitted value may be anything.

@@ -142,7 +142,7 @@ class Instance:
                         outcome.applied += 1
                     except AxlogError as error:
                         outcome.refuse(item, error)
-            self._engine.advance(self.order.clock)
+            self._engine.advance(self._passed_time())
         changes = self._engine.changes()
         outcome.changes = [change for change in changes if self._is_own(change)]
         outcome.handover = None if self._local is None else self._local.hand_over()
@@ -157,6 +157,19 @@ class Instance:
         return outcome
 
     # Time -----------------------------------------------------------------------------------------
+
+    @property
+    def _gets_all(self) -> bool:
+        """Whether every message of the document comes here, also one that no view wants."""
+        return self.unit.kind != "bindings"
+
+    def _passed_time(self) -> int:
+        """Return the time that has passed besides the messages that were applied here.
+
+        A rejected message moves no clock. Only a bucket that gets all messages can reject one for
+        another reason than its time.
+        """
+        return self.order.passed if self._gets_all else self.order.clock
 
     @property
     def due(self) -> int | None:
@@ -222,7 +235,7 @@ class Instance:
         """Apply an update that was sent whole, or an end."""
         engine = self._engine
         stream, kind, time = item[STREAM], item[KIND], self._time(item, engine.clock)
-        if kind == "end":
+        if kind == "end" and not self._gets_all:
             # Messages elsewhere have advanced the clock; the end is not the cause of that.
             engine.advance(min(self.order.heard, time))
         if kind == SET_ASIDE:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
+from axlog.document.tree import Tree
+from axlog.errors import AxlogError
 from axlog.query.compile import compile_pattern
 from axlog.query.query import Query
 from axlog.query.rules import explain_program
+from axlog.query.truth import Truth
 from axlog.views.algebraic.reports import term_lines
 from axlog.views.choose import Chosen
 from axlog.views.maintainer import Maintainer
@@ -38,6 +42,7 @@ class Explanation:
     operators: tuple[str, ...] = ()  # those that keep rows, with their costs
     is_incremental: bool = True  # False: an update evaluates the whole query again
     never: str | None = None  # how `never` changes are found, or why they are not
+    truth: str | None = None  # decided, or why not; None: no stream is open
     shared: str | None = None  # the plan that the view shares with others
 
     def _repr_html_(self) -> str:
@@ -48,6 +53,8 @@ class Explanation:
         lines = [f"query       {self.query}"]
         if self.pattern != self.query:
             lines.append(f"pattern     {self.pattern}")
+        if self.truth is not None:
+            lines.append(f"truth       {self.truth}")
         if self.never is not None:
             lines.append(f"never       {self.never}")
         how = f"{self.maintainer}, incremental" if self.is_incremental else self.maintainer
@@ -68,8 +75,22 @@ class Explanation:
         return "\n".join(lines)
 
 
+def how_decided(tree: Tree, ask: Callable[[], Truth]) -> str | None:
+    """Whether truth is decided for the document as it is now; None: no stream is open."""
+    if not tree.calls_by_stream:
+        return None
+    try:
+        return f"decided: {ask().value}"
+    except AxlogError as error:
+        return f"not decided ({error.code}): {error.message}"
+
+
 def explain(
-    query: Query, chosen: Chosen, maintainer: Maintainer | None = None, never: str | None = None
+    query: Query,
+    chosen: Chosen,
+    maintainer: Maintainer | None = None,
+    never: str | None = None,
+    truth: str | None = None,
 ) -> Explanation:
     """Explain how a query is kept; a maintainer adds a report of its last update."""
     if query.has_items:
@@ -85,6 +106,7 @@ def explain(
             operators=maintainer.operators() if maintainer else (),
             is_incremental=chosen.is_incremental,
             never=never,
+            truth=truth,
         )
     program = compile_pattern(query.pattern)
     rules = explain_program(query.pattern)
@@ -101,4 +123,5 @@ def explain(
         operators=maintainer.operators() if maintainer else (),
         is_incremental=chosen.is_incremental,
         never=never,
+        truth=truth,
     )

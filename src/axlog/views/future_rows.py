@@ -17,6 +17,7 @@ from axlog.errors import UndecidedError
 from axlog.future.reasons import WhyNot, why_not
 from axlog.future.truth import Outlook, Possible
 from axlog.future.verdict_cache import TruthCache
+from axlog.query.compile import compile_pattern
 from axlog.query.query import Query
 from axlog.query.row_key import RowKey
 from axlog.query.truth import Truth
@@ -150,9 +151,9 @@ class FutureRows(ABC):
             if known is not None:
                 return known
             tree = self.nodes_left().copied()
-            is_collected = not self.is_whole() and any(agrees(row, each) for each in self.rows())
-        status = Outlook(tree, self.query.pattern).status(row)
-        return Truth.TRUE if is_collected else status
+            is_sure = self.is_whole() and not compile_pattern(self.query.pattern).gathers
+            is_there = not is_sure and any(agrees(row, each) for each in self.rows())
+        return Truth.TRUE if is_there else Outlook(tree, self.query.pattern).status(row)
 
     def _refuse_undecided(self, question: str) -> None:
         """The analyses of the future decide rows of patterns and their steps, not of plans."""
@@ -166,11 +167,9 @@ class FutureRows(ABC):
 
     def why_not(self, row: Mapping[str, Any]) -> WhyNot:
         """The truth of a row, and why: what can bring it, what can end it, what rules it out."""
-        if self.reads_clock:
-            return self.clock_questions().why_not(row)
         self._refuse_undecided("status")
         if self._key.steps:
-            raise UndecidedError("AX502", "the reasons for rows of a view with steps are not given")
+            return self._step_outlook().why_not(row)
         row = inward(self.pattern, row)
         with self._lock:
             tree = self.nodes_left().copied()

@@ -24,10 +24,10 @@ class ItemReader:
         self._version = -1
         self._items: list[Any] = []
 
-    def items(self, tree: Tree) -> list[Any]:
-        """The items, in the order of the query."""
+    def items(self, tree: Tree, rejects: bool = False) -> list[Any]:
+        """The items, in the order of the query; `rejects`: raise the error of one without value."""
         if self._version != tree.version:
             query = replace(self._query, plan=self._query.item_plan)
-            self._items = Dataflow(tree, query, CountingEngine(tree)).items()
+            self._items = Dataflow(tree, query, CountingEngine(tree), rejects=rejects).items()
             self._version = tree.version
         return list(self._items)

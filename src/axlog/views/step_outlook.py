@@ -8,6 +8,7 @@ from typing import Any
 from axlog.document.times import Times, shown
 from axlog.document.tree import Tree
 from axlog.future.group_outlook import GroupOutlook
+from axlog.future.reasons import WhyNot, why_no_group
 from axlog.future.truth import Possible
 from axlog.query.row_key import RowKey
 from axlog.query.truth import Truth
@@ -19,6 +20,7 @@ class StepOutlook:
 
     def __init__(self, tree: Tree, key: RowKey, times: Times) -> None:
         self._outlook = GroupOutlook(tree, key)
+        self._tree, self._key = tree, key
         self._columns, self._times = key.columns, times
 
     @property
@@ -27,6 +29,11 @@ class StepOutlook:
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         return self._outlook.status(inward_by_type(self._columns, row))
+
+    def why_not(self, row: Mapping[str, Any]) -> WhyNot:
+        """The truth of a row, and the reasons for it."""
+        asked = inward_by_type(self._columns, row)
+        return why_no_group(self._tree, self._key, asked, self._times)
 
     def possible(self) -> list[Possible]:
         return [self._shown(one) for one in self._outlook.possible()]

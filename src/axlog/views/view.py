@@ -40,7 +40,7 @@ from axlog.views.change_order import by_operation, by_typed_values, by_values, p
 from axlog.views.choose import Chosen
 from axlog.views.counting.join_prospects import AnyProspects
 from axlog.views.dataflow.maintainer import Dataflow
-from axlog.views.explanation import Explanation, explain
+from axlog.views.explanation import Explanation, explain, how_decided
 from axlog.views.future_rows import FutureRows
 from axlog.views.html_table import html_table
 from axlog.views.items import ItemReader
@@ -206,7 +206,7 @@ class MaintainedView(FutureRows):
                 raise broken
             if self.maintainer.has_items:
                 return self.maintainer.items()
-            return self._reader.items(self._nodes())
+            return self._reader.items(self._nodes(), self.stepping.on_value_error == "reject")
 
     def head(self, n: int = 5) -> list[Row]:
         """Return at most `n` rows, in no particular order, without sorting a large view."""
@@ -251,7 +251,9 @@ class MaintainedView(FutureRows):
     def explain(self) -> Explanation:
         """How the view is kept: the program, the terms, the maintainer and the reason for it."""
         with self._lock:
-            found = explain(self.query, self.chosen, self.maintainer, self.how_never())
+            truth = how_decided(self.maintainer.tree, lambda: self.truth)
+            never = self.how_never()
+            found = explain(self.query, self.chosen, self.maintainer, never, truth)
             return replace(found, shared=self.shared())
 
     def xml(self, row: Mapping[str, Any]) -> str:

@@ -38,7 +38,16 @@ from axlog.document.tree import (
     TEXT_LABEL,
     Tree,
 )
-from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask, columns_of, handles
+from axlog.evaluate.columns import (
+    NOTHING,
+    Columns,
+    Handles,
+    Marked,
+    MarkedNodes,
+    Mask,
+    columns_of,
+    handles,
+)
 from axlog.evaluate.node_sets import passing
 from axlog.query.pattern import (
     AnyComment,
@@ -195,7 +204,7 @@ class DeltaTables:
     places: Handles  # the parents of inserted and deleted nodes, and the changed nodes
     changed: Handles
     labels: MovedLabels
-    _is_moving: Mask | None = None
+    _is_moving: MarkedNodes | None = None
     _touched: Handles | None = None
 
     def touched(self, columns: Columns) -> Handles:
@@ -208,11 +217,11 @@ class DeltaTables:
     def size(self) -> int:
         return len(self.removed) + len(self.added)
 
-    def is_moving(self, columns: Columns) -> Mask:
-        """By handle, whether a node is inserted or deleted; read-only."""
+    def is_moving(self, columns: Columns) -> MarkedNodes:
+        """The nodes that are inserted or deleted."""
         if self._is_moving is None:
-            self._is_moving = np.zeros(len(columns.kind), dtype=np.bool_)
-            self._is_moving[self.removed.nodes] = self._is_moving[self.added.nodes] = True
+            size = len(columns.kind)
+            self._is_moving = MarkedNodes(size, self.removed.nodes, self.added.nodes)
         return self._is_moving
 
 
@@ -337,7 +346,7 @@ def reattached(columns: Columns, tables: DeltaTables) -> Iterator[None]:
 class Side:
     """One side of an update for one view: the document before it, or after.
 
-    `is_moving` marks, by handle, the nodes that are on one side only, and the restated nodes.
+    `is_moving` marks the nodes that are on one side only, and the restated nodes.
     `candidates` and `members` give, for each pattern node, the nodes of this side that may be in
     its relation and the nodes that are; both are computed on demand.
     """
@@ -345,7 +354,7 @@ class Side:
     def __init__(
         self,
         sign: int,
-        is_moving: Mask,
+        is_moving: Marked,
         candidates: Callable[[int], Handles],
         members: Callable[[int], Handles],
         restates: bool,
@@ -374,5 +383,4 @@ def unchanged(columns: Columns) -> Side:
     def none(number: int) -> Handles:
         return NOTHING
 
-    is_moving = np.zeros(len(columns.kind), dtype=np.bool_)
-    return Side(1, is_moving, none, none, False, is_still=True)
+    return Side(1, MarkedNodes(len(columns.kind)), none, none, False, is_still=True)

@@ -301,7 +301,7 @@ class Direct:
         counts: Integers = passing(self.columns, nodes, shaped.step).astype(np.int64)
         if shaped.is_selective:
             own = self.selections.selected(self.columns, shaped, nodes[counts > 0])
-            counts *= self.columns.mask(own)[nodes]
+            counts *= self.columns.is_among(nodes, own)
         for below in shaped.below:
             if below not in self._way and counts.any():
                 counts *= self._below(below, nodes)

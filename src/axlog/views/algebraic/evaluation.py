@@ -65,7 +65,7 @@ class Evaluation:
         self.selections = selections
         self.shape: Shape = selections.shape
         self.side = side
-        self._is_moving: Mask = side.is_moving
+        self._is_moving = side.is_moving
         self._past = past
         self._inside: dict[int, Table] = {}
         self._risen: dict[int, Table] = {}
@@ -301,7 +301,7 @@ class Evaluation:
             places, nodes = _where(~self._is_moving[nodes], places, nodes)
         if node.is_selective and len(nodes):
             own = self.selections.selected(self.columns, node, nodes)
-            places, nodes = _where(self.columns.mask(own)[nodes], places, nodes)
+            places, nodes = _where(self.columns.is_among(nodes, own), places, nodes)
         return places, nodes
 
     def _near(self, node: ShapeNode, contexts: Handles) -> tuple[Handles, Handles]:
@@ -356,7 +356,7 @@ class Evaluation:
         distinct = self._tested(node, np.unique(nodes))
         distinct = distinct[~self._is_moving[distinct]]
         own = self.selections.selected(columns, node, distinct)
-        return _where(columns.mask(own)[nodes], places, nodes)
+        return _where(columns.is_among(nodes, own), places, nodes)
 
     def _places(self, nodes: Handles) -> Handles:
         """By handle, the position of a node among these, plus one; 0 for others."""

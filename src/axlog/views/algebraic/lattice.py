@@ -27,7 +27,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from axlog.evaluate.columns import Columns, Handles, Mask
+from axlog.evaluate.columns import Columns, Handles, MarkedNodes
 from axlog.evaluate.node_sets import passing
 from axlog.views.algebraic.deltas import DeltaTables, NodeTable, Side, reattached, unchanged
 from axlog.views.algebraic.evaluation import Evaluation
@@ -227,7 +227,12 @@ class Lattice:
         self.builds += 1
 
     def _side(
-        self, columns: Columns, snowcap: Snowcap, table: NodeTable, is_moving: Mask, sign: int
+        self,
+        columns: Columns,
+        snowcap: Snowcap,
+        table: NodeTable,
+        is_moving: MarkedNodes,
+        sign: int,
     ) -> Side:
         selections = self._selections(columns, snowcap)
 

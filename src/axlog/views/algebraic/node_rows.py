@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from axlog.evaluate.columns import Handles, Mask
+from axlog.evaluate.columns import Handles, Marked
 from axlog.views.algebraic.relation import KeptRows, Relation
 from axlog.views.algebraic.shape import Shape
 from axlog.views.algebraic.tables import Column, Integers, Table
@@ -68,7 +68,7 @@ class NodeRows(KeptRows):
         self.looked_at += len(slots)
         return slots
 
-    def scanned(self, name: Column, is_wanted: Mask) -> Integers:
+    def scanned(self, name: Column, is_wanted: Marked) -> Integers:
         """The same slots by a scan of all rows, for comparison."""
         slots = self.slots()
         self.looked_at += len(slots)

@@ -24,7 +24,7 @@ import numpy as np
 
 from axlog.document.bulk_columns import subtrees
 from axlog.document.tree import Tree
-from axlog.evaluate.columns import NOTHING, Columns, Handles, Mask
+from axlog.evaluate.columns import NOTHING, Columns, Handles, Marked, MarkedNodes
 from axlog.evaluate.node_sets import passing
 from axlog.views.algebraic.deltas import DeltaTables, NodeTable, Side, reattached
 from axlog.views.algebraic.direct import moved_directly
@@ -70,8 +70,7 @@ def deferred_rows(
 ) -> Table:
     """The rows of nodes not processed yet: insertion terms with these nodes as the delta."""
     shape = selections.shape
-    is_moving = np.zeros(len(columns.kind), dtype=np.bool_)
-    is_moving[unseen.nodes] = True
+    is_moving = MarkedNodes(len(columns.kind), unseen.nodes)
     table = NodeTable(unseen.nodes)
 
     def members(number: int) -> Handles:
@@ -233,14 +232,10 @@ class Propagation:
         roots = np.unique(np.concatenate(turned)) if turned else NOTHING
         if not len(roots):
             return NOTHING
-        is_root = np.zeros(len(columns.kind), dtype=np.bool_)
-        is_root[roots] = True
-        nested = [root for root in roots.tolist() if self._is_nested(is_root, root)]
+        every = set(roots.tolist())
+        nested = [root for root in every if not every.isdisjoint(self.tree.ancestors(root))]
         below = subtrees(self.tree, np.setdiff1d(roots, np.array(nested, dtype=np.int32)))
         return np.setdiff1d(below, self.tables.added.nodes).astype(np.int32)
-
-    def _is_nested(self, is_root: Mask, node: int) -> bool:
-        return any(is_root[above] for above in self.tree.ancestors(node))
 
     def _shown_otherwise(self, node: ShapeNode, is_now: Handles) -> Handles:
         """Of nodes that stay in a relation, those with new shown values."""
@@ -260,10 +255,7 @@ class Propagation:
         """Both sides: deleted and inserted nodes, with the restated nodes on both."""
         is_moving = self.tables.is_moving(columns)
         if len(restated) or unseen is not None:
-            is_moving = is_moving.copy()
-            is_moving[restated] = True
-            if unseen is not None:
-                is_moving[unseen.nodes] = True
+            is_moving = is_moving.and_also(restated, NOTHING if unseen is None else unseen.nodes)
         again = NodeTable(restated)
 
         def known(table: NodeTable, number: int) -> Handles:
@@ -317,7 +309,7 @@ class Propagation:
         ]
         return [rows.table(np.unique(np.concatenate(slots)))] if slots else []
 
-    def _slots(self, rows: Rows, number: int, nodes: Handles, is_moving: Mask) -> Integers:
+    def _slots(self, rows: Rows, number: int, nodes: Handles, is_moving: Marked) -> Integers:
         """The rows that show one of the nodes: by index, or by a scan if rows are fewer."""
         column = node_column(number)
         if len(nodes) < len(rows):

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from axlog.evaluate.columns import Mask
+from axlog.evaluate.columns import Marked
 from axlog.views.algebraic.tables import Column, Integers, Table, expanded
 
 _GROWTH = 4
@@ -153,7 +153,7 @@ class Relation(KeptRows):
         found.counts = found.counts * self.counts[slots]
         return found
 
-    def scanned(self, name: Column, is_wanted: Mask) -> Integers:
+    def scanned(self, name: Column, is_wanted: Marked) -> Integers:
         """The same slots by a scan of all rows, for comparison."""
         slots = self.slots()
         self.looked_at += len(slots)

@@ -1,0 +1,25 @@
+"""`explain` promises only what happens, on a few cases; `python -m lab fuzz --law promises`."""
+
+from collections import Counter
+from random import Random
+
+import axlog
+from lab.laws.promises_law import check_promises, make_promises_case
+
+
+def test_explain_promises_only_what_happens() -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(24):
+        seen += check_promises(make_promises_case(Random(seed)))
+    assert seen["truth decided"] > 50
+    assert any(name.startswith("truth not decided") for name in seen)
+
+
+def test_explain_names_what_is_refused() -> None:
+    doc = axlog.Document(streams=["orders", "shipped"])
+    join = "match /document[orders/order/$x][not(shipped[order/$z][part/$z])] return $x"
+    said = doc.watch(join).explain()
+    assert said.truth is not None
+    assert said.truth.startswith("not decided (AX501): $z is a join inside a `not`")
+    assert f"truth       {said.truth}" in str(said)
+    assert axlog.parse("<a/>").watch("//b").explain().truth is None  # no stream is open
