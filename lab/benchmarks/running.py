@@ -18,6 +18,7 @@ from lab.benchmarks.flatness import flatness
 from lab.benchmarks.garbage import garbage
 from lab.benchmarks.groups import groups
 from lab.benchmarks.loading import loading
+from lab.benchmarks.magic_sets import magic_sets
 from lab.benchmarks.measuring import Parts, Result
 from lab.benchmarks.memory import memory
 from lab.benchmarks.messages import messages
@@ -172,6 +173,11 @@ BENCHMARKS: dict[str, Benchmark] = {
             "quick": lambda done: spark_documents(0.1, done=done),
             "full": lambda done: spark_documents(0.87, done=done),
         },
+    ),
+    "magic": Benchmark(
+        tiny=lambda: magic_sets((5, 10), 1, 200, 5),
+        quick=lambda: magic_sets((10, 100, 1000), 2, 1000, 50),
+        full=lambda: magic_sets((10, 100, 1000, 10_000), 10, 5000, 100),
     ),
     "axlog": Benchmark(
         tiny=lambda: strategies(1, 200, (5, 10), (0.5,), (3,), 10),

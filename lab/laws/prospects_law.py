@@ -11,8 +11,13 @@ row that only the same instant could have completed (`never_law.py`), and may re
 forgotten key value rules out at its deadline: `never` is compared for the others. `status` and
 `possible` are compared for documents that keep no messages unless key values were forgotten.
 
-Cases: chains and stars of parts, shared and other variables, keys on some parts, differences of
-times, streams that end, messages that a part does not match although its key does.
+With a `not` beside the parts, the walk decides one part, and single rows of joins. `status` is
+compared for the rows that it decides, and `never` has every row that was listed as possible and
+that it now rules out.
+
+Cases: one part and a `not`, chains and stars of parts, with and without `not`s, shared and other
+variables, keys on some parts, differences of times, streams that end, messages that a part does not
+match although its key does.
 """
 
 from __future__ import annotations
@@ -40,6 +45,7 @@ from lab.laws.never_law import Step, take
 
 _STREAMS = "fghi"
 _PARTS = {
+    1: ("[f/a{w}/k/$x#t1]", "[f/a{w}[k/$x#t1]/y/$y]"),
     2: ("[f/a{w}/k/$x#t1][g/a/k/$x#t2]", "[f/a{w}[k/$x#t1]/y/$y][g/a[k/$x#t2]/y/$z]",
         "[f/a[k/$x]/y/$y][g/a{w}[k/$y]/y/$x]"),
     3: ("[f/a{w}/k/$x#t1][g/a/k/$x#t2][h/a/k/$x#t3]",
@@ -49,7 +55,10 @@ _PARTS = {
     4: ("[f/a{w}/k/$x#t1][g/a/k/$x#t2][h/a/k/$x#t3][i/a/k/$x]",
         "[f/a[k/$x#t1]/y/$y][g/a{w}/k/$y][h/a/k/$x#t3][i/a[k/$x]/y/$z]"),
 }  # fmt: skip
+_ABSENT = ("[not(n/a/k/$x)]", "[not(n/a[w]/k/$x)]", "[not(n/a/w)]", "[not(n/a[k/$x]/y/$y)]",
+           "[not(n/a/k/$x)][not(n/a[w]/y/$y)]")  # fmt: skip
 _TIMES = {
+    1: ("",),
     2: ("", "", "t2 - t1 <= 2", "t2 - t1 <= 2 and t2 >= t1", "t1 = t2"),
     3: ("", "", "t2 - t1 <= 2", "t3 - t1 <= 3 and t2 - t1 >= 0", "t3 = t1",
         "t3 - t2 <= 1 and t2 - t1 <= 2"),
@@ -69,21 +78,31 @@ class ProspectsCase:
     steps: tuple[Step, ...]
 
     @property
+    def streams(self) -> str:
+        """The streams, one letter each: those of the parts, and that of `not`s."""
+        return _STREAMS[: self.parts] + ("n" if "not(" in self.query else "")
+
+    @property
     def document(self) -> str:
         """The document: an element with a call for each stream."""
         call = '<ax:call xmlns:ax="urn:axlog" stream="{0}"/>'
         return "<r>{}</r>".format(
             "".join(
                 f"<{s}>{''.join(tree for of, tree in self.inside if of == s)}{call.format(s)}</{s}>"
-                for s in _STREAMS[: self.parts]
+                for s in self.streams
             )
         )
 
 
 def make_prospects_case(random: Random) -> ProspectsCase:
     """A random case."""
-    parts = random.choice((2, 3, 3, 3, 4, 4))
-    pattern = random.choice(_PARTS[parts]).replace("{w}", random.choice(("", "[w]")))
+    parts = random.choice((1, 1, 2, 2, 3, 3, 3, 4, 4))
+    pattern = random.choice(_PARTS[parts])
+    absent = parts == 1 or (parts < 4 and random.random() < 0.5)  # the walk takes long with more
+    if absent:
+        known = [each for each in _ABSENT if "$y" in pattern or "$y" not in each]
+        pattern = random.choice(known) + pattern
+    pattern = pattern.replace("{w}", random.choice(("", "[w]")))
     times = [
         t for t in _TIMES[parts] if all(f"#{n}" in pattern for n in ("t1", "t2", "t3") if n in t)
     ]
@@ -93,15 +112,16 @@ def make_prospects_case(random: Random) -> ProspectsCase:
     shown = [c for c in named if random.random() < (0.7 if c[0] == "$" else 0.15)]
     query = f"match /r{pattern}" + (f" where {where}" if where else "")
     query += f" return {', '.join(shown)}" if shown else ""
-    keyed = [s for s in _STREAMS[:parts] if random.random() < 0.5]
+    streams = _STREAMS[:parts] + ("n" if absent else "")
+    keyed = [s for s in streams if random.random() < 0.5]
     facts = tuple(f"key {stream}/a by k trusted" for stream in keyed)
     used: dict[str, set[str]] = {stream: set() for stream in keyed}
     inside = tuple(
         (stream, tree)
-        for stream in random.choices(_STREAMS[:parts], k=random.choice((0, 0, 1, 2)))
+        for stream in random.choices(streams, k=random.choice((0, 0, 1, 2)))
         if (tree := _tree(random, stream, used))
     )
-    return ProspectsCase(parts, query, facts, inside, tuple(_steps(random, parts, used)))
+    return ProspectsCase(parts, query, facts, inside, tuple(_steps(random, streams, used)))
 
 
 def _tree(random: Random, stream: str, used: dict[str, set[str]]) -> str:
@@ -116,11 +136,11 @@ def _tree(random: Random, stream: str, used: dict[str, set[str]]) -> str:
     return f"<a>{wanted}<k>{value}</k><y>{random.choice(_VALUES)}</y></a>"
 
 
-def _steps(random: Random, parts: int, used: dict[str, set[str]]) -> Iterator[Step]:
+def _steps(random: Random, streams: str, used: dict[str, set[str]]) -> Iterator[Step]:
     time, ended = 0, set()
     for _ in range(random.randint(3, 9)):
         time += random.choice((0, 0, 1, 1, 2, 3))
-        stream = random.choice(_STREAMS[:parts])
+        stream = random.choice(streams)
         chance = random.random()
         if chance < 0.1:
             yield "advance", "", time
@@ -181,6 +201,17 @@ class _Run:
         )
         self.pattern = self.walked.view("v").query.pattern
         self.before = self._possible()
+        self.listed = self._listed()
+
+    def _listed(self) -> list[tuple[Any, ...]] | None:
+        """The rows that a document lists as possible, by the state of its join; None: it does not.
+
+        Only rows whose values are all known.
+        """
+        if not self._kind()[2]:
+            return None
+        rows = [tuple(one.row.values()) for one in self.documents[0].view("v").possible()]
+        return [row for row in rows if None not in row]
 
     def _fresh(self) -> Document:
         return Document(
@@ -216,6 +247,9 @@ class _Run:
         _same(f"the changes at {step} after a restart", _told(take(self.restored, step)), each[1])
         take(self.walked, step)
         before, self.before = self.before, self._possible()
+        listed, self.listed = self.listed, self._listed()
+        if before is None and listed is not None and self.listed is not None:
+            self._compare_listed(step, listed, each[0], seen)
         if before is None or self.before is None or is_two or not is_known:
             seen["never not compared"] += 1
             return
@@ -229,6 +263,31 @@ class _Run:
         _same(f"what never comes after {step}", never, sorted(wanted, key=str))
         seen["never"] += len(never)
 
+    def _compare_listed(
+        self,
+        step: Step,
+        listed: list[tuple[Any, ...]],
+        told: list[tuple[str, tuple[Any, ...]]],
+        seen: Counter[str],
+    ) -> None:
+        """Compare `never` with the rows that were listed, where the walk decides single rows."""
+        never = [values for op, values in told if op == "never"]
+        columns, outlook = self.walked.view("v").columns, self._outlook()
+        for row in {*listed, *(each for each in never if None not in each)}:
+            inner = [
+                round(v * 1e6) if c.endswith("time") else v
+                for c, v in zip(columns, row, strict=True)
+            ] if row in listed else row  # fmt: skip
+            try:
+                status = outlook.status(dict(zip(columns, inner, strict=True)))
+            except UndecidedError:
+                seen["status undecided"] += 1
+                continue
+            told_so = tuple(inner) in never
+            if row in listed or told_so:
+                _same(f"never {row} after {step}", told_so, status is Truth.NEVER)
+            seen["never of listed rows"] += 1
+
     def _kind(self) -> tuple[bool, bool, bool]:
         """Whether key values are forgotten; whether the join has two parts; whether it answers."""
         doc = self.documents[0]
@@ -240,7 +299,14 @@ class _Run:
         """Compare truth, status and possible rows."""
         is_late, _, is_known = self._kind()
         seen["by the state" if is_known else "by the document"] += 1
+        if not is_known and "not(" in self.case.query:
+            return  # both are the walk
         outlook, view = self._outlook(), self.walked.view("v")
+        if self._possible() is None:
+            if is_known:
+                self._compare_status(when, outlook, seen)
+            seen["undecided"] += 1
+            return
         rows = list(product(*([None, *self._values(c)] for c in view.columns)))
         listed = _plain(
             [shown_possible(one, self.pattern, "seconds") for one in outlook.possible()]
@@ -275,6 +341,22 @@ class _Run:
             _same(f"the pages {when} with {options}", _plain(paged), listed)
             limits = [math.inf if p.deadline is None else p.deadline for p in paged]
             _same(f"the order of pages {when} with {options}", limits, sorted(limits))
+
+    def _compare_status(self, when: str, outlook: Outlook, seen: Counter[str]) -> None:
+        """Compare the status of rows that the walk decides, though not all of them."""
+        columns = self.walked.view("v").columns
+        for row in product(*(self._values(column) for column in columns)):
+            asked = dict(zip(columns, row, strict=True))
+            inner = {c: round(v * 1e6) if c.endswith("time") else v for c, v in asked.items()}
+            try:
+                wanted = outlook.status(inner)
+            except UndecidedError:
+                seen["status undecided"] += 1
+                continue
+            for doc, options in zip(self.documents, _OPTIONS, strict=True):
+                found = doc.view("v").status(asked)
+                _same(f"the status of {asked} {when} with {options}", found, wanted)
+                seen["status beside `not`"] += 1
 
     def _values(self, column: str) -> tuple[Any, ...]:
         clock = maintained(self.walked).tree.clock

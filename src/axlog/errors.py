@@ -150,6 +150,7 @@ CODES: dict[str, str] = {
     "AX419": "the stream has reached its limit of calls",
     "AX420": "the message has no key to replace by",
     "AX421": "a value refers to nothing",
+    "AX422": "the document has no such message",
     # analyses
     "AX501": "the question is undecidable for this kind of query",
     "AX502": "undecided within the search limit",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from typing import Literal
 
 import pytest
 
@@ -125,13 +126,55 @@ def test_calls_inside_messages_are_followed() -> None:
     assert never(doc.end("g")) == [("1",)]
 
 
-def test_not_is_answered_on_demand() -> None:
-    query = "match /r[p/a][not(q/b)]"
+def test_not_with_a_stream_of_the_parts_is_answered_on_demand() -> None:
+    query = "match /r[p/a][not(p/b)]"
     doc = axlog.parse(THREE, views={"v": query})
     assert "`not`" in str(doc.view("v").explain().never)
     doc = axlog.parse(THREE, views={"v": query}, options=axlog.Options(never="all"))
-    assert never(doc.feed("f", "<z/>")) == []
+    assert never(doc.feed("g", "<z/>")) == []
+    assert never(doc.feed("f", "<b/>")) == [()]
+
+
+def test_not_is_answered_by_the_state() -> None:
+    doc = axlog.parse(THREE, views={"v": "match /r[p/a][not(q/b)]"})
+    assert doc.view("v").explain().never == "reported by the join's state as messages arrive"
     assert never(doc.feed("g", "<b/>")) == [()]
+    assert never(doc.feed("g", "<b/>")) == []
+
+
+@pytest.mark.parametrize("keep", ["all", "needed"])
+def test_what_must_be_absent_ends_what_waits(keep: Literal["all", "needed"]) -> None:
+    query = "match /r[p/a/k/$x][q/b/k/$x][not(s/c/k/$x)] return $x"
+    doc = axlog.parse(THREE, views={"v": query}, options=axlog.Options(keep=keep))
+    for value in "123":
+        doc.feed("f", f"<a><k>{value}</k></a>")
+    assert [c.op for c in doc.feed("g", "<b><k>3</k></b>")] == ["insert"]
+    assert never(doc.feed("h", "<c><k>1</k></c>")) == [("1",)]
+    assert doc.view("v").status({"x": "1"}) is axlog.Truth.NEVER
+    assert doc.view("v").status({"x": "2"}) is axlog.Truth.POSSIBLE
+    (gone,) = doc.feed("h", "<c><k>3</k></c>")  # it was a row: not `never`
+    assert (gone.op, gone.final) == ("delete", True)
+    assert doc.feed("g", "<b><k>1</k></b>") == []
+    assert never(doc.end("g")) == [(None,), ("2",)]
+
+
+def test_a_key_that_brings_what_is_blocked_ends_the_row() -> None:
+    query = "match /r[p/a/k/$x][q/b[k/$x]/y/$y][not(s/c/k/$y)] return $x"
+    keys = ["key q/b by k trusted"]
+    doc = axlog.parse(THREE, views={"v": query}, facts=keys)
+    doc.feed("f", "<a><k>1</k></a>")
+    doc.feed("h", "<c><k>7</k></c>")
+    assert doc.view("v").status({"x": "1"}) is axlog.Truth.POSSIBLE
+    assert never(doc.feed("g", "<b><k>1</k><y>7</y></b>")) == [("1",)]
+
+
+def test_what_must_be_absent_ends_only_rows_that_wait_with_its_value() -> None:
+    query = "match /r[p/a[k/$x]/y/$y][q/b/k/$x][not(s/c/k/$y)] return $y"
+    doc = axlog.parse(THREE, views={"v": query})
+    doc.feed("g", "<b><k>1</k></b>")
+    assert doc.feed("h", "<c><k>7</k></c>") == []  # nothing waits with it
+    doc.feed("f", "<a><k>2</k><y>8</y></a>")
+    assert never(doc.feed("h", "<c><k>8</k></c>")) == [("8",)]
 
 
 def test_limited_calls_run_out() -> None:

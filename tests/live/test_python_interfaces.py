@@ -1,6 +1,7 @@
 """What Python programs expect: context managers, async, Arrow, notebooks."""
 
 import asyncio
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,6 +50,23 @@ def test_feeding_and_following_in_one_event_loop() -> None:
         return found
 
     assert asyncio.run(both()) == ["0", "1", "2"]
+
+
+def test_a_message_can_be_retracted(tmp_path: Path) -> None:
+    with axlog.open(tmp_path / "store", axlog.Document(streams=["orders"]).xml()) as doc:
+        view = doc.watch(QUERY, "orders")
+        doc.feed("orders", "<order>1</order><order>2</order>")
+        doc.feed("orders", "<order>3</order>")
+        assert [change.op for change in doc.retract("orders", 1)] == ["delete", "delete"]
+        assert [row["x"] for row in view] == ["3"]
+        for stream, number in (("orders", 1), ("orders", 3), ("other", 1)):
+            with pytest.raises(axlog.AxlogError) as caught:
+                doc.retract(stream, number)
+            assert caught.value.code == "AX422"
+    with axlog.open(tmp_path / "store") as doc:
+        assert [row["x"] for row in doc.view("orders")] == ["3"]
+        doc.retract("orders", 2)
+        assert doc.view("orders").rows() == []
 
 
 def test_a_view_is_an_arrow_stream() -> None:

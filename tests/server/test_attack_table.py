@@ -122,6 +122,7 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
     ("GET", "/metrics"): Endpoint("read", "/metrics"),
     ("GET", "/health"): Endpoint("own", "/health"),
     ("GET", "/openapi.json"): Endpoint("", "/openapi.json"),
+    ("GET", "/docs"): Endpoint("", "/docs"),
     ("GET", "/"): Endpoint("", "/"),
     ("GET", "/page.css"): Endpoint("", "/page.css"),
     ("GET", "/page.js"): Endpoint("", "/page.js"),

@@ -251,6 +251,10 @@ def test_a_named_subscription_keeps_its_filter_and_its_place(
 
 def test_the_description_names_every_route(client: httpx.Client) -> None:
     said = client.get("/openapi.json").json()
+    page = client.get("/docs")
+    assert page.headers["content-type"].startswith("text/html")
+    assert all(f"<code>{path}</code>" in page.text for path in said["paths"])
+    assert "<script" not in page.text
     assert said["openapi"] == "3.1.0"
     assert set(said["paths"]["/channels/{channel}/updates"]) == {"get", "post"}
     assert said["paths"]["/channels/{channel}"]["put"]["security"] == [

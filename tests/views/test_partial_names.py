@@ -39,6 +39,13 @@ def test_rows_and_updates(maintainer: str, query: str) -> None:
     assert [row["t.val"] for row in view.rows()] == [row["t.val"] for row in again.rows()]
 
 
+def text_of(item: object) -> str:
+    """The string value of a node, as an element of lxml, as XML or as the value of an attribute."""
+    if isinstance(item, str) and item.startswith("<"):
+        item = etree.fromstring(item)
+    return "".join(map(str, item.itertext())) if isinstance(item, etree._Element) else str(item)
+
+
 @pytest.mark.parametrize("query", ["//*:n", "//p:*", "//@*:k", "//*:m/*:n", "//*:n/self::p:*"])
 def test_xpath(query: str) -> None:
     doc = axlog.parse(TEXT, options=axlog.Options(namespaces=SPACES))
@@ -50,7 +57,7 @@ def test_xpath(query: str) -> None:
         written = written.replace(name, test)
     found = etree.fromstring(TEXT).xpath(written, namespaces=SPACES)
     assert isinstance(found, list)
-    assert len(view.rows()) == len(found)
+    assert list(map(text_of, view.items())) == list(map(text_of, found))
     assert "counting" in str(view.explain())
 
 

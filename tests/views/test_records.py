@@ -11,7 +11,7 @@ from lxml import etree
 
 from axlog.document.loader import read_forest
 from axlog.document.operations import Delete, Insert, Rename, Where
-from axlog.errors import AxlogError, QueryError
+from axlog.errors import AxlogError
 from axlog.live.document import Document, parse
 from axlog.live.internals import maintained, maintained_view
 from axlog.live.view import View
@@ -126,9 +126,7 @@ def test_what_records_decline_is_said_with_its_reason() -> None:
     refusal = str(Records.refusal(document.watch(inside).query.pattern))
     assert "records bind no variables, and a sibling axis is inside" in refusal
     many = "//a" + "".join(f"[following-sibling::b{n}][preceding-sibling::c]" for n in range(13))
-    with pytest.raises(QueryError, match="27 of its steps reach outside a subtree"):
-        document.watch(many, maintainer="records")
-    assert maintained_view(document.watch(many)).chosen.name == "reevaluate"
+    assert maintained_view(document.watch(many)).chosen.name == "records"  # whatever their number
 
 
 def test_an_automaton_that_outgrows_its_bound_gives_way_and_stays_exact() -> None:

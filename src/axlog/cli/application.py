@@ -25,6 +25,7 @@ VERBS = (
     "init",
     "run",
     "serve",
+    "proxy",
     "token",
     "explain",
     "diff",
@@ -33,6 +34,9 @@ VERBS = (
     "generate",
     "replay",
     "verify",
+    "backup",
+    "restore",
+    "dead-letters",
     "doctor",
     "demo",
 )
@@ -115,7 +119,7 @@ def register(app: typer.Typer, package: str, verbs: Sequence[str]) -> None:
     """Add verbs, each a module of the package. A verb without its extra prints what to install."""
     for verb in verbs:
         try:
-            import_module(f"{package}.{verb}").register(app)
+            import_module(f"{package}.{verb.replace('-', '_')}").register(app)
         except ImportError as error:
             _register_lacking(app, verb, _lacking(error))
 

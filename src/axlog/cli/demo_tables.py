@@ -24,8 +24,11 @@ QUESTIONS = (
     "which partner each late order waited for",
     "which invoices name goods that have not left",
     "which parts are below 20",
+    "orders per state, delays per step, lateness per supplier, stock day by day",
 )
-_LINES, _CHANGES = 6, 8
+STATES = ("placed", "paid", "stocked", "built", "sent")
+STEPS = ("bank", "warehouse", "plant", "shipper", "total")
+_LINES, _CHANGES, _DAYS = 6, 8, 1000
 _STYLES = {"insert": "green", "delete": "red", "update": "yellow", "never": "bold red"}
 
 
@@ -51,6 +54,10 @@ def tables(observed: Observed, says: str, address: str | None) -> Group:
         _possible(state["shown"]),
         _rows(observed, "orders", "invoiced_without_goods", "Invoices without goods"),
         _rows(observed, "stock", "low_parts", "Parts below 20"),
+        _states(observed),
+        _delays(observed),
+        _rows(observed, "statistics", "late_by_supplier", "Late, by supplier of the parts"),
+        _stock(observed),
     ]
     letters = f"{state['refused']} documents were rejected" if state["refused"] else ""
     return Group(head, Columns(parts, padding=(0, 2)), _changes(state["changes"]), letters)
@@ -108,8 +115,57 @@ def _rows(observed: Observed, document: str, view: str, title: str) -> Table:
     columns = [] if shown is None else shown["columns"]
     table = Table(*columns, title=title, title_justify="left")
     for line in () if shown is None else shown["lines"]:
-        table.add_row(*(str(line["row"][column]) for column in columns))
+        table.add_row(*(_text(line["row"][column]) for column in columns))
     return table
+
+
+def _figures(observed: Observed, view: str, most: int = 1) -> list[dict[str, Any]]:
+    """The rows of a view of the statistics."""
+    from axlog.server.row_lists import Asked
+
+    shown = observed.shown(Asked("statistics", view, "true", "", most))
+    return [] if shown is None else [line["row"] for line in shown["lines"]]
+
+
+def _states(observed: Observed) -> Table:
+    table = Table("last step", "orders", title="Orders per state", title_justify="left")
+    for state in STATES:
+        for row in _figures(observed, f"orders_{state}"):
+            table.add_row(state, f"{int(row['orders']):,}")
+    return table
+
+
+def _delays(observed: Observed) -> Table:
+    table = Table("step", "mean, h", "longest, h", title="Delay per step", title_justify="left")
+    for step in STEPS:
+        for row in _figures(observed, f"delay_{step}"):
+            table.add_row(step, _rounded(row["mean_hours"]), _rounded(row["longest_hours"]))
+    return table
+
+
+def _stock(observed: Observed) -> Table:
+    """The newest day of every part, and the lowest level of all days."""
+    table = Table("part", "day", "level", "lowest ever", title="Stock", title_justify="left")
+    newest: dict[str, dict[str, Any]] = {}
+    lowest: dict[str, float] = {}
+    for row in _figures(observed, "stock_by_day", _DAYS):
+        part = row["part"]
+        lowest[part] = min(lowest.get(part, float("inf")), float(row["lowest"]))
+        if part not in newest or row["day"] > newest[part]["day"]:
+            newest[part] = row
+    for part, row in sorted(newest.items()):
+        table.add_row(part, row["day"], str(row["last"]), f"{lowest[part]:.0f}")
+    return table
+
+
+def _text(value: Any) -> str:
+    """A value of a row; numbers with many digits are rounded."""
+    text = str(value)
+    return f"{float(text):.2f}" if "." in text and text.replace(".", "", 1).isdigit() else text
+
+
+def _rounded(value: Any) -> str:
+    return "" if value is None else f"{float(value):.1f}"
 
 
 def _changes(changes: list[dict[str, Any]]) -> Table:

@@ -180,6 +180,7 @@ class Origin:
     stream: str | None = None
     views: Sequence[ViewShape] = ()
     namespaces: Mapping[str, str] = field(default_factory=dict)
+    brings_lists: bool = False  # a source of lists of updates, not of messages of a stream
 
     def path(self, written: str) -> Path:
         """Resolve a path of the pipeline file; `{view}` in it becomes the view's name."""

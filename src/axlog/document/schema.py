@@ -25,10 +25,11 @@ or an XML Schema loses here. (Paper 2, section 4; Δ tables: paper 5, section 3.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal, TypeAlias
 
 from axlog.document.cardinality import (
     DOM,
@@ -268,16 +269,30 @@ def check_update(
     _check(_Counts(tree, schema.document), delta, schema, stream)
 
 
+TypeViolation: TypeAlias = UpdateError | StreamError
+"""An update breaks the document's type (AX705) or its service's (AX706)."""
+OnViolation: TypeAlias = Literal["refuse", "report"] | Callable[[TypeViolation], bool]
+"""Refuse such an update, or apply it and report it. A function is asked; True applies it."""
+
+
 class TypeGuard:
-    """A watcher of a document that rejects updates that break its type.
+    """A watcher of a document that finds updates that break its type, before they are applied.
 
     Pass it to `pending.apply` before the other watchers. It counts the children of an element when
-    the element first changes, and then maintains the counts.
+    the element first changes, and then maintains the counts. `on_violation` decides about an update
+    that breaks a type. Once one was applied, the analyses no longer use the types
+    (`tree.types` is None): they would conclude from what does not hold. Later updates are still
+    checked.
     """
 
-    def __init__(self, tree: Tree, schema: Schema) -> None:
-        validate(tree, schema)
+    def __init__(self, tree: Tree, schema: Schema, on_violation: OnViolation = "refuse") -> None:
+        if tree.violations:
+            tree.types = None
+        else:
+            validate(tree, schema)
         self.schema = schema
+        self.on_violation = on_violation
+        self.found: TypeViolation | None = None  # by the update that is being applied
         self._counting = _Counts(tree, schema.document)
         self._stream: str | None = None
         self._changes: Mapping[int, Counter[str]] = {}
@@ -292,13 +307,28 @@ class TypeGuard:
             self._stream = None
 
     def before(self, delta: Delta) -> None:
-        _check(self._counting, delta, self.schema, self._stream)
+        self.found = None
+        try:
+            _check(self._counting, delta, self.schema, self._stream)
+        except (UpdateError, StreamError) as violation:
+            if not self._is_accepted(violation):
+                raise
+            self.found = violation
         self._changes = self._counting.changes(
             delta
         )  # the old parents are visible only before the update
 
+    def _is_accepted(self, violation: TypeViolation) -> bool:
+        if isinstance(self.on_violation, str):
+            return self.on_violation == "report"
+        return self.on_violation(violation)
+
     def after(self, delta: Delta) -> None:
         self._counting.follow(delta, self._changes)
+        if self.found is not None:
+            tree = self._counting.tree
+            tree.violations += 1
+            tree.types = None
 
 
 class _Counts:
@@ -386,10 +416,18 @@ def _faults(counting: _Counts, delta: Delta, schema: Schema) -> Iterator[str]:
             numbers.update(change)
             label = renamed.get(node, tree.label(node))
             fault = type_.fault(label, numbers)
-            if fault is not None:
+            if fault is not None and not _is_broken(counting, node):
                 yield f"{tree.path(node)}: {fault}"
     for root in delta.added:
         yield from map(str, _inside(tree, root, type_))
+
+
+def _is_broken(counting: _Counts, node: int) -> bool:
+    """Whether an update that was applied all the same broke the type of an element before."""
+    tree = counting.tree
+    if not tree.violations:
+        return False
+    return counting.type.fault(tree.label(node), counting.now(node)) is not None
 
 
 def _root_faults(

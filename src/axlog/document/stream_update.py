@@ -27,6 +27,9 @@ _EXPECTED = (
     ' or {"stream": NAME, "end": true}'
 )
 ACTIONS = ("insert", "delete", "end")
+LISTS = "updates"
+"""The action of an update that no stream makes: its content is a list of updates of the document,
+as JSON (`list_codec.py`). Only sources that a pipeline file names for this make one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from typing import Any
 
 from axlog.document import ids
 from axlog.document.calls import Call
+from axlog.document.ids import Id
 from axlog.errors import UpdateError
 
 NONE = -1
@@ -145,6 +146,8 @@ class Tree:
         self.facts: tuple[Any, ...] = ()  # declared keys of future data; see `future.keys`
         self.references: tuple[Any, ...] = ()  # declared references; see `future.references`
         self.types: Any = None  # the document's schema, if it has one; see `document.schema`
+        self.violations = 0  # updates that were applied although they break the types
+        self.recorded_ids: dict[Id, Id] = {}  # see `update_lists.with_actual_ids`
         self.brought: dict[str, int] = {}  # trees that each open stream has inserted
         self.called: dict[str, int] = {}  # calls that each stream has inserted
         self.any_calls = False  # whether every stream may insert calls, as in version 0.1

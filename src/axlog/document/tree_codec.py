@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from axlog.document.calls import Call
+from axlog.document.ids import Id
 from axlog.document.tree import NONE, NodeKind, Tree
 from axlog.errors import StoreError
 
@@ -61,6 +62,8 @@ def save_tree(tree: Tree) -> dict[str, bytes]:
         "brought": tree.brought,
         "called": tree.called,
         "any_calls": tree.any_calls,
+        "violations": tree.violations,
+        "recorded_ids": [[str(a), str(b)] for a, b in tree.recorded_ids.items()],
     }  # fmt: skip
     parts["tree"] = json.dumps(saved, separators=(",", ":")).encode("utf-8", "surrogatepass")
     return parts
@@ -118,6 +121,8 @@ def _fill(tree: Tree, saved: dict[str, Any]) -> None:
     tree.any_calls = bool(
         saved.get("any_calls", True)
     )  # in version 0.1 every stream could insert calls
+    tree.violations = int(saved.get("violations", 0))
+    tree.recorded_ids = {Id.parse(a): Id.parse(b) for a, b in saved.get("recorded_ids", ())}
 
 
 def _check(tree: Tree, nodes: int) -> None:

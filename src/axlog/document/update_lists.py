@@ -15,7 +15,7 @@ copy with the same ids. Not kept: the stream of an insertion, and its time. (Pap
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias, TypeVar
@@ -223,11 +223,68 @@ def record(
     keep_whitespace: bool = False,
 ) -> tuple[Delta, UpdateList]:
     """Apply operations; returns their delta, and the list with the ids it gave."""
-    made = addressed(tree, operations)
-    parents = [_parent_of_content(tree, operation) for operation in operations]
+    recording = Recording(tree, addressed(tree, operations), operations)
     plan = Plan(tree, operations, time, limits=limits, keep_whitespace=keep_whitespace)
     plan.commit()
-    return plan.delta, _with_roots(tree, made, parents, plan.delta.added)
+    return plan.delta, recording.made(plan.delta)
+
+
+class Recording:
+    """The ids that a list gives to the nodes it inserts. Make it before the list is applied."""
+
+    def __init__(self, tree: Tree, edits: UpdateList, operations: Sequence[Operation]) -> None:
+        self._tree = tree
+        self._edits = edits
+        self._parents = [_parent_of_content(tree, operation) for operation in operations]
+
+    def made(self, delta: Delta) -> UpdateList:
+        """The list with the ids that it gave."""
+        return _with_roots(self._tree, self._edits, self._parents, delta.added)
+
+    def note(self, delta: Delta) -> None:
+        """Remember which of the inserted nodes have other ids than the list says."""
+        if not any(edit.roots for edit in self._edits):
+            return
+        known = self._tree.recorded_ids
+        for edit, made in zip(self._edits, self.made(delta), strict=True):
+            pairs = zip(edit.known_roots(), made.known_roots(), strict=True)
+            for said, actual in pairs:
+                if said is None or actual is None:
+                    continue
+                known.pop(said, None)
+                if said != actual:
+                    known[said] = actual
+
+
+def is_traceable(given: UpdateList) -> bool:
+    """Whether the nodes that a list inserts are known by the ids of its pieces, or by none.
+
+    The ids of merged texts belong to no single piece: if such a list is reduced, later lists cannot
+    find these texts.
+    """
+    is_recorded = bool(given.created) or any(edit.roots for edit in given)
+    roots = [root for edit in given for root in edit.known_roots()]
+    return not is_recorded or not (given.created or None in roots)
+
+
+def with_actual_ids(given: UpdateList, recorded: Mapping[Id, Id]) -> UpdateList:
+    """The list with the targets that its nodes have in this document.
+
+    A list names nodes that earlier lists inserted by the ids that they got where the lists were
+    recorded. If one of these was reduced before it was applied here, they may have others;
+    `recorded` has both ids of each inserted root.
+    """
+    if not recorded:
+        return given
+    edits = tuple(replace(edit, target=_actual(edit.target, recorded)) for edit in given)
+    return replace(given, edits=edits)
+
+
+def _actual(target: Id, recorded: Mapping[Id, Id]) -> Id:
+    for above in (target, *reversed(list(target.ancestors()))):
+        if above in recorded:
+            return Id(recorded[above].key + target.key[len(above.key) :])
+    return target
 
 
 def _parent_of_content(tree: Tree, operation: Operation) -> int:

@@ -174,12 +174,27 @@ class Side:
                     return True
         return False
 
+    @property
+    def simple_bound(self) -> tuple[int, int] | None:
+        """The position of a time, and what is added to it for the deadline; None: it is more."""
+        if len(self.windows) != 1 or len(self.windows[0].highs) != 1:
+            return None
+        (window,) = self.windows
+        (high,) = window.highs
+        if not window.never_empty or high.divisor != 1 or [f for f, _ in high.terms] != [1]:
+            return None
+        return high.terms[0][1], high.constant
+
     def deadline(self) -> Callable[[Row], int | None]:
         """A function that returns the deadline of a row."""
+        simple = self.simple_bound
+        if simple is not None:
+            at, constant = simple
+            return lambda row: row[at] + constant  # type: ignore[operator]  # a time
         if len(self.windows) == 1:
             (window,) = self.windows
             if len(window.highs) == 1 and window.never_empty:
-                return _simple(window.highs[0])
+                return window.highs[0].at
             return window.deadline
         windows = self.windows
 
@@ -188,14 +203,6 @@ class Side:
             return min(known, default=None)
 
         return deadline
-
-
-def _simple(bound: Bound) -> Callable[[Row], int | None]:
-    if len(bound.terms) == 1 and bound.terms[0][0] == 1 and bound.divisor == 1:
-        ((_, at),) = bound.terms
-        constant = bound.constant
-        return lambda row: row[at] + constant  # type: ignore[operator]  # a time
-    return bound.at
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from collections.abc import Callable
 
 from axlog.document.delta import Delta
 from axlog.document.tree import CALL, Tree
+from axlog.future.sibling_axes import has_sibling_axes, truth_over_siblings
 from axlog.future.truth import Outlook, Witness
 from axlog.query.pattern import Pattern
 from axlog.query.truth import Truth
@@ -71,10 +72,13 @@ class TruthCache:
     def _search(self, tree: Tree) -> Truth:
         self._forget()
         self.searches += 1
-        outlook = Outlook(tree, self.pattern)
-        truth = outlook.truth
+        if has_sibling_axes(self.pattern):
+            truth = truth_over_siblings(tree, self.pattern)
+        else:
+            outlook = Outlook(tree, self.pattern)
+            truth = outlook.truth
+            self._witness = outlook.witness() if truth is Truth.POSSIBLE else None
         self._is_never = truth is Truth.NEVER
-        self._witness = outlook.witness() if truth is Truth.POSSIBLE else None
         self._decided = (tree.version, tree.clock, truth)
         return truth
 

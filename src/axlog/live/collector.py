@@ -31,7 +31,7 @@ looked up only in the joins' memory. (Paper 1, section 5.)
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, TypeAlias
@@ -42,9 +42,9 @@ from axlog.document.parser import Element
 from axlog.document.times import Shown, plain
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import StreamError, UndecidedError, UnsupportedError
+from axlog.evaluate.joins import Row
 from axlog.future.garbage import (
     StreamEnded,
-    TimePassed,
     finished_subtrees,
     refusal,
     size,
@@ -56,9 +56,9 @@ from axlog.live.maintained import MaintainedTree, ViewChanges
 from axlog.live.never_tracker import NeverTracker
 from axlog.live.replacements import replacing_streams
 from axlog.live.watched_joins import WatchedJoins
-from axlog.match.matcher_generator import Answers, Sink
 from axlog.query.compile import Column, Relation, compile_pattern
 from axlog.query.pattern import Pattern
+from axlog.views.counting.join_outlook import Use
 from axlog.views.counting.join_prospects import Watch
 from axlog.views.counting.maintainer import Counting
 
@@ -75,6 +75,8 @@ _NOT_ASKED = "no message of this stream can add a row to a view"
 _NOT_USED = "no row to come can use it; the rows that came of it are there and stay"
 _NO_PARTNER = "they waited for a partner: the stream ended, the key's value came, or time ran out"
 
+Deadlines: TypeAlias = Sequence[tuple[float, int, Row]]
+"""A heap of deadlines, each with the part and the row of a join."""
 SavedKeys: TypeAlias = tuple[tuple[tuple[str, ...], ...], ...]
 """For each join and each of its parts, the key values that it remembers."""
 
@@ -131,12 +133,12 @@ class Collector:
     def __init__(self, document: MaintainedTree, drops: bool, never: str, keeps: bool) -> None:
         self._document = document
         self._drops, self._keeps = drops, keeps
-        self._came: list[tuple[Watch, int, str]] = []  # keys that the current message uses up
+        self._came: list[tuple[Watch, int, str]] = []  # keys that a message of nodes uses up
         self.tracker = NeverTracker(document, never, keeps)
         self._watched = WatchedJoins(document, drops, keeps, self.tracker.how)
         self._joins = self._watched.joins
         self.version = 0  # increases when generated joins are out of date
-        self.next: float = inf  # a clock beyond this time may drop rows or emit `never`
+        self._timed: list[tuple[Watch, Deadlines]] = []  # the joins, with their deadlines
         self.is_busy = False  # whether a single message can drop rows
         self.collected: deque[Dropped] = deque(maxlen=REMEMBERED)
         self.closed: dict[str, Call] = {}  # streams that may continue to send
@@ -158,6 +160,8 @@ class Collector:
         Called before every update, and before a question about the future.
         """
         is_new = self._watched.find()
+        for join in self._joins:
+            join.settle()
         self.tracker.refresh(self._joins, self._watched.inputs, is_new)
         if is_new and self._document.families and self._document.families.review():
             self.refresh()
@@ -165,20 +169,24 @@ class Collector:
         if is_new:
             self.version += 1
             self.is_busy = any(join.is_busy for join in self._joins)
+            self._timed = [(join, join.heap) for join in self._joins]
         self._follows = any(each.is_partial for each in self.tracker.every_prospects)
         self.is_busy = self.is_busy or self._follows
         self._until = self.tracker.deadline()
-        self._look_ahead()
 
     # Key values of messages -----------------------------------------------------------------------
 
-    def key_sinks(self, stream: str) -> list[tuple[Relation, Sink]]:
-        """Return the key-value relations that a stream's messages must also be matched against."""
+    def key_users(self, stream: str) -> list[tuple[tuple[Relation, ...], Use]]:
+        """Return the key-value relations that a stream's messages must also be matched against.
+
+        Those of each key with the function that uses their values.
+        """
         tree = self._document.tree
         place = tree.parent(tree.calls()[stream])
         path = [n for n in (place, *tree.ancestors(place)) if n != DOCUMENT_NODE]
-        found: list[tuple[Relation, Sink]] = []
+        found: list[tuple[tuple[Relation, ...], Use]] = []
         for waiting, part, column, key in self.keys_of(stream):
+            relations: list[Relation] = []
             # Use the name of the column that the key rules out: both then share one bucket in
             # Spark.
             for pattern in key.patterns_of(column.lstrip("$")):
@@ -186,18 +194,9 @@ class Collector:
                 relation = compile_pattern(values).root
                 for _ in path:  # descend to the relation just below the call's parent
                     relation = relation.edges[0].relation
-                found.append((relation.edges[0].relation, self._noting(waiting, part)))
+                relations.append(relation.edges[0].relation)
+            found.append((tuple(relations), waiting.user(part)))
         return found
-
-    def _noting(self, waiting: Watch, part: int) -> Sink:
-        came = self._came
-
-        def sink(row: tuple[str | int, ...], count: int, answers: Answers) -> None:
-            used = (waiting, part, str(row[0]))
-            if not came or came[-1] != used:  # the patterns of a key mostly find the same value
-                came.append(used)
-
-        return sink
 
     def keys_of(self, stream: str) -> Iterator[tuple[Watch, int, Column, Key]]:
         """Return the keys whose values rows of joins wait for in a stream.
@@ -230,28 +229,41 @@ class Collector:
         self._came.clear()
         self.tracker.abandon()
 
+    def is_overdue(self, clock: int) -> bool:
+        """Return whether a clock may drop rows or emit `never`; runs for every message."""
+        return self._until < clock or any(heap and heap[0][0] < clock for _, heap in self._timed)
+
+    @property
+    def next(self) -> float:
+        """The clock beyond which time may drop rows or emit `never`; inf: none."""
+        soonest = self._until
+        for join in self._joins:
+            limit = join.next_deadline()
+            if limit is not None and limit < soonest:
+                soonest = limit
+        return soonest
+
     def after(self, emitted: ViewChanges, time: int) -> ViewChanges:
         """Drop rows after an update, and append the `never` changes that it causes."""
         came, clock = self._came, self._document.tree.clock
         if came:
-            for join, part, value in dict.fromkeys(came) if len(came) > 1 else came:
+            for join, part, value in dict.fromkeys(came):
                 join.use(part, value)
             came.clear()
-        if self.next < clock:
-            passed = TimePassed(clock)
-            for join in self._joins:
-                join.prune(passed)
-        if self._until >= clock and not (self.tracker.is_busy or (emitted and self._follows)):
-            for join in self._joins:
+        tracker, has_ended = self.tracker, False
+        for join, heap in self._timed:
+            if heap and heap[0][0] < clock:
+                join.expire(clock)
+            if join.ended:
+                has_ended = True
+        if self._until < clock or tracker.is_busy or (emitted and self._follows):
+            ended = {join: join.take_ended() for join in self._joins}
+            emitted = tracker.after(emitted, time, ended)
+            self._until = tracker.deadline()
+        elif has_ended:
+            for join, _ in self._timed:
                 if join.ended:
-                    break
-            else:
-                self._look_ahead()  # rows with deadlines may have arrived
-                return emitted
-        ended = {join: join.take_ended() for join in self._joins}
-        emitted = self.tracker.after(emitted, time, ended)
-        self._until = self.tracker.deadline()
-        self._look_ahead()
+                    tracker.report(emitted, time, join)
         return emitted
 
     def after_nodes(self, emitted: ViewChanges, time: int) -> ViewChanges:
@@ -265,18 +277,10 @@ class Collector:
                     if node is None or not may_bring(tree, tree.call(node)):
                         join.prune(StreamEnded(part, stream))
                         self.version += 1
-        self.next = self._until = -inf  # examine every join
+        self._until = -inf  # examine every view
         emitted = self.after(emitted, time)
         self.refresh()
         return emitted
-
-    def _look_ahead(self) -> None:
-        soonest = self._until
-        for join in self._joins:
-            limit = join.next_deadline()
-            if limit is not None and limit < soonest:
-                soonest = limit
-        self.next = soonest
 
     # Saved state ----------------------------------------------------------------------------------
 
@@ -295,13 +299,14 @@ class Collector:
             self._watched.is_restoring = False
         for join, values in zip(self._joins, keys, strict=True):
             join.restore(values)
-        self._look_ahead()
 
     # Dropped rows -----------------------------------------------------------------------------
 
     @property
     def has_dropped(self) -> bool:
         """Whether rows were dropped that an update which is not a stream's may need."""
+        for join in self._joins:
+            join.settle()
         return self._drops and any(join.dropped or join.passes_by for join in self._joins)
 
     def detach(self) -> None:
@@ -312,7 +317,7 @@ class Collector:
         self._watched.clear()
         self.tracker.detach()
         self.version += 1
-        self.next = inf
+        self._timed, self._until = [], inf
         self.is_busy = False
 
     def drop_final_rows(self) -> None:

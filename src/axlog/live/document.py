@@ -21,21 +21,23 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Self
 
+from axlog.document.list_codec import read_lists
 from axlog.document.loader import load
 from axlog.document.messages import AnyMessage, as_message
 from axlog.document.parser import Element, Source
 from axlog.document.schema_sources import Types
 from axlog.document.skeleton import skeleton
-from axlog.document.stream_update import StreamUpdate
+from axlog.document.stream_update import LISTS, StreamUpdate
 from axlog.document.times import Shown, Time, start_of
 from axlog.document.tree import NONE, Tree
-from axlog.errors import AxlogError, QueryError
+from axlog.errors import AxlogError, QueryError, StreamError
 from axlog.future.keys import check_path
 from axlog.future.references import declare, ends_of, parse_declared
 from axlog.live.change_feed import ChangeFeed
 from axlog.live.collector import Collection, Dropped
 from axlog.live.hooks import IDLE
 from axlog.live.html import document_html
+from axlog.live.list_updates import apply_list
 from axlog.live.maintained import MaintainedTree
 from axlog.live.options import DEFAULT_OPTIONS, Options
 from axlog.live.savepoint import Savepoint
@@ -129,6 +131,7 @@ class Document:
             shelf=Shelf(KeyValueStore(options.cache_path), options.memory) if is_on_disk else None,
             types=types,
             times=options.times,
+            on_violation=options.on_violation,
         )
         if options.share == "off" or (options.share == "auto" and options.keep != "all"):
             self._maintained.families.share_from = None
@@ -283,6 +286,30 @@ class Document:
         """
         return self._maintained.update(statement, at, variables)
 
+    def apply(self, updates: str, at: Time | None = None, *, reduce: bool = True) -> list[Change]:
+        """Apply lists of updates, as `axlog diff` and `axlog reduce` write them, one after the
+        other.
+
+        The targets of a list are ids of nodes. Each list is checked and applied as a whole, and its
+        changes are those of one update. A later list may name nodes that an earlier one inserts by
+        the ids that they got where the lists were recorded.
+
+        Parameters:
+            updates: The lists: JSON, one list per line, or XML.
+            at: Time of the updates; None: the document's clock.
+            reduce: Reduce each list before it is applied: operations without effect are dropped,
+                insertions at one place are merged.
+
+        >>> doc = parse("<orders><order>17</order></orders>")
+        >>> _ = doc.watch("match //order/$x return $x")
+        >>> doc.apply('{"updates": [{"op": "delete", "target": "1.1"}]}')
+        [Change('delete', Row(x='17'))]
+        """
+        changes: list[Change] = []
+        for one in read_lists(updates, self._options.limits):
+            changes += apply_list(self._maintained, one, at, reduces=reduce)
+        return changes
+
     def feed(self, stream: str, message: AnyMessage, at: Time | None = None) -> list[Change]:
         """Apply a message of a stream: its trees are inserted just before the stream's call.
 
@@ -337,6 +364,32 @@ class Document:
         streams = self._streams or self._start_streams()
         return streams.delete(stream, pattern, at, streams.latest(stream, at))
 
+    def retract(self, stream: str, number: int, at: Time | None = None) -> list[Change]:
+        """Take back a message: delete what it inserted. Views lose the rows that needed it.
+
+        Parameters:
+            stream: Name of the stream.
+            number: Number of the message in its stream, from 1. The cause of a change has it.
+            at: Time of the retraction; None: the document's clock.
+
+        >>> doc = Document(streams=["orders"], views={"all": "match //order/$x return $x"})
+        >>> (change,) = doc.feed("orders", "<order>17</order>")
+        >>> doc.retract("orders", 1)
+        [Change('delete', Row(x='17'))]
+        """
+        with self._maintained.lock:
+            tree = self._maintained.nodes()
+            wanted = (stream, number)
+            nodes = [node for node, origin in tree.origins_by_node.items() if origin == wanted]
+            ids = [tree.id(node) for node in nodes if tree.is_alive(node)]
+        if not ids:
+            raise StreamError(
+                "AX422",
+                f"the document has no message {number} of the stream {stream!r}",
+                advice="a message that was rejected, deleted or replaced is not there",
+            )
+        return self.update("delete nodes $nodes", at, {"nodes": ids})
+
     def end(self, stream: str, at: Time | None = None) -> list[Change]:
         """End a stream: its call is removed, and no more of its messages are accepted.
 
@@ -363,6 +416,8 @@ class Document:
         >>> doc.take(StreamUpdate("orders", "insert", "<order>17</order>"))
         [Change('insert', Row(x='17'))]
         """
+        if update.action == LISTS:
+            return self.apply(str(update.content), at=update.at)
         if update.action == "insert":
             return self.feed(update.stream, update.content, at=update.at)
         if update.action == "delete":
@@ -429,6 +484,20 @@ class Document:
         'AX101'
         """
         return self._dead_letters
+
+    @property
+    def violations(self) -> list[AxlogError]:
+        """The latest 1,000 violations of the types by updates that were applied all the same.
+
+        `Options.on_violation` decides whether such updates are applied.
+
+        >>> dtd = "<!ELEMENT r (a*)><!ELEMENT a EMPTY>"
+        >>> doc = parse("<r/>", types=dtd, options=Options(on_violation="report"))
+        >>> _ = doc.update("insert node <b/> into /r")
+        >>> doc.violations[0].code
+        'AX705'
+        """
+        return list(self._maintained.violations)
 
     def tune(self, exact: bool = False) -> TuningReport:
         """Compute which messages of each stream can still matter, and drop the others from now on.

@@ -128,6 +128,12 @@ class DurableDocument(Document):
             record["us"] = microseconds(at)
         return self._accept(lambda: record)
 
+    def apply(self, updates: str, at: Time | None = None, *, reduce: bool = True) -> list[Change]:
+        record: Record = {"lists": updates, "reduce": reduce}
+        if at is not None:
+            record["us"] = microseconds(at)
+        return self._accept(lambda: record)
+
     def watch(
         self,
         query: str | Query,

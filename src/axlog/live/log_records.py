@@ -3,6 +3,7 @@
     {"open": {source, options}}                        the first record of every store
     {"stream": s, "insert": xml | "delete": p | "end": true, "us": t, "latest": t}
     {"update": statement, "variables": {...}, "us": t} | {"advance": t}
+    {"lists": text, "reduce": true, "us": t}
     {"watch": name, "query": text, "language": l, "maintainer": m, "work": n,
      "on_value_error": "reject"}
     | {"forget": name}
@@ -43,7 +44,7 @@ FORMAT = 2
 _OPTIONS = ("keep_whitespace", "namespaces", "on_error", "keep", "validate", "never", "times",
             "at", "retain_changes", "share")  # fmt: skip
 """The fields of `Options` that a store accepts. `limits` has its own place in the record."""
-_SAVED = (*_OPTIONS, "facts", "tune", "collect")
+_SAVED = (*_OPTIONS, "facts", "tune", "collect", "cache", "memory", "on_violation")
 """The options that a record of this or an older version, or a snapshot of a pipeline, may have."""
 
 
@@ -69,6 +70,7 @@ def decode(data: bytes, number: int) -> Record:
 _KINDS: dict[str, tuple[type, ...]] = {
     "open": (dict,), "stream": (str,), "insert": (str,), "delete": (str,), "us": (int,),
     "latest": (int,), "update": (str,), "variables": (dict, type(None)), "advance": (int,),
+    "lists": (str,),
     "watch": (str,), "query": (str,), "language": (str, type(None)),
     "maintainer": (str, type(None)), "work": (int, type(None)), "forget": (str,),
     "on_value_error": (str,),
@@ -206,6 +208,9 @@ def carry_out(document: Document, record: Record) -> list[Change]:
         given = record.get("variables") or {}
         variables = {name: read_back(value) for name, value in given.items()}
         return Document.update(document, record["update"], moment(record), variables)
+    if "lists" in record:
+        reduces = bool(record.get("reduce", True))
+        return Document.apply(document, record["lists"], moment(record), reduce=reduces)
     if "advance" in record:
         return Document.advance(document, Fraction(record["advance"], 1_000_000))
     if "watch" in record:

@@ -11,16 +11,18 @@ connect to it through one slot, `hooks` (`hooks.py`).
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any
 
 from axlog.document import pending
+from axlog.document.delta import Delta
 from axlog.document.loader import read_forest
 from axlog.document.operations import Content, Delete, Insert, Operation, Where
 from axlog.document.parser import DEFAULT_LIMITS, Element, Limits
-from axlog.document.schema import TypeGuard
+from axlog.document.schema import OnViolation, TypeGuard, TypeViolation
 from axlog.document.schema_sources import Types, read_types
 from axlog.document.serializer import serialise
 from axlog.document.times import (
@@ -59,6 +61,9 @@ from axlog.views.view_query import evaluated_by_saxon, parse_view
 
 log = logging.getLogger(__name__)
 
+_VIOLATIONS = 1000
+"""The violations of types that are remembered, the latest."""
+
 ViewChanges = list[tuple[MaintainedView, list[Change]]]
 """Each view with the changes that one update made to it."""
 
@@ -76,6 +81,7 @@ class MaintainedTree:
         shelf: Shelf | None = None,
         types: Types | Iterable[Types] | None = None,
         times: Times = "seconds",
+        on_violation: OnViolation = "refuse",
     ) -> None:
         self.tree = tree
         self.times: Times = checked_times(times)
@@ -83,7 +89,8 @@ class MaintainedTree:
         if types is not None:
             root = "" if tree.root == NONE else tree.label(tree.root)
             tree.types = read_types(types, root)
-            self.type_guard = TypeGuard(tree, tree.types)
+            self.type_guard = TypeGuard(tree, tree.types, on_violation)
+        self.violations: deque[TypeViolation] = deque(maxlen=_VIOLATIONS)
         self.limits = limits
         self.keep_whitespace = keep_whitespace
         self.namespaces = dict(namespaces or {})
@@ -340,6 +347,14 @@ class MaintainedTree:
         """Apply a pending update list, and return the changes of all views."""
         return self.apply_at(operations, None if at is None else microseconds(at))
 
+    def _note_violation(self, found: TypeViolation) -> None:
+        """Report an update that was applied although it breaks a type."""
+        self.violations.append(found)
+        for view in self.views.values():
+            view.truth_cache.is_stale = True
+        self.untune()
+        report(log, logging.WARNING, "type violated", code=found.code, reason=found.message)
+
     def apply_at(self, operations: Sequence[Operation], time: int | None) -> list[Change]:
         """Do the same as `apply`, with the time in microseconds."""
         with self.lock:
@@ -350,10 +365,12 @@ class MaintainedTree:
         operations: Sequence[Operation],
         time: int | None,
         origin: tuple[str, int] | None = None,
+        note: Callable[[Delta], None] | None = None,
     ) -> ViewChanges:
         """Apply a pending update list, or raise and change nothing. Subscribers are not called yet.
 
-        `origin` is the stream and the number of the message that the update came from.
+        `origin` is the stream and the number of the message that the update came from. `note` is
+        called with the delta once it is applied.
         """
         self.settle()
         if origin is None:
@@ -386,8 +403,12 @@ class MaintainedTree:
         if origin is None or not only_adds(plan.delta):
             for view in views:
                 view.truth_cache.is_stale = True
+        if note is not None:
+            note(plan.delta)
         if guard is not None:
             guard.after(plan.delta)
+            if guard.found is not None:
+                self._note_violation(guard.found)
         emitted: ViewChanges = []
         for view in views:
             try:

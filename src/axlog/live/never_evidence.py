@@ -6,9 +6,10 @@
 Law: whatever the evidence, the rows are those of this definition. `Choice.of` chooses, and
 `Evidence.way` and `Evidence.reason` say why:
 
-    `JoinEvidence`       rows that a two-way join of streams has dropped (`views/counting/`
-                         `prospects.py`). It needs no nodes. For views whose rows such a join makes,
-                         where the rows that wait decide exactly.
+    `JoinEvidence`       rows that a two-way join of streams has dropped, or ways that ended at a
+                         join of more parts or with `not`s (`views/counting/prospects.py`,
+                         `join_prospects.py`). It needs no nodes. For views whose rows such a join
+                         makes, where its state decides exactly.
     `ScenarioEvidence`   scenarios kept as data arrives (`future/scenario_tracker.py`): those that
                          become impossible are examined. Where only the end of a stream can make a
                          scenario impossible, messages cost nothing until a stream ends, and the
@@ -122,15 +123,17 @@ class JoinEvidence(Evidence):
         self.prospects, self.is_kept = prospects, True
 
     def never(self, update: Update) -> list[Change]:
-        changes = changes_of(self.view, update.emitted)
-        if changes is not None:
-            self.prospects.take(changes)
-        ended: Sequence[Any] = update.ended[self.prospects.waiting]  # of the kind of the join
-        found = self.prospects.never(ended)
+        prospects = self.prospects
+        if prospects.is_partial:
+            changes = changes_of(self.view, update.emitted)
+            if changes is not None:
+                prospects.take(changes)
+        ended: Sequence[Any] = update.ended[prospects.waiting]  # of the kind of the join
+        found = prospects.never(ended)
         kept = self.view.maintainer
-        if isinstance(kept, FamilyCounting) and isinstance(self.prospects, Prospects):
-            if self.prospects.has_stopped:
-                kept.stop(waiting_values(self.prospects))
+        if isinstance(kept, FamilyCounting) and isinstance(prospects, Prospects):
+            if prospects.has_stopped:
+                kept.stop(waiting_values(prospects))
             nothing = [None] * len(kept.parameters)
             found = [c for c in found if list(c.row.values_[-len(nothing) :]) != nothing]
         return found

@@ -59,6 +59,7 @@ class NeverTracker:
         self._views: list[MaintainedView] = []
         self._evidence: dict[MaintainedView, Evidence] = {}
         self._joined: list[JoinEvidence] = []  # examines every update
+        self._by_join: dict[Watch, list[JoinEvidence]] = {}
         self._update = Update()
         self._guests: list[MaintainedView] = []  # members of families, while a stream ends
         self._is_eager = False  # whether some view must examine every message
@@ -91,6 +92,9 @@ class NeverTracker:
                 for view in views
             }
             self._joined = [e for e in self._evidence.values() if isinstance(e, JoinEvidence)]
+            self._by_join = {}
+            for each in self._joined:
+                self._by_join.setdefault(each.prospects.waiting, []).append(each)
         for view, evidence in self._evidence.items():
             if view.is_deferred and evidence.is_kept and not isinstance(evidence, JoinEvidence):
                 self._evidence[view] = self._choice.without_join(view)
@@ -251,7 +255,7 @@ class NeverTracker:
         """Forget the joins, which the collector no longer watches."""
         every = self._evidence.items()
         self._evidence = {v: e for v, e in every if not isinstance(e, JoinEvidence)}
-        self._joined = []
+        self._joined, self._by_join = [], {}
 
     def forget(self) -> None:
         """Start anew, after an update that does not come from a stream."""
@@ -320,6 +324,18 @@ class NeverTracker:
         """Discard the preparations for an update that was rejected."""
         self._dismiss_guests()
         self._update.shown = {}
+
+    def report(self, emitted: ViewChanges, time: int, join: Watch) -> None:
+        """Do the same as `after` for what ended at one join, if no view must examine the update."""
+        ended = join.take_ended()
+        for evidence in self._by_join.get(join, ()):
+            try:
+                never = evidence.prospects.never(ended)  # type: ignore[arg-type]  # of its kind
+            except _NOT_DECIDED as error:
+                self._give_up(evidence, error)
+                continue
+            if never and self.how != "off":
+                _append(emitted, evidence.view, never, time)
 
     def after(
         self, emitted: ViewChanges, time: int, ended: Mapping[Watch, Sequence[Ended | EndedWay]]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from axlog.document.parser import DEFAULT_LIMITS, Limits
+from axlog.document.schema import OnViolation
 from axlog.document.times import Time, Times, checked_times
 from axlog.errors import QueryError
 
@@ -31,6 +32,7 @@ class Policy:
     messages: int | None = None
     seconds: float | None = None
     on_end: bool = False
+    exact: bool = False
 
     @classmethod
     def of(cls, given: Tune) -> Policy | None:
@@ -39,19 +41,24 @@ class Policy:
             if given not in ("off", "auto"):
                 raise _wrong_tune(given)
             return cls(10_000, 60.0, True) if given == "auto" else None
-        if set(given) - {"messages", "seconds"} or not given:
+        often = {name: each for name, each in given.items() if name != "exact"}
+        exact = given.get("exact", False)
+        if set(often) - {"messages", "seconds"} or not given or type(exact) is not bool:
             raise _wrong_tune(given)
-        if any(type(n) not in (int, float) or n <= 0 for n in given.values()):
+        if any(type(n) not in (int, float) or n <= 0 for n in often.values()):
             raise _wrong_tune(given)
-        messages, seconds = given.get("messages"), given.get("seconds")
-        return cls(None if messages is None else int(messages), seconds, True)
+        if not often:
+            return cls(10_000, 60.0, True, exact)
+        messages, seconds = often.get("messages"), often.get("seconds")
+        return cls(None if messages is None else int(messages), seconds, True, exact)
 
 
 def _wrong_tune(given: object) -> QueryError:
     return QueryError(
         "AX211",
         f"tune={given!r}",
-        expected='"off", "auto", or {"messages": N, "seconds": S} with one of the two or both',
+        expected='"off", "auto", or {"messages": N, "seconds": S, "exact": True} with one of'
+        " them or more",
     )
 
 
@@ -72,7 +79,8 @@ class Options:
         memory: Bytes of these rows that stay in memory with `cache="disk"`.
         cache_path: Directory of the cache on disk; None: a temporary directory.
         tune: When to compute again which messages of streams can still matter: `off`, `auto`, or
-            after `{"messages": N, "seconds": S}`. `Document.tune` does so on request.
+            after `{"messages": N, "seconds": S}`; with `"exact": True` by the exact definition,
+            where the document is whole and small. `Document.tune` does so on request.
         never: Views that emit `never` changes: `kept`, where the possible rows are maintained as
             data arrives; `all`, also where they must be computed anew; `joins`, only joins of two
             streams; `off`, none.
@@ -81,6 +89,10 @@ class Options:
         limits: Sizes that queries, messages and views must not exceed.
         keep_whitespace: Keep text nodes that are only whitespace.
         namespaces: Prefixes that queries, statements and facts may use, with their namespace names.
+        on_violation: What to do with an update that breaks the document's types: `refuse` it, or
+            apply it and `report` it (`Document.violations`). A function is asked: it gets the
+            error, and True applies the update. Once such an update was applied, truth and the other
+            analyses no longer use the types.
         retain_changes: Changes that each view retains, the newest, for subscribers that resume from
             a position.
         share: Let views that differ in constants share one plan, from eight of them on. The plan
@@ -107,6 +119,7 @@ class Options:
     limits: Limits = DEFAULT_LIMITS
     keep_whitespace: bool = False
     namespaces: Mapping[str, str] | None = field(default=None, hash=False)
+    on_violation: OnViolation = "refuse"
     retain_changes: int = 0
     share: Share = "auto"
 
@@ -118,6 +131,11 @@ class Options:
         _check("collect", self.collect, Collect)
         _check("never", self.never, Never)
         _check("share", self.share, Share)
+        if self.on_violation not in ("refuse", "report") and not callable(self.on_violation):
+            raise QueryError(
+                "AX211", f"on_violation={self.on_violation!r}",
+                expected="refuse, report, or a function",
+            )  # fmt: skip
         checked_times(self.times)
         Policy.of(self.tune)
         if type(self.memory) is not int or self.memory < 0:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from logging import WARNING, getLogger
 from typing import Any
 
+from axlog.document.calls import Call
 from axlog.document.times import checked_times
 from axlog.document.tree_codec import load_tree, save_tree
 from axlog.errors import AxlogError, QueryError, StoreError, StreamError
@@ -231,9 +232,11 @@ def snapshot_parts(
                      for name, box in boxes.items()},
         "keys": fed.guard.values(),
         "tuned": bool(fed.engine.wants),
+        "collected": inside.collected,
+        "closed": {s: list(call.attributes) for s, call in fed.collector.closed.items()},
     }  # fmt: skip
     parts = {"widget": log_records.encode(saved), **save_tree(inside.tree)}
-    if inside.forgotten:
+    if inside.forgotten or inside.collected:
         parts["rows"] = log_records.encode({"state": fed.engine.state()})
     return parts
 
@@ -264,6 +267,9 @@ def load_parts(
             fed.engine.restore(_tuples(decode(parts["rows"], record)["state"]))
         maintained(document).forgotten = saved["forgotten"]
         maintained(document).statements = saved.get("statements", 0)
+        maintained(document).collected = saved.get("collected", 0)
+        for stream, attributes in saved.get("closed", {}).items():
+            fed.collector.closed[stream] = Call.of([(str(n), str(v)) for n, v in attributes])
         for stream, (messages, refused, last, unparsed) in saved["streams"].items():
             status = fed.engine.status(stream)
             status.messages, status.refused = messages, refused

@@ -117,8 +117,9 @@ class Savepoint:
         maintained.families.return_to(self._families)
         maintained.clocked = [view for view in self._views.values() if view.reads_clock]
         tree = maintained.tree
-        if tree.types is not None:
-            maintained.type_guard = TypeGuard(tree, tree.types)
+        guard = maintained.type_guard
+        if guard is not None:
+            maintained.type_guard = TypeGuard(tree, guard.schema, guard.on_violation)
         maintained.make_engines(maintained.engine.shelf, maintained.engine.block)
         for view in maintained.views.values():
             if isinstance(view.maintainer, FamilyCounting):

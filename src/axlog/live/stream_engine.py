@@ -206,7 +206,7 @@ class StreamEngine:
 
     def _unmatched(self, way: ShortWay, time: int, passed: ViewChanges) -> list[Change]:
         """Emit the changes of the clock after a message without rows."""
-        if passed or self._collector.next < time:
+        if passed or self._collector.is_overdue(time):
             return self._join(way, (), time, passed)
         return []
 
@@ -307,7 +307,7 @@ class StreamEngine:
                         assert way.delivered is not None
                         bags = way.delivered.replacement(keys[0], bags).enter()
                     each = together(passed, way.carry(bags, time))
-                    if collector.is_busy or collector.next < time:
+                    if collector.is_busy or collector.is_overdue(time):
                         each = collector.after(each, time)
                     emitted += document.families.distributed(each) if document.families else each
                     count += 1
@@ -383,7 +383,7 @@ class StreamEngine:
                 way.arrive(bags)
             document.engine.climbed += 1
         emitted = together(passed, emitted)
-        if self._collector.is_busy or self._collector.next < time:
+        if self._collector.is_busy or self._collector.is_overdue(time):
             emitted = self._collector.after(emitted, time)
         return document.announce(emitted) if emitted or document.families.emitted else []
 
@@ -442,7 +442,7 @@ class StreamEngine:
         ):
             return None
         replace = tree.call(node).replace
-        keys = self._collector.key_sinks(stream)
+        keys = self._collector.key_users(stream)
         route = Route(document.engine, tree.parent(node), self.wants.get(stream), keys)
         relations = (*route.here, *route.everywhere)
         is_short = has_no_nodes and all(map(can_match, relations))
@@ -483,7 +483,7 @@ class StreamEngine:
             or call.deletes == "only"
             or document.keep_whitespace
             or any(fact.is_enforced for fact in (*tree.facts, *tree.references))
-            or tree.types is not None
+            or document.type_guard is not None
         )
 
     def code(self, stream: str) -> str | None:

@@ -197,7 +197,7 @@ class Tuner:
                 sleep(max(0.0, self._then + self._pause - monotonic()))
                 with self._deciding:
                     self._is_due = False  # later data may be missed, and requests another tuning
-                self.tune()
+                self.tune(self._policy is not None and self._policy.exact)
         except BaseException:
             with self._deciding:
                 self._running = None

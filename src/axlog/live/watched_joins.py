@@ -2,7 +2,8 @@
 
 A join is watched where the rows that wait in it, and the key values that it has seen, decide what
 can still come (`views/counting/join_prospects.py`). Joins of two parts are `WaitingRows`, joins of
-more parts `JoinWatch`. The joins are found again when sites, views or calls have changed.
+more parts or with `not`s `JoinWatch`. The joins are found again when sites, views or calls have
+changed.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from axlog.views.counting.stream_inputs import (
     StreamInputs,
     joins_of_more,
     joins_of_two,
+    joins_with_absences,
     stream_inputs,
 )
 from axlog.views.counting.waiting_rows import WaitingRows
@@ -47,6 +49,7 @@ class WatchedJoins:
     def clear(self) -> None:
         """Stop watching all joins."""
         for join in self.joins:
+            join.settle()
             join.state.join.waiting = None
         self.joins.clear()
         self.inputs, self._found_for = StreamInputs(), None
@@ -72,6 +75,8 @@ class WatchedJoins:
         if self._found_for == found_for:
             return False
         self._found_for = found_for
+        for join in self.joins:
+            join.settle()
         old = {join.state: join for join in self.joins}
         self.joins.clear()
         self.inputs = StreamInputs()
@@ -130,7 +135,7 @@ class WatchedJoins:
         places: dict[str, int],
         keyed: dict[Relation, list[tuple[Column, Key]]],
     ) -> None:
-        """Watch joins of three or more parts whose streams bring any number of trees."""
+        """Watch joins of three or more parts, or with `not`s, whose streams have no limits."""
         document, tree, inputs = self._document, self._document.tree, self.inputs
         if tree.types is not None or any(map(document.engine.is_value_sensitive, places.values())):
             return
@@ -139,9 +144,11 @@ class WatchedJoins:
             for stream, node in tree.calls().items()
             if tree.call(node).mode != "stream" or tree.call(node).most is not None
         }
-        limited.update(replacing_streams(document))
-        counted = self._counted()
-        for node, state in joins_of_more(document.engine):
+        replacing = set(replacing_streams(document))
+        limited |= replacing
+        counted, engine = self._counted(), document.engine
+        negated = joins_with_absences(engine, places, replacing)
+        for node, state in (*joins_of_more(engine), *negated):
             if state.relation in counted:
                 continue
             feeders = [inputs.of(state, part) for part in range(len(state.relation.edges))]

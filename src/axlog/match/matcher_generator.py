@@ -37,7 +37,7 @@ from axlog.match.code_writer import CodeWriter
 from axlog.match.linear_paths import joined_columns
 from axlog.match.walk_writer import DEEPEST, DOCUMENT, ELEMENT, TEXT, Node, WalkWriter, value_of
 from axlog.query.compile import Column, Edge, Relation
-from axlog.query.pattern import AnyText, Axis, Literal, Name, Wildcard
+from axlog.query.pattern import AnyText, Axis, Literal, Name, Variable, Wildcard
 
 Match: TypeAlias = Callable[[Element, int, bytes], tuple[Bag, ...]]
 """From a message's root element, its time, and its UTF-8 bytes to its bags."""
@@ -161,10 +161,25 @@ class _RowWriter(WalkWriter):
     def _at_root(self, group: list[Relation], bags: dict[Relation, str], at: Node) -> None:
         """The rows of relations with the same label at the message's root."""
         is_shared = self.share_children([edge for each in group for edge in each.edges], at)
-        for relation in group:
-            self._rows(relation, at, self._into(relation, bags[relation]))
+        self._rows_of_all([(each, self._into(each, bags[each])) for each in group], at)
         if is_shared:
             self.forget_children(at)
+
+    def _rows_of_all(self, wanted: list[tuple[Relation, _Emit]], at: Node) -> None:
+        """The rows of several relations at a node. Relations that only go on alike share a walk."""
+        walks: dict[object, list[tuple[Relation, _Emit]]] = {}
+        is_deep = self.depth > DEEPEST
+        for relation, emit in wanted:
+            walk = None if is_deep else _only_walk(relation)
+            walks.setdefault(walk or relation, []).append((relation, emit))
+        for together in walks.values():
+            if len(together) == 1:
+                relation, emit = together[0]
+                self._rows(relation, at, emit)
+                continue
+            below = [(relation.edges[0].relation, emit) for relation, emit in together]
+            axis = together[0][0].edges[0].axis
+            self.walk(axis, below[0][0], at, partial(self._rows_of_all, below))
 
     def descend(self) -> None:
         """Meter the iterations of nested loops over descendants, which multiply."""
@@ -346,8 +361,9 @@ class _RowWriter(WalkWriter):
         for column, source in relation.own:
             found[column] = _own(source, at)
             if source == "value" and at.kind == ELEMENT:
-                name = self.fresh("v")
-                self.line(f"{name} = {found[column]}")
+                name = self.fresh("v")  # an element usually has a single text
+                text = f"{at.name}.text or ''"
+                self.line(f"{name} = {found[column]} if len({at.name}) else {text}")
                 found[column] = name
         return found
 
@@ -367,6 +383,20 @@ def _by_label(relations: tuple[Relation, ...]) -> list[list[Relation]]:
         test = relation.node.test if relation.node is not None else None
         groups.setdefault(test.label if isinstance(test, Name) else relation, []).append(relation)
     return list(groups.values())
+
+
+def _only_walk(relation: Relation) -> object | None:
+    """The walk of a relation that passes on the rows of one branch; None: it does more."""
+    edges, node = relation.edges, relation.node
+    if node is None or len(edges) != 1 or edges[0].relation.columns != relation.columns:
+        return None
+    if relation.own or relation.tests or relation.choices or relation.absences or node.comparisons:
+        return None
+    below = edges[0].relation.node
+    test = None if below is None else below.test
+    if isinstance(test, Name):
+        return edges[0].axis, test
+    return (edges[0].axis, Variable) if isinstance(test, Variable) else None
 
 
 def _own(source: str, at: Node) -> str:

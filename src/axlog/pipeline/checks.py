@@ -258,6 +258,7 @@ class _Checks:
             self.general_source(source, (*path, "sources", at))
         for name, stream in streams.items():
             self.stream(mapping(stream), (*path, "streams", name))
+        self.lists(written, path)
         is_many = "document_key" in written
         keys = self.keys(written)
         for name, view in mapping(written.get("views")).items():
@@ -349,6 +350,32 @@ class _Checks:
                 advice="write it as the source of one stream: streams: {NAME: {source: ...}}",
             )
             self.report(error, (*path, "kind"))
+
+    def lists(self, written: dict[str, Any], path: yaml_reader.Path) -> None:
+        """Check the sources of lists of updates, and that the document can take such lists."""
+        given = written.get("updates", [])
+        sources = given if isinstance(given, list) else [given]
+        for at, source in enumerate(sources):
+            inner = (*path, "updates", at) if isinstance(given, list) else (*path, "updates")
+            self.connector(source, inner, kinds.source_kind)
+        settings = {
+            **mapping(self.content.get("settings")),
+            **mapping(written.get("settings")),
+        }
+        why = None
+        if self.content.get("engine", "spark") != "embedded":
+            why = "the engine spark splits the document, and a list names its nodes"
+        elif "document_key" in written:
+            why = "there is one document for every key, and a list does not name one"
+        elif settings.get("keep", "all") != "all" or settings.get("collect") == "auto":
+            why = "the document does not keep the nodes that lists name"
+        if sources and why is not None:
+            error = PipelineError(
+                "AX852",
+                f"the document takes no lists of updates: {why}",
+                expected="engine: embedded, keep: all, and one document",
+            )
+            self.report(error, (*path, "updates"), at_key=True)
 
     def stream(self, stream: dict[str, Any], path: yaml_reader.Path) -> None:
         self.connector(stream.get("source"), (*path, "source"), kinds.source_kind)

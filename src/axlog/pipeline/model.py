@@ -35,12 +35,14 @@ from axlog.document.clock_bounds import read_ahead
 from axlog.document.message_key import KeyPath
 from axlog.document.parser import DEFAULT_LIMITS
 from axlog.errors import AxlogError
+from axlog.live.options import CACHE
 from axlog.pipeline.engines import Engine
 
 SHORT = "document"
 """The name of the only document of a file that defines it at the top level."""
 
-DOCUMENT_KEYS = ("document", "document_key", "streams", "sources", "views", "facts", "types")
+DOCUMENT_KEYS = ("document", "document_key", "streams", "sources", "updates", "views", "facts",
+                 "types")  # fmt: skip
 
 
 def _as_word(given: Any) -> Any:
@@ -193,6 +195,11 @@ class TuneModel(Options):
 
     messages: int | None = Field(default=None, ge=1, description="Interval in messages.")
     seconds: Seconds | None = Field(default=None, gt=0, description="Interval in time.")
+    exact: bool = Field(
+        default=False,
+        description="Decide by the definition where the document is whole and small (embedded);"
+        " this costs more.",
+    )
 
 
 def _tune(given: Any) -> Any:
@@ -219,13 +226,26 @@ class DocumentSettings(Options):
         default="auto",
         description="How often to compute what each stream is still needed for.",
     )
-    collect: Annotated[Literal["state", "off"], BeforeValidator(_collect)] = Field(
-        default="state", description="Whether joins drop rows that can no longer match."
+    collect: Annotated[Literal["state", "auto", "off"], BeforeValidator(_collect)] = Field(
+        default="state",
+        description="Drop rows of joins that can no longer match; `auto`: also finished streams"
+        " and nodes of the document; `off`: nothing.",
+    )
+    cache: Literal["memory", "disk"] = Field(
+        default="memory", description="Where the rows that joins look up are kept."
+    )
+    memory: int = Field(
+        default=CACHE, ge=0, description="Bytes of these rows in memory, with `cache: disk`."
+    )
+    on_violation: Literal["refuse", "report"] = Field(
+        default="refuse",
+        description="An update that breaks the document's types: reject it, or apply it and log"
+        " it.",
     )
 
 
 class Settings(DocumentSettings):
-    """Settings of the pipeline; the first four can also be set for one document."""
+    """Settings of the pipeline; those of `DocumentSettings` can also be set for one document."""
 
     batch: int = Field(default=1000, ge=1, description="Maximum number of messages in a batch.")
     trigger: Seconds = Field(default=0.2, ge=0, description="The polling interval of sources.")
@@ -295,6 +315,11 @@ class DocumentModel(Options):
     )
     sources: Annotated[list[SourceModel], BeforeValidator(_as_list)] = Field(
         default=[], description="Sources whose messages name their streams."
+    )
+    updates: Annotated[list[SourceModel], BeforeValidator(_as_list)] = Field(
+        default=[],
+        description="Sources of lists of updates of the document itself, as `axlog diff` and"
+        " `axlog reduce` write them; engine: embedded.",
     )
     views: dict[Name, ViewModel] = Field(min_length=1, description="The views, by name.")
     facts: list[str] = Field(

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from axlog.connect.kinds import SinkKind, SourceKind
+from axlog.connect.kinds import ChannelKind, SinkKind, SourceKind
 from axlog.pipeline import kinds
 from axlog.pipeline.model import (
     DOCUMENT_KEYS,
@@ -36,6 +36,11 @@ def json_schema() -> dict[str, Any]:
         ("SinkModel", kinds.sink_names(), kinds.sink_kind),
     ):
         defs[name] = {"title": name, "oneOf": list(_kinds(names, find, defs))}
+    defs["ChannelModel"] = {
+        "title": "ChannelModel",
+        "oneOf": list(_kinds(kinds.channel_names(), kinds.channel_kind, defs)),
+    }
+    schema["properties"]["channels"]["additionalProperties"] = {"$ref": "#/$defs/ChannelModel"}
     for sink in defs["SinkModel"]["oneOf"]:
         sink["properties"]["ops"] = ops
     document = defs["DocumentModel"]
@@ -51,7 +56,7 @@ def json_schema() -> dict[str, Any]:
 
 def _kinds(
     names: Iterable[str],
-    find: Callable[[str], SourceKind[Any] | SinkKind[Any]],
+    find: Callable[[str], SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]],
     defs: dict[str, Any],
 ) -> Iterable[dict[str, Any]]:
     for name in names:
@@ -101,6 +106,7 @@ def reference() -> str:
     for role, names, find in (
         ("Sources", kinds.source_names(), kinds.source_kind),
         ("Sinks", kinds.sink_names(), kinds.sink_kind),
+        ("Channels", kinds.channel_names(), kinds.channel_kind),
     ):
         lines += ["", f"## {role}"]
         for name in names:

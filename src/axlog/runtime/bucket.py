@@ -400,12 +400,12 @@ class Instance:
 
 def _document(definition: Definition, unit: Unit) -> Document:
     """Return the engine of a unit; it keeps no messages if no view can need them."""
+    made = definition.make(unit.views, "needed", cached=True)
     if unit.kind == "bindings":
-        return definition.make(unit.views, "needed")
-    made = definition.make(unit.views, "needed")
+        return made
     streams = maintained(made).tree.calls()
     if any(streams_of(made).engine.plan(s) is None or may_delete(made, s) for s in streams):
-        return definition.make(unit.views, "all")
+        return definition.make(unit.views, "all", cached=True)
     return made
 
 

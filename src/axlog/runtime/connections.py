@@ -23,10 +23,12 @@ from axlog.connect.kinds import (
     ViewShape,
 )
 from axlog.connect.protocol import Refusal, Sink, Source
+from axlog.document.stream_update import LISTS
 from axlog.errors import AxlogError, PipelineError
 from axlog.extras import not_installed
 from axlog.pipeline import kinds
 from axlog.pipeline.model import PipelineModel, SinkModel, SourceModel
+from axlog.runtime.list_source import ListSource
 from axlog.views.change import Change, Row
 
 AnyKind = SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]
@@ -74,6 +76,7 @@ class SourcePlan:
     stream: str | None  # None if its messages name their streams
     written: SourceModel | None = None
     channel: Channel | None = None
+    brings_lists: bool = False
 
     def open(self, model: PipelineModel) -> Source:
         """Open the source; external dependencies may be unavailable."""
@@ -83,9 +86,14 @@ class SourcePlan:
         if self.written is None:
             raise PipelineError("AX852", f"{self.name} has no source")
         kind = kinds.source_kind(self.written.kind)
-        origin = Origin(directory=model.directory, stream=self.stream, namespaces=model.namespaces)
+        origin = Origin(
+            directory=model.directory,
+            stream=LISTS if self.brings_lists else self.stream,
+            namespaces=model.namespaces,
+            brings_lists=self.brings_lists,
+        )
         source: Source = _open(kind, self.name, self.written.written, origin)
-        return source
+        return ListSource(source) if self.brings_lists else source
 
 
 def open_channels(model: PipelineModel) -> dict[str, Channel]:
@@ -116,6 +124,9 @@ def source_plans(
                 yield SourcePlan(name, document, stream, channel=channels[one.channel])
         for at, source in enumerate(written.sources):
             yield SourcePlan(f"{document}/sources/{at}", document, None, source)
+        for at, source in enumerate(written.updates):
+            name = f"{document}/updates/{at}"
+            yield SourcePlan(name, document, None, source, brings_lists=True)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Literal
 
 from axlog.document.clock_bounds import Horizon, read_ahead
 from axlog.document.parser import DEFAULT_LIMITS, Limits, read
@@ -26,7 +26,7 @@ from axlog.errors import PipelineError
 from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.log_records import settings_of
-from axlog.live.options import Keep, OnError, Options
+from axlog.live.options import CACHE, Cache, Collect, Keep, OnError, Options
 from axlog.pipeline.documents import calls_of
 from axlog.query.query import Query
 from axlog.views.step_chain import OnValueError
@@ -52,6 +52,11 @@ class Definition:
     """The views with their own work budget (`Document.watch`)."""
     rejecting: tuple[str, ...] = ()
     """The views that refuse a message with a value that they cannot compute."""
+    collect: Collect = "state"
+    cache: Cache = "memory"
+    memory: int = CACHE
+    on_violation: Literal["refuse", "report"] = "refuse"
+    """As in `Options`."""
     final_steps: bool = True
     """Whether Spark's driver has a durable place for the final steps of views."""
 
@@ -97,8 +102,13 @@ class Definition:
         views: Iterable[str] | None = None,
         keep: Keep = "all",
         on_error: OnError = "raise",
+        *,
+        cached: bool = False,
     ) -> Document:
-        """Return a fresh document with these views."""
+        """Return a fresh document with these views.
+
+        `cached`: it will be fed, and keeps its rows as `cache` says.
+        """
         queries = self.queries()
         chosen = queries if views is None else {name: queries[name] for name in views}
         made = Document(
@@ -113,6 +123,10 @@ class Definition:
                 never="joins",  # as emitted by all engines
                 on_error=on_error,
                 times=self.times,
+                collect=self.collect,
+                cache=self.cache if cached else "memory",
+                memory=self.memory,
+                on_violation=self.on_violation,
                 at=timedelta(microseconds=self.start),
             ),
         )
@@ -142,6 +156,10 @@ class Definition:
             "keep": "all",
             "facts": list(self.facts),
             "times": self.times,
+            "collect": self.collect,
+            "cache": self.cache,
+            "memory": self.memory,
+            "on_violation": self.on_violation,
         }
         return settings_of("", options, asdict(self.limits))
 

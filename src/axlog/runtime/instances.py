@@ -21,7 +21,7 @@ from axlog.connect.kinds import DOCUMENT_COLUMN, ViewShape
 from axlog.connect.message_paths import MessagePath
 from axlog.connect.protocol import Refusal
 from axlog.document.parser import DEFAULT_LIMITS, parse
-from axlog.document.stream_update import StreamUpdate
+from axlog.document.stream_update import LISTS, StreamUpdate
 from axlog.document.times import microseconds, start_of
 from axlog.errors import AxlogError, StreamError
 from axlog.live.document import Document
@@ -149,7 +149,7 @@ class Instances:
                     for key in self._meant(update):
                         engine = self._entered(key, batches, entered)
                         engine.take(update)
-                        if self.origins is not None:
+                        if self.origins is not None and update.action != LISTS:
                             status = streams_of(engine.document).engine.status(update.stream)
                             name = named_message(status.messages, update.stream)
                             self.origins[name] = update.origin
@@ -218,6 +218,9 @@ class Instances:
             "validate": "all" if is_needed else self._settings.validation,
             "tune": self._tuning(),
             "collect": self._settings.collect,
+            "cache": self._settings.cache,
+            "memory": self._settings.memory,
+            "on_violation": self._settings.on_violation,
             "never": "joins",  # as emitted by all engines
             "times": self._times,
         }
@@ -286,13 +289,16 @@ class Instances:
                 each.setdefault(key, {})[part] = data
         self._engines = {key: self._watching(load(mine, self._types)) for key, mine in each.items()}
 
-    def _tuning(self) -> str | dict[str, float]:
+    def _tuning(self) -> str | dict[str, float | bool]:
         """Return when a document is tuned; one of many documents only if the file asks for it."""
         tune = self._settings.tune
         if isinstance(tune, str):
             return "off" if self._key is not None else tune
         given = {"messages": tune.messages, "seconds": tune.seconds}
-        return {name: number for name, number in given.items() if number is not None} or "off"
+        often: dict[str, float | bool] = {n: each for n, each in given.items() if each is not None}
+        if tune.exact:
+            often["exact"] = True
+        return often or "off"
 
     def _named(self, change: Change, key: str) -> Change:
         """Return a change as it leaves the pipeline: with the view's full name, and its

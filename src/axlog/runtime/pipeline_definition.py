@@ -29,7 +29,7 @@ def definition_of(model: PipelineModel, document: str, wiring: Wiring | None = N
     root = document_of(written, model.directory)
     root = root if wiring is None else wiring.declared(document, root)
     xml = etree.tostring(root, encoding="unicode")
-    times = model.settings.times
+    times, settings = model.settings.times, model.settings_of(document)
     budgets = {name: view.work for name, view in written.views.items() if view.work is not None}
     rejecting = [name for name, view in written.views.items() if view.on_value_error == "reject"]
     return Definition(
@@ -42,6 +42,10 @@ def definition_of(model: PipelineModel, document: str, wiring: Wiring | None = N
         start=start_of(None, times),
         work=budgets,
         rejecting=tuple(rejecting),
+        collect=settings.collect,
+        cache=settings.cache,
+        memory=settings.memory,
+        on_violation=settings.on_violation,
     )
 
 

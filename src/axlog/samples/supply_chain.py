@@ -3,7 +3,8 @@
 Six partners publish UBL 2 documents into directories: the web store orders and invoices, the bank
 payments, the warehouse and the supplier the availability of parts, the plant assemblies, the
 shipper despatches and transport status (which no view uses). The warehouse also keeps a file with
-the stock level of each part. `pipeline` (supply_chain.yaml) watches the directories.
+the stock level of each part, and all its reports in another directory. `pipeline`
+(supply_chain.yaml) watches the directories.
 
 Documents are sorted by time. Each partner delays an order by a random time, and a share `faults` of
 the steps fails: a slow bank, a part that the supplier must deliver, a slow plant, a shipper that is
@@ -35,6 +36,8 @@ SLOW = 24 * HOUR
 LOW = 20
 STREAMS = ("orders", "payments", "parts", "assembled", "despatches", "invoices")
 STOCK = "stock"
+REPORTS = "reports"
+"""The directory of all reports of the stock; `stock` has the newest of each part."""
 PARTS = ("bolt", "case", "cell", "chip", "fan", "glass", "hinge", "key")
 _SECOND = 1_000_000
 
@@ -91,7 +94,7 @@ class Simulator:
         self._next = next(self._documents, None)
         for stream in STREAMS:
             (directory / "in" / stream).mkdir(parents=True, exist_ok=True)
-        for name in (STOCK, "out"):
+        for name in (STOCK, REPORTS, "out"):
             (directory / name).mkdir(exist_ok=True)
 
     def until(self, seconds: float | None = None) -> int:
@@ -103,15 +106,21 @@ class Simulator:
         return self.written - before
 
     def _write(self, published: Published) -> None:
-        """Write a file and move it into place when it is complete."""
+        """Write a document to the directory of its stream."""
         self.written += 1
         self.counts[published.stream] += 1
         path = self.directory / "in" / published.stream / f"{self.written:08}.xml"
         if published.stream == STOCK:
             path = self.directory / STOCK / f"{published.order}.xml"
-        aside = path.with_suffix(".tmp")
-        aside.write_text(published.text, encoding="utf-8")
-        aside.replace(path)
+            _move_in(self.directory / REPORTS / f"{self.written:08}.xml", published.text)
+        _move_in(path, published.text)
+
+
+def _move_in(path: Path, text: str) -> None:
+    """Write a file beside its place, and move it there when it is complete."""
+    aside = path.with_suffix(".tmp")
+    aside.write_text(text, encoding="utf-8")
+    aside.replace(path)
 
 
 def write(directory: Path, *, orders: int = 200, seed: int = 0, faults: float = 0.08) -> int:

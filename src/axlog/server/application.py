@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -22,6 +22,7 @@ from axlog.connect.http import Allowance, Client
 from axlog.errors import AccessError, ChannelError
 from axlog.live.document import Document
 from axlog.server.access import SAFE, Access, is_loopback
+from axlog.server.api_page import api_page
 from axlog.server.channel_routes import Serving
 from axlog.server.operations import Operation, description
 from axlog.server.responses import answer, problem
@@ -128,9 +129,17 @@ def make_application(
     operations += more
 
     async def describe(request: Request, caller: Principal) -> Response:
-        return answer(description([*operations, described], version("axlog")))
+        return answer(description([*operations, described, documented], version("axlog")))
 
     described = Operation("GET", "/openapi.json", "This description", describe, "")
+
+    async def document_operations(request: Request, caller: Principal) -> Response:
+        return HTMLResponse(
+            api_page(description([*operations, described, documented], version("axlog")))
+        )
+
+    documented = Operation("GET", "/docs", "These operations, as a page", document_operations, "",
+                           answers=("text/html",))  # fmt: skip
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -142,7 +151,7 @@ def make_application(
         client.close()
 
     made = Starlette(
-        routes=[*(one.route(access) for one in [*operations, described]), *routes],
+        routes=[*(one.route(access) for one in [*operations, described, documented]), *routes],
         lifespan=lifespan,
     )
     made.add_middleware(Doorkeeper, settings=settings)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 FILE = "axlog.json"
 _FORM = 5
+_FREE = ("collect", "cache", "memory", "on_violation")
+"""Settings of a definition that may change between runs."""
 _SALTS = 64
 ANEW = (
     "use a new checkpoint: the sources are read again from their beginning, so new views"
@@ -93,7 +95,8 @@ def _taken_up(
     ones.
     """
     known = {"state": EXECUTORS, **known}
-    known["definition"] = {"rejecting": [], "final_steps": True, **known["definition"]}
+    free = {name: getattr(definition, name) for name in _FREE}
+    known["definition"] = {"rejecting": [], "final_steps": True, **known["definition"], **free}
     wanted = {"form": _FORM, "definition": definition.plain(), **rest}
     changed = list(differences(known, json.loads(json.dumps(wanted))))
     if changed:

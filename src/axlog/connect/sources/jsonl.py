@@ -22,9 +22,10 @@ from axlog.connect.protocol import NO_TIME, Position, Reach, Reading, Refusal
 from axlog.connect.sources.formats import ELEMENT
 from axlog.connect.sources.times import TimeOptions, Timing
 from axlog.document.json_messages import xml_of_text
+from axlog.document.list_codec import from_json, to_json
 from axlog.document.parser import is_encodable, parse
-from axlog.document.stream_update import StreamUpdate, read_line
-from axlog.errors import AxlogError, ConnectorError, PipelineError
+from axlog.document.stream_update import LISTS, StreamUpdate, read_line
+from axlog.errors import AxlogError, ConnectorError, PipelineError, UpdateError
 
 _LONGEST = 64 * 1024 * 1024
 _PIECE = 1 << 18
@@ -50,6 +51,7 @@ class JsonLinesSource:
     def __init__(self, options: JsonLinesOptions, origin: Origin) -> None:
         self.path = origin.path(options.path)
         self.stream = origin.stream
+        self._read = read_list if origin.brings_lists else read_update
         self.options = options
         self.timing = Timing(options, origin)
         if origin.stream is None and options.format == "json":
@@ -114,7 +116,7 @@ class JsonLinesSource:
             if self.options.format == "json":
                 updates.append(self._message(line, origin))
             else:
-                updates.append(read_update(line, self.stream, origin))
+                updates.append(self._read(line, self.stream, origin))
         except AxlogError as error:
             refused.append(Refusal(self.stream or "", line, origin, error.describe()))
 
@@ -150,6 +152,19 @@ def read_update(line: bytes, stream: str | None, origin: str) -> StreamUpdate:
     if stream is not None and update.stream != stream:
         raise ConnectorError("AX858", f"the line is for the stream {update.stream!r}")
     return StreamUpdate(update.stream, update.action, update.content, update.at, origin)
+
+
+def read_list(line: bytes, stream: str | None, origin: str) -> StreamUpdate:
+    """Parse a list of updates of the document, `{"updates": [...], "at": TIME}`."""
+    try:
+        written = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise UpdateError("AX306", f"the JSON cannot be read: {error}") from None
+    at = written.pop("at", None) if isinstance(written, dict) else None
+    if isinstance(at, bool) or not isinstance(at, int | float | str | None):
+        raise UpdateError("AX306", '"at" is not a time')
+    found = from_json(json.dumps(written))
+    return StreamUpdate(stream or "", LISTS, to_json(found), at, origin)
 
 
 def _plain_insert(text: str, stream: str | None, origin: str) -> StreamUpdate | None:

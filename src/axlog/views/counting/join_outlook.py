@@ -9,12 +9,15 @@ A way takes a row of some parts from the tables, and leaves the other parts to o
 The cost is that of a join which starts from the row: look-ups in the tables that the join uses for
 its deltas. It does not depend on the number of rows where the parts share variables with the row.
 
+Where the join has `not`s, a way must not be blocked by a row of one: nothing is deleted, so it
+stays blocked. A value that is still unknown can be one that no row of the `not` has.
+
 A `Moment` is the state in which a way is judged: now, or before the update that is being applied.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -26,6 +29,8 @@ from axlog.views.operators.table import Table
 
 Bound = Mapping[Column, Value]
 """Columns with known values."""
+Use = Callable[[Row], None]
+"""Notes the value of a key that has arrived, as a row with one column."""
 
 
 class Watched(Protocol):
@@ -55,6 +60,15 @@ class Moment:
     rows: set[tuple[int, Row]] = field(default_factory=set)  # parts and rows that arrived
     values: set[tuple[int, int, Value]] = field(default_factory=set)  # used keys of parts
     streams: set[tuple[int, str]] = field(default_factory=set)  # that fed parts, and ended
+    blocked: set[tuple[int, Row]] = field(default_factory=set)  # `not`s, and keys of new rows
+
+
+class Guard(NamedTuple):
+    """A `not` of a join: the columns that it shares with the parts, and its rows."""
+
+    columns: tuple[Column, ...]
+    positions: tuple[int, ...]  # of these columns in its rows
+    table: Table
 
 
 class Way(NamedTuple):
@@ -68,9 +82,10 @@ class Way(NamedTuple):
 class JoinOutlook:
     """The future rows of one join."""
 
-    def __init__(self, watched: Watched, inputs: JoinInputs) -> None:
+    def __init__(self, watched: Watched, inputs: JoinInputs, guards: Sequence[Guard] = ()) -> None:
         self._watched = watched
         self.inputs = inputs
+        self._guards = guards
         self._everything = tuple(range(len(inputs.parts)))
         self._at: list[dict[Column, int]] = [
             {column: at for at, column in enumerate(part.columns)} for part in inputs.parts
@@ -98,9 +113,23 @@ class JoinOutlook:
         for part in way.left:
             if not self._may_arrive(part, way.bound, before):
                 return None
+        if self._guards and self._is_blocked(way.bound, before):
+            return None
         limit = self.inputs.latest(way.bound, way.left)
         clock = self._watched.clock if before is None else before.clock
         return None if limit is None or limit < clock else limit
+
+    def _is_blocked(self, bound: Bound, before: Moment | None) -> bool:
+        """Whether a row of a `not` has the known values."""
+        for number, (columns, positions, table) in enumerate(self._guards):
+            if any(column not in bound for column in columns):
+                continue
+            key = tuple(bound[column] for column in columns)
+            if table.has(positions, key) and (
+                before is None or (number, key) not in before.blocked
+            ):
+                return True
+        return False
 
     # Ways -----------------------------------------------------------------------------------------
 

@@ -5,6 +5,8 @@
 
     never(u)  =  a way that shows u was possible before the update and is not any more, and now no
                  row agrees with u, and none that does may come
+
+A row that a `not` removes is a `delete`, and not `never`: it held.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ class JoinProspects:
         self._columns = [column_of(output) for output in self.pattern.outputs]
         self._index = RowIndex(maintainer)
         self._is_never = False
+        self._left: set[Shown] = set()  # rows that held until this update
         shown = set(self._columns)
         for part, facts in enumerate(waiting.inputs.parts):
             at = tuple(i for i, c in enumerate(facts.columns) if c in shown and i != facts.time)
@@ -52,11 +55,13 @@ class JoinProspects:
     @property
     def is_partial(self) -> bool:
         """Whether changes must be followed."""
-        return self._index.is_used
+        return self._index.is_used or self.waiting.has_absences
 
     def take(self, changes: Iterable[Change]) -> None:
         """Note inserted and deleted rows."""
+        changes = list(changes)
         self._index.take(changes)
+        self._left = {change.row.values_ for change in changes if change.op == "delete"}
 
     # Questions ------------------------------------------------------------------------------------
 
@@ -81,7 +86,8 @@ class JoinProspects:
                 if self._may_be_new(way):
                     shown, until = self._shown(way.bound), None if limit == FAR else limit
                     ways += [(shown, needs, until) for needs in self._needs(way)]
-        return without_dominated(possible_rows(self.pattern.columns, ways))
+        listed = possible_rows(self.pattern.columns, ways)
+        return without_dominated(listed, self.waiting.has_absences)
 
     def page(self, limit: int | None, after: Possible | None) -> list[Possible]:
         """A page of the possible rows; costs all of them."""
@@ -146,9 +152,10 @@ class JoinProspects:
         for each in ended:
             shown = self._shown(each.way.bound)
             if shown not in judged:
-                judged[shown] = not self._may_hold(shown)
+                judged[shown] = shown not in self._left and not self._may_hold(shown)
             if judged[shown]:
                 found.setdefault(shown, []).append(each.limit)
+        self._left = set()
         columns = self.pattern.columns
         return [never_change(Row(columns, shown), limits) for shown, limits in found.items()]
 

@@ -1,12 +1,14 @@
-"""Joins of three or more parts, followed for their future: keys, deadlines, ends of streams.
+"""Joins of three or more parts, or with `not`, followed: keys, deadlines, ends of streams.
 
 `WaitingRows` does this for two parts, where one row waits for one partner. With more parts a *way*
 waits: rows of some parts that join, and the parts that are left (`join_outlook.py`). Ways are not
-stored. An update names those that it may end:
+stored. So it is with one or more parts and `not`s: a way that a row of a `not` blocks can no longer
+give a row, since nothing is deleted. An update names the ways that it may end:
 
     a key value is used     the ways with this value that leave the part to streams
     a deadline passes       the ways with the row that has this deadline
     a stream ends           the ways that leave its part to streams
+    a row of a `not` comes  the ways with its values
 
 Law: `ended` has every way that was possible before the update and is not any more. The tables keep
 all their rows. A key value is remembered only if the part has no row with it.
@@ -26,8 +28,9 @@ from axlog.future.join_inputs import FAR, Bounds, JoinInputs
 from axlog.future.keys import Key
 from axlog.future.search_budget import bounded
 from axlog.query.compile import Column, Relation
-from axlog.views.counting.join_outlook import JoinOutlook, Moment, Way
+from axlog.views.counting.join_outlook import Guard, JoinOutlook, Moment, Use, Way
 from axlog.views.counting.sites import SiteRelation
+from axlog.views.operators.join import absence_key
 from axlog.views.operators.operator import Pending
 from axlog.views.operators.table import Table
 
@@ -64,6 +67,7 @@ class JoinWatch:
     dropped = 0
     passes_by = False
     is_late = False  # no key value is forgotten
+    brief: Sequence[object] = ()  # all rows are in the tables
 
     def __init__(
         self, state: SiteRelation, inputs: JoinInputs, tree: Tree, seen: Sequence[Iterable[str]]
@@ -74,7 +78,13 @@ class JoinWatch:
         self.tree = tree
         self.open = [{feeder.stream for feeder in part.feeders} for part in inputs.parts]
         self.live: list[Table] = state.join.kept
-        self.outlook = JoinOutlook(self, inputs)
+        self._guards = [
+            Guard(absence_key(check), check.positions, guard.tables()[0])
+            for check, guard in zip(
+                state.rule.absences, state.guards[state.anti_joins :], strict=True
+            )
+        ]
+        self.outlook = JoinOutlook(self, inputs, self._guards)
         self._keys = [
             (part, position, key)
             for part, facts in enumerate(inputs.parts)
@@ -91,7 +101,7 @@ class JoinWatch:
             if settles and not inputs.tests
         }
         self._offsets = [self._offsets_of(part) for part in range(len(inputs.parts))]
-        self._heap: list[tuple[int, int, Row]] = []
+        self.heap: list[tuple[int, int, Row]] = []
         self._is_outgrown = False
         self._moment = Moment(tree.clock)
         self._ended: list[EndedWay] = []
@@ -110,6 +120,7 @@ class JoinWatch:
             for column in each.columns
             if other != part
         }
+        shared.update(column for guard in self._guards for column in guard.columns)
         mine = [at for at, column in enumerate(facts.columns) if column in shared]
         return mine == [position] and not facts.is_timed and len(facts.keys) == 1
 
@@ -139,7 +150,7 @@ class JoinWatch:
             index = self.live[part].index((position,))
             self._used[number] = {each for each in self._used[number] if (each,) not in index}
         clock = self.tree.clock
-        self._heap = [
+        self.heap[:] = [
             (deadline, part, row)
             for part, offsets in enumerate(self._offsets)
             if offsets
@@ -147,7 +158,7 @@ class JoinWatch:
             for deadline in self._deadlines(part, row)
             if deadline >= clock
         ]
-        heapify(self._heap)
+        heapify(self.heap)
 
     def _deadlines(self, part: int, row: Row) -> Iterator[int]:
         at = self.inputs.parts[part].time
@@ -172,9 +183,14 @@ class JoinWatch:
         return [(part, self.inputs.parts[part].columns[at], key) for part, at, key in self._keys]
 
     @property
+    def has_absences(self) -> bool:
+        """Whether the join has `not`s."""
+        return bool(self._guards)
+
+    @property
     def is_busy(self) -> bool:
         """Whether a single message can end a way."""
-        return bool(self._keys or self.inputs.tests)
+        return bool(self._keys or self.inputs.tests or self._guards)
 
     def saved_values(self) -> tuple[tuple[str, ...], ...]:
         """The key values to save with the tables."""
@@ -224,6 +240,15 @@ class JoinWatch:
             return None
         return lambda row, count: self.keep(part, row, count)
 
+    def settle(self) -> None:
+        """Do nothing: the tables have all rows."""
+
+    def keep_code(
+        self, part: int, scope: dict[str, object], key: Callable[[Sequence[int]], str]
+    ) -> list[str] | None:
+        """None: `keeper` must be called."""
+        return None
+
     def keeps_none(self, part: int) -> bool:
         return False
 
@@ -233,7 +258,7 @@ class JoinWatch:
         clock = self.tree.clock
         for deadline in self._deadlines(part, row) if self._offsets[part] else ():
             if deadline >= clock:
-                heappush(self._heap, (deadline, part, row))
+                heappush(self.heap, (deadline, part, row))
 
     def keep_all(self, part: int, delta: Bag) -> None:
         self.live[part].update(delta)
@@ -256,7 +281,7 @@ class JoinWatch:
 
     def next_deadline(self) -> int | None:
         """The clock after which some way may be impossible; None: no such clock."""
-        return self._heap[0][0] if self._heap else None
+        return self.heap[0][0] if self.heap else None
 
     def prune(self, proof: Proof) -> int:
         """Note the ways that a proof ends. No row is dropped."""
@@ -265,13 +290,23 @@ class JoinWatch:
                 case KeyUsed():
                     self.use(*proof)
                 case TimePassed():
-                    self._expire(proof)
+                    self._expire(proof.clock)
                 case StreamEnded():
                     self._close(proof)
         return 0
 
+    def user(self, part: int) -> Use:
+        """`use` for one part, as a function of a row with the value; runs for every message."""
+        arrived = self._arrived.get(part, {})
+
+        def use(used: Row) -> None:
+            if used not in arrived:
+                self.use(part, str(used[0]))
+
+        return use
+
     def use(self, part: int, value: str) -> None:
-        """Do the same as `prune` with `KeyUsed`; runs for every message."""
+        """Note the ways that a key value ends which has arrived."""
         arrived = self._arrived.get(part)
         if arrived is not None and (value,) in arrived:
             return
@@ -297,9 +332,14 @@ class JoinWatch:
         """Whether a row of a way has a column."""
         return any(column in self.inputs.parts[each].columns for each in way.taken)
 
-    def _expire(self, proof: TimePassed) -> None:
-        heap, passed = self._heap, set()
-        while heap and heap[0][0] < proof.clock:
+    def expire(self, clock: int) -> None:
+        """Do the same as `prune` with `TimePassed`; runs for most messages."""
+        with bounded(0):
+            self._expire(clock)
+
+    def _expire(self, clock: int) -> None:
+        heap, passed = self.heap, set()
+        while heap and heap[0][0] < clock:
             _, part, row = heappop(heap)
             passed.add((part, row))
         for part, row in passed:
@@ -321,6 +361,23 @@ class JoinWatch:
                 if proof.input in way.left:
                     self._note(way, None)
 
+    def block(self, number: int, delta: Bag) -> None:
+        """Note the rows of a `not` that arrive, before its table has them."""
+        guard, key_of = self._guards[number], self.state.rule.absences[number].body_key
+        for row in delta:
+            key = key_of(row)
+            if not guard.table.has(guard.positions, key):
+                self._moment.blocked.add((number, key))
+
+    def _note_blocked(self) -> None:
+        """Note the ways that rows of `not`s end, after the update."""
+        with bounded(sum(map(len, self.live))):
+            for number, key in self._moment.blocked:
+                known = dict(zip(self._guards[number].columns, key, strict=True))
+                for way in self.outlook.ways(known, self._moment):
+                    if all(self._has(way, column) for column in known):
+                        self._note(way, None)
+
     def _note(self, way: Way, limit: int | None) -> None:
         """Note a way that was possible before the update and is not any more."""
         if self.outlook.latest(way, self._moment) is None or self.outlook.latest(way) is not None:
@@ -330,10 +387,13 @@ class JoinWatch:
     @property
     def ended(self) -> bool:
         """Whether the update must be examined: it ended ways, or was noted."""
-        return bool(self._ended or self._moment.rows or self._moment.values)
+        moment = self._moment
+        return bool(self._ended or moment.rows or moment.values or moment.blocked)
 
     def take_ended(self) -> list[EndedWay]:
         """The ways that ended since the last call. The next update begins."""
+        if self._moment.blocked:
+            self._note_blocked()
         ended, self._ended = self._ended, []
         self._moment = Moment(self.tree.clock)
         return ended
@@ -342,6 +402,6 @@ class JoinWatch:
         """The numbers of kept rows, deadlines and key values."""
         return {
             "rows": sum(len(table) for table in self.live),
-            "deadlines": len(self._heap),
+            "deadlines": len(self.heap),
             "values": sum(map(len, self._used)),
         }

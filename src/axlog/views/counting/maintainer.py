@@ -15,7 +15,7 @@ from axlog.document.delta import Delta, renames
 from axlog.document.tree import DOCUMENT_NODE, NONE, Tree
 from axlog.errors import QueryError
 from axlog.evaluate.collected_paths import gather
-from axlog.evaluate.joins import Bag, add_all
+from axlog.evaluate.joins import Bag, add_all, picker
 from axlog.evaluate.joins import Row as Binding
 from axlog.query.compile import Gather, Program, Relation, compile_pattern
 from axlog.query.pattern import Kind, Output, Pattern, nodes_of
@@ -54,8 +54,10 @@ class Counting(Maintainer):
         shelf = self.engine.shelf
         self._counts: Bag = {}
         self._values: dict[Binding, Values] = {}
-        if shelf is not None and not self._show.needs_nodes:
-            self._counts, self._values = counts_on(shelf), ShownAgain(self._show)
+        if not self._show.needs_nodes:
+            self._values = ShownAgain(self._show)
+            if shelf is not None:
+                self._counts = counts_on(shelf)
         self._shown_by: dict[int, set[Binding]] = {}
         self._touched: set[int] = set()
         self._has_stale_ids = False  # after a rename: ids contain labels
@@ -148,8 +150,7 @@ class Counting(Maintainer):
             if new:
                 counts[binding] = new
             if not old:
-                self._enter(binding)
-                changes.append(Change("insert", Row(columns, self._values[binding], new)))
+                changes.append(Change("insert", Row(columns, self._enter(binding), new)))
             elif not new:
                 del counts[binding]
                 values = self._leave(binding)
@@ -204,13 +205,16 @@ class Counting(Maintainer):
             for binding in self._values:
                 self._values[binding] = self._show.values(binding)
 
-    def _enter(self, binding: Binding) -> None:
-        self._values[binding] = self._show.values(binding)
-        for node in self._show.nodes_read(binding):
-            self._shown_by.setdefault(node, set()).add(binding)
+    def _enter(self, binding: Binding) -> Values:
+        show = self._show
+        values = self._values[binding] = show.values(binding)
+        if show.reads:
+            for node in show.nodes_read(binding):
+                self._shown_by.setdefault(node, set()).add(binding)
+        return values
 
     def _leave(self, binding: Binding) -> Values:
-        for node in self._show.nodes_read(binding):
+        for node in self._show.nodes_read(binding) if self._show.reads else ():
             rows = self._shown_by.get(node)
             if rows is not None:
                 rows.discard(binding)
@@ -292,6 +296,7 @@ class Showing:
         self.reads = bool(self._read_at or self._gathers)
         self.has_ids = any(output.kind is Kind.ID for output, _ in self._outputs)
         self.needs_nodes = self.reads or any(o.kind in _OF_NODES for o, _ in self._outputs)
+        self._pick = None if self.needs_nodes else picker([at for _, at in self._outputs])
 
     def nodes_read(self, binding: Binding) -> Iterator[int]:
         """The nodes whose value, content or collected paths the row shows."""
@@ -301,6 +306,8 @@ class Showing:
             yield DOCUMENT_NODE if anchor is None else int(binding[anchor])
 
     def values(self, binding: Binding) -> Values:
+        if self._pick is not None:  # strings and times alone
+            return self._pick(binding)
         found = [
             gather(self.tree, each.node, DOCUMENT_NODE if at is None else int(binding[at]))
             for each, at in self._gathers

@@ -15,11 +15,12 @@ the same instant could have completed is not reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, TypeAlias
 
 from axlog.evaluate.joins import Row as Binding
+from axlog.evaluate.joins import picker
 from axlog.future.garbage import KeyUsed, system_of
 from axlog.future.time_constraints import not_before, some_new
 from axlog.future.truth import Possible, Wanted, column_of, possible_rows
@@ -60,13 +61,20 @@ class Prospects:
         for part, positions in enumerate(self._positions):
             if positions:
                 waiting.live[part].index(positions)
+        self._picks = [picker(positions) for positions in self._positions]
+        self._names = self.pattern.columns
+        self._shows = [self._shower(part) for part in range(2)]
+        self._comes_once = [
+            side.key is not None and side.key[0] in positions
+            for side, positions in zip(sides, self._positions, strict=True)
+        ]
+        """Whether only one node has the key value that rows of a part show."""
         self._partial = [len(known) < len(self._columns) for known in self._known]
         self._held: list[dict[Shown, int]] = [{}, {}]
         for row in maintainer.rows() if any(self._partial) else ():
             self._hold(row.values_, 1)
-        self._binding = [
-            self._columns.index(column) for column in maintainer.root.columns
-        ]  # the order of a binding's values among the outputs
+        # from the values of a row to its binding
+        self._bind = picker([self._columns.index(column) for column in maintainer.root.columns])
         self._order: DeadlineOrder | None = None
         self._index = RowIndex(maintainer)
         waiting.rows_with.append(self._has_row_with)
@@ -265,7 +273,7 @@ class Prospects:
         return bool(columns) and all(column.endswith(".time") for column in columns)
 
     def _is_there(self, shown: Sequence[Any]) -> bool:
-        return self.maintainer.has(tuple(shown[at] for at in self._binding))
+        return self.maintainer.has(self._bind(tuple(shown)))
 
     def _wanted(self, part: int) -> list[Wanted]:
         side = self.waiting.pair.sides[part]
@@ -278,10 +286,15 @@ class Prospects:
         return all(self.waiting.open) and (until is None or until >= self.waiting.tree.clock)
 
     def _shown(self, part: int, row: Binding) -> Shown:
-        shown: list[Any] = [None] * len(self._columns)
-        for at, position in self._known[part]:
-            shown[at] = row[position]
-        return tuple(shown)
+        return self._shows[part](row)
+
+    def _shower(self, part: int) -> Callable[[Binding], Shown]:
+        """A function that returns the values that a row of a part shows; None for the others."""
+        known = dict(self._known[part])
+        if len(known) == len(self._columns):
+            return picker([known[at] for at in range(len(known))])
+        positions = [known.get(at) for at in range(len(self._columns))]
+        return lambda row: tuple([None if at is None else row[at] for at in positions])
 
     # Never ---------------------------------------------------------------------------------------
 
@@ -293,34 +306,29 @@ class Prospects:
         """
         found: dict[Shown, list[int | None]] = {}
         for each in ended:
-            shown = self._shown(each.part, each.row)
+            shown = self._shows[each.part](each.row)
             if shown in found or not self._may_hold(each, shown):
                 found.setdefault(shown, []).append(each.limit)
         self.has_stopped = False
-        if not ended and not self._could_start:
-            return []
-        could_start, self._could_start = self._could_start, self._may_start()
-        self.has_stopped = could_start and not self._could_start and self._starts_late
-        if self.has_stopped:
-            nothing = tuple(None for _ in self._columns)
+        if self._could_start and not self._may_start():
+            self._could_start = False
+            self.has_stopped = self._starts_late
             is_empty = all(table.is_empty for table in self.waiting.live)
-            if is_empty and not self.maintainer.has_rows:  # whatever keys are known besides
+            # whatever keys are known besides
+            if self._starts_late and is_empty and not self.maintainer.has_rows:
                 until = self.waiting.pair.both_until if all(self.waiting.open) else None
+                nothing = tuple(None for _ in self._columns)
                 found[nothing] = [until, *(each.limit for each in ended)]
-        columns = self.pattern.columns
-        return [never_change(Row(columns, shown), limits) for shown, limits in found.items()]
+        names = self._names
+        return [never_change(Row(names, shown), limits) for shown, limits in found.items()]
 
     def _may_hold(self, ended: Ended, shown: Shown) -> bool:
         """Whether a row that agrees with these values holds or may still come."""
         part, row = ended.part, ended.row
-        live = self.waiting.live
         if self._holds(part, shown):
             return True
-        positions = self._positions[part]
-        if positions:
-            if live[part].has(positions, tuple(row[i] for i in positions)):
-                return True
-        elif not live[part].is_empty:
+        table, positions = self.waiting.live[part], self._positions[part]
+        if table.has(positions, self._picks[part](row)) if positions else not table.is_empty:
             return True
         return self._may_come_again(part, row) and (
             self._meets_waiting(part, row) or self._meets_new(ended)
@@ -329,11 +337,9 @@ class Prospects:
     def _may_come_again(self, part: int, row: Binding) -> bool:
         """Whether another row of the part with the same shown values can arrive."""
         waiting, side = self.waiting, self.waiting.pair.sides[part]
-        if not waiting.open[part]:
+        if not waiting.open[part] or self._comes_once[part]:
             return False
         shown = self._positions[part]
-        if side.key is not None and side.key[0] in shown:
-            return False  # only one node has this key value
         times = [row[i] for i in shown if i in side.time_positions]
         return all(int(time) >= waiting.tree.clock for time in times)
 
@@ -393,18 +399,20 @@ def never_change(row: Row, limits: Sequence[int | None]) -> Change:
     return Change("never", row, microseconds=max(passed) + 1, origin=CLOCK)
 
 
-def without_dominated(listed: list[Possible]) -> list[Possible]:
-    """Without known rows that are possible with fewer needs and as late a deadline (`Outlook`)."""
+def without_dominated(listed: list[Possible], partly: bool = False) -> list[Possible]:
+    """Without known rows that are possible with fewer needs and as late a deadline (`Outlook`).
+
+    `partly`: also rows with unknown values, as of queries with `not`.
+    """
     by_row: dict[Shown, list[Possible]] = {}
     for one in listed:
-        if None not in one.row.values():
+        if partly or None not in one.row.values():
             by_row.setdefault(tuple(one.row.values()), []).append(one)
     return [
         one
         for one in listed
         if len(one.needs) < 2
-        or None in one.row.values()
-        or not any(_dominates(other, one) for other in by_row[tuple(one.row.values())])
+        or not any(_dominates(other, one) for other in by_row.get(tuple(one.row.values()), ()))
     ]
 
 

@@ -24,6 +24,7 @@ from axlog.evaluate.joins import Bag, Row
 from axlog.match.matcher_generator import Answers, Sink
 from axlog.query.compile import Relation
 from axlog.query.pattern import Axis
+from axlog.views.counting.join_outlook import Use
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.sites import SiteRelation
 from axlog.views.operators.join_generator import can_generate, generate_sink
@@ -69,9 +70,12 @@ class Route:
         engine: CountingEngine,
         node: int,
         wants: Wants | None = None,
-        keys: Iterable[tuple[Relation, Sink]] = (),
+        keys: Iterable[tuple[tuple[Relation, ...], Use]] = (),
     ) -> None:
-        """`keys`: relations of key values at the root of messages, with their sinks."""
+        """`keys`: the relations of a key's values at the root of messages, and who uses them.
+
+        Values are used after all rows of a message were joined.
+        """
         self.engine = engine
         self._meters = engine.meters
         self._noted = engine.noted
@@ -98,10 +102,18 @@ class Route:
             ]
         self._views: dict[Relation, list[tuple[int, MaintainedView]]] = {}
         self._joint: list[tuple[int, MaintainedView, tuple[Relation, ...]]] = []
-        self._keys = [sink for _, sink in keys]
-        at = len(self.here)
-        self.here += tuple(relation for relation, _ in keys)
-        self.sinks[at:at] = self._keys
+        self._uses: list[tuple[Use, int, int]] = []
+        at = len(self.here)  # of the next relation of key values
+        self._rows_here = at
+        for relations, use in keys:
+            self._uses.append((use, at, at + len(relations)))
+            at += len(relations)
+            self.here += relations
+        more = len(self.here) - self._rows_here
+        self._into_rows = [
+            (number if number < self._rows_here else number + more, sink)
+            for number, sink in enumerate(self.sinks)
+        ]
 
     def _arrive(self, node: int, relation: Relation, axes: Iterable[Axis]) -> list[Sink]:
         """Sinks for the operators at a node that rows of a relation feed."""
@@ -226,9 +238,28 @@ class Route:
         If a view rejects a value, it raises, and takes everything back.
         """
         if self.rejects:
-            return self._carry_whole(bags, time)
+            emitted = self._carry_whole(bags, time)
+        else:
+            answers = self.deliver(bags)
+            emitted = self._take(answers, time) if answers else []
+        if self._uses:
+            self._use_keys(bags)
+        return emitted
+
+    def _use_keys(self, bags: tuple[Bag, ...]) -> None:
+        """Note the values of keys in a message. The patterns of a key mostly find the same."""
+        for use, at, end in self._uses:
+            first = bags[at]
+            for row in first:
+                use(row)
+            for other in bags[at + 1 : end]:
+                for row in other:
+                    if row not in first:
+                        use(row)
+
+    def _take(self, answers: Answers, time: int) -> ViewChanges:
+        """Pass the answers of a message to the views; their changes."""
         found: list[tuple[int, MaintainedView, list[Change]]] = []
-        answers = self.deliver(bags)
         for root, bag in answers.items():
             for number, view in self._views.get(root, ()):
                 maintainer = view.maintainer
@@ -286,21 +317,18 @@ class Route:
         if not self.is_direct:
             return self._propagate(bags)
         answers: Answers = {}
-        self._meters.bags = bags
-        for bag, sink in zip(bags, self.sinks, strict=True):
-            for row, count in bag.items():
+        meters = self._meters
+        meters.bags = bags
+        for at, sink in self._into_rows:
+            for row, count in bags[at].items():
                 sink(row, count, answers)
-        if self._meters.used or self._noted:
+        if meters.used or self._noted:
             return self.engine.close_update(answers)
         return answers
 
     def _propagate(self, bags: tuple[Bag, ...]) -> Answers:
         """Propagate the bags of one message by the general rule."""
         at = len(self.here)
-        answers: Answers = {}
-        for bag, sink in zip(bags[at - len(self._keys) : at], self._keys, strict=True):
-            for row, count in bag.items():
-                sink(row, count, answers)
         below = Gathered(
             children=_nonempty(self.here, bags[:at]),
             descendants=_nonempty(self.everywhere, bags[at:]),

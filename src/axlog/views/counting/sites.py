@@ -156,6 +156,8 @@ class SiteRelation:
     def block(self, number: int, delta: Bag, result: Bag) -> None:
         """Apply the delta of the body of a `not`; adds to the result."""
         guard = self.anti_joins + number
+        if self.join.waiting is not None:
+            self.join.waiting.block(number, delta)
         self.pass_on(self.guards[guard].apply(RIGHT, delta), guard + 1, result)
 
     def pass_on(self, delta: Bag, first: int, result: Bag) -> None:

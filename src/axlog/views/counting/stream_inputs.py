@@ -8,14 +8,14 @@ messages, and the analyses skip it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.future.garbage import Feeder
 from axlog.future.keys import place_of
-from axlog.query.compile import Relation
+from axlog.query.compile import Edge, Relation
 from axlog.query.pattern import Axis
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.sites import SiteRelation
@@ -91,6 +91,65 @@ def joins_of_more(engine: CountingEngine) -> Iterator[tuple[int, SiteRelation]]:
     for node, state in _plain_joins(engine):
         if len(state.relation.edges) > 2:
             yield node, state
+
+
+def joins_with_absences(
+    engine: CountingEngine, places: Mapping[str, int], replacing: Container[str]
+) -> Iterator[tuple[int, SiteRelation]]:
+    """The joins with `not`s, of which each part, and each `not`, can be judged on its own.
+
+    No constraint ties the rows of a `not` to those of parts, and no stream feeds both: data for a
+    part then need not bring rows of a `not`. No stream that replaces its messages feeds a `not`.
+    """
+    for node in engine.sites():
+        for state in engine.states_at(node):
+            relation = state.relation
+            bodies = [absence.body for absence in relation.absences]
+            if not bodies or state.is_dead or relation.own or relation.choices:
+                continue
+            if any(absence.tests for absence in relation.absences) or not all(
+                map(is_plain, bodies)
+            ):
+                continue
+            if not relation.edges or not all(map(_is_plain_edge, relation.edges)):
+                continue
+            inside = [edge for body in bodies for edge in body.edges]
+            if any(
+                _reaches(engine, node, call, inside)
+                and (stream in replacing or _reaches(engine, node, call, relation.edges))
+                for stream, call in places.items()
+            ):
+                continue
+            yield node, state
+
+
+def _is_plain_edge(edge: Edge) -> bool:
+    return edge.axis not in _AT_ITS_OWN_NODE and is_plain(edge.relation)
+
+
+def _reaches(engine: CountingEngine, node: int, call: int, edges: Iterable[Edge]) -> bool:
+    """Whether the data of a stream can reach a node by one of some edges.
+
+    `call` is the parent of the call. Along a child axis, data reaches the node through the site
+    below it that the call is in.
+    """
+    path = [call, *engine.tree.ancestors(call)]
+    if node not in path:
+        return False
+    here, everywhere = _wanted(engine, call)
+    at = path.index(node)
+    if at == 0:
+        alive = {*here, *everywhere}
+    elif path[at - 1] not in engine.sites():
+        return True  # not known
+    else:
+        alive = {state.relation for state in engine.states_at(path[at - 1]) if not state.is_dead}
+    return any(
+        edge.relation in alive
+        if edge.axis is Axis.CHILD
+        else not alive.union(here, everywhere).isdisjoint(edge.relation.walk())
+        for edge in edges
+    )
 
 
 def _plain_joins(engine: CountingEngine) -> Iterator[tuple[int, SiteRelation]]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
+from operator import itemgetter
 from typing import NamedTuple
 
 from axlog.document.tree import Tree
@@ -28,12 +29,18 @@ from axlog.future.garbage import Feeder, KeyUsed, Pair, Proof, StreamEnded, Time
 from axlog.future.join_inputs import JoinInputs
 from axlog.future.keys import Key
 from axlog.query.compile import Column, Relation
-from axlog.views.counting.join_outlook import JoinOutlook
+from axlog.views.counting.brief_rows import BriefRows, Follow
+from axlog.views.counting.join_outlook import JoinOutlook, Use
+from axlog.views.counting.keep_code import Keeping, keep_code
 from axlog.views.counting.sites import SiteRelation
 from axlog.views.operators.operator import Pending
-from axlog.views.operators.table import Table
+from axlog.views.operators.table import Bucket, Table
 
 Keep = Callable[[Row, int], None]
+
+
+MOST_RECENT = 1000
+"""The number of key values from which on those of earlier times are dropped."""
 
 
 class Ended(NamedTuple):
@@ -43,6 +50,13 @@ class Ended(NamedTuple):
     row: Row
     proof: Proof
     limit: int | None = None  # the deadline that passed
+
+
+def _arrival(positions: Sequence[int]) -> Callable[[Row], float]:
+    """A function that returns the latest time of a row; -inf if it has none."""
+    if len(positions) == 1:
+        return itemgetter(positions[0])
+    return lambda row: max((int(row[i]) for i in positions), default=-inf)
 
 
 class WaitingRows:
@@ -75,8 +89,10 @@ class WaitingRows:
         self.dropped = 0  # number of rows dropped or never kept
         self._is_outgrown = False  # whether a stream was added that the analysis did not consider
         self.passes_by = False  # whether generated joins skip the rows of a part, uncounted
-        self._heap: list[tuple[float, int, Row]] = []  # by deadline
+        self.heap: list[tuple[float, int, Row]] = []
+        """The rows with a deadline that wait, and some that do not any more, by their deadlines."""
         self._deadlines = [side.deadline() for side in pair.sides]
+        self._arrivals = [_arrival(side.time_positions) for side in pair.sides]
         self._keys = [self._key_positions(part) for part in range(2)]
         keyed = [side.key is not None for side in pair.sides]
         remembered = keyed if exact else [pair.remembers(part) for part in range(2)]
@@ -89,14 +105,15 @@ class WaitingRows:
             else None
             for n in range(2)
         ]
-        self._instant = tree.clock  # the time of `_recent`
-        self._recent: set[tuple[int, Value]] = set()
-        """Parts and values of keys that were used at this time and are not remembered."""
+        self._recent: tuple[dict[Value, int], dict[Value, int]] = {}, {}
+        """The key values of each part that are not remembered, with the time at which they arrived.
+
+        Only those of the current time matter. Older ones are dropped now and then.
+        """
         self._forgets = any(seen)  # whether key values have arrived that are not remembered
         self.rows_with: list[Callable[[Column, Value], bool]] = []
         """Whether a view has a row with a value: then the value of a key has arrived."""
-        self.followers: list[Callable[[int, Row, int], None]] = []
-        """Called with the rows of parts with deadlines that are kept, or dropped (below zero)."""
+        self.followers: list[Follow] = []
         self.known: list[set[str]] | None = [set(each) for each in seen] if is_whole else None
         """All key values that have arrived, for each part, where the document keeps them too."""
         is_keyed_so = not isinstance(inputs, str) and all(
@@ -108,6 +125,8 @@ class WaitingRows:
         if not isinstance(inputs, str) and is_keyed_so:
             self.outlook = JoinOutlook(self, inputs)
         self.live = state.join.kept if drops else [Table({}, t.keys()) for t in state.join.kept]
+        self._brief = BriefRows(tree, self.live, self.heap, self.followers, self._count_dropped)
+        self.brief = self._brief.rows
         for part, key in enumerate(self._keys):
             if key is not None:  # before joins are generated: they fill the existing indexes
                 self.live[part].index((key[0],))
@@ -132,7 +151,8 @@ class WaitingRows:
         for part, used in enumerate(seen):
             key = self._keys[part]
             if self.seen[part] is None and key is not None:
-                self._recent.update((part, v) for v, at in used.items() if at >= self._instant)
+                clock = self.tree.clock
+                self._recent[part].update((v, clock) for v, at in used.items() if at >= clock)
                 for row in whole[part]:
                     by_value[part].setdefault(row[key[0]], []).append(row)
         for part in range(2):
@@ -149,7 +169,7 @@ class WaitingRows:
                 if not self.drops:
                     self.live[part].update({row: count})
                 if latest != inf:
-                    heappush(self._heap, (latest, part, row))
+                    heappush(self.heap, (latest, part, row))
         self.state.join.waiting = self
 
     def _was_used(
@@ -172,34 +192,31 @@ class WaitingRows:
 
     def saved_values(self) -> tuple[tuple[str, ...], ...]:
         """The key values to save with the tables: those that are remembered, and recent ones."""
-        recent = self._recent if self._instant == self.tree.clock else set()
+        clock = self.tree.clock
+        recent = [[str(v) for v, at in each.items() if at == clock] for each in self._recent]
         return tuple(
-            tuple(
-                sorted(str(v) for at, v in recent if at == part) if each is None else sorted(each)
-            )
+            tuple(sorted(recent[part] if each is None else each))
             for part, each in enumerate(self.seen)
         )
 
     def restore(self, seen: tuple[tuple[str, ...], ...]) -> None:
         """Continue with restored tables, and the key values saved with them."""
-        self._instant = self.tree.clock
-        self._recent = {
-            (part, value)
-            for part, values in enumerate(seen)
-            if self.seen[part] is None
-            for value in values
-        }
-        self.seen = [
-            None if mine is None else set(values)
-            for mine, values in zip(self.seen, seen, strict=True)
-        ]
+        for part, values in enumerate(seen):
+            remembered = self.seen[part]
+            if remembered is not None:
+                remembered.clear()
+                remembered.update(values)
+            self._recent[part].clear()
+            if remembered is None:
+                self._recent[part].update(dict.fromkeys(values, self.tree.clock))
         self._forgets = True
-        self._heap = []
+        self.heap.clear()
+        self.brief.clear()
         for part in range(2):
             for row in self.live[part].rows():
                 deadline = self._deadlines[part](row)
                 if deadline is not None:
-                    heappush(self._heap, (deadline, part, row))
+                    heappush(self.heap, (deadline, part, row))
 
     # What the collector reads --------------------------------------------------------------------
 
@@ -273,33 +290,66 @@ class WaitingRows:
         """`keep` for one part, with what does not change put in; runs for every row."""
         other, key = 1 - part, self._keys[1 - part]
         streams, table, tree = self.open[other], self.live[part], self.tree
-        deadline = self._deadlines[part]
+        deadline, arrival, heap = self._deadlines[part], self._arrivals[part], self.heap
+        followers, add = self.followers, table.add
         arrived = None if key is None else self.live[other].index((key[0],))
+        remembered, recent = self.seen[other], self._recent[other]
         at = 0 if key is None else key[1]
 
         def keep(row: Row, count: int) -> None:
-            if not streams:
-                self.dropped += 1
-                return
+            clock = tree.clock
             if arrived is not None:
                 value = row[at]
-                remembered = self.seen[other]
-                if (value,) in arrived or (
-                    value in remembered if remembered is not None else self._is_recent(other, value)
+                if (
+                    (value,) in arrived
+                    or (remembered is not None and value in remembered)
+                    or recent.get(value) == clock
                 ):
                     self.dropped += 1
                     return
             limit = deadline(row)
+            if not streams or (limit is not None and limit < clock):
+                self.dropped += 1
+                return
             if limit is not None:
-                if limit < tree.clock:
-                    self.dropped += 1
+                if limit <= clock and limit <= arrival(row):
+                    self._brief.add(part, row, count)
                     return
-                heappush(self._heap, (limit, part, row))
-            table.add(row, count)
-            for follow in self.followers:
+                heappush(heap, (limit, part, row))
+            add(row, count)
+            for follow in followers:
                 follow(part, row, count)
 
         return keep
+
+    def keep_code(
+        self, part: int, scope: dict[str, object], key: Callable[[Sequence[int]], str]
+    ) -> list[str] | None:
+        """`keep` as lines of a generated join, without the addition to the table, which follows.
+
+        None: it must be called. `key` gives an expression of the values at some positions.
+        """
+        bound, other, used = self.pair.sides[part].simple_bound, 1 - part, self._keys[1 - part]
+        if not self.drops or (bound is None and self.pair.sides[part].windows):
+            return None
+        arrived = {} if used is None else self.live[other].index((used[0],))
+        about = Keeping(
+            part, self, self.tree, self.open[other], None if used is None else used[1], arrived,
+            self._recent[other], self.seen[other], bound, self.heap, self._arrivals[part],
+            self._brief.add, self.followers,
+        )  # fmt: skip
+        return keep_code(about, scope, key)
+
+    def block(self, number: int, delta: Bag) -> None:
+        """Do nothing: a join of two that drops rows has no `not`."""
+
+    def _count_dropped(self, rows: int) -> None:
+        self.dropped += rows
+
+    def settle(self) -> None:
+        """Add the rows that wait for this instant only to the tables, before these are read."""
+        if self.brief:
+            self._brief.settle()
 
     def keeps_none(self, part: int) -> bool:
         """Whether no future row of a part needs to be kept."""
@@ -309,12 +359,15 @@ class WaitingRows:
 
     def keep(self, part: int, row: Row, count: int) -> None:
         """Keep an arriving row if a partner may still arrive."""
-        latest = self._latest(part, row)
-        if latest < self.tree.clock:
+        latest, clock = self._latest(part, row), self.tree.clock
+        if latest < clock:
             self.dropped += 1
             return
+        if latest == clock and latest <= self._arrivals[part](row):
+            self._brief.add(part, row, count)
+            return
         if latest != inf:
-            heappush(self._heap, (latest, part, row))
+            heappush(self.heap, (latest, part, row))
         self.live[part].update({row: count})
         for follow in self.followers:
             follow(part, row, count)
@@ -365,61 +418,87 @@ class WaitingRows:
 
     def _is_recent(self, part: int, value: Value) -> bool:
         """Whether a key value arrived at this instant."""
-        return (part, value) in self._recent and self._instant == self.tree.clock
+        return self._recent[part].get(value) == self.tree.clock
 
     def next_deadline(self) -> int | None:
         """The clock after which some row may have no possible partner; None: no such clock."""
-        return int(self._heap[0][0]) if self._heap else None
+        self.settle()
+        return int(self.heap[0][0]) if self.heap else None
 
     def prune(self, proof: Proof) -> int:
         """Drop the rows that a proof leaves without a possible partner; return their number."""
         before = self.dropped
         match proof:
             case KeyUsed():
-                self._use_up(proof)
+                self.use(*proof)
             case TimePassed():
-                self._expire(proof)
+                self.expire(proof.clock)
             case StreamEnded():
                 self._close(proof)
         return self.dropped - before
 
-    def _use_up(self, proof: KeyUsed) -> None:
-        """Drop the rows of the other part with a key value that has arrived."""
-        self.use(*proof)
-
     def use(self, part: int, value: str) -> None:
-        """Do the same as `prune` with `KeyUsed`; runs for every message."""
+        """Drop the rows of the other part with a key value that has arrived."""
+        self.user(part)((value,))
+
+    def user(self, part: int) -> Use:
+        """`use` for one part, with what does not change put in; runs for every message."""
         key = self._keys[part]
         assert key is not None
-        if self.known is not None:
-            self.known[part].add(value)
-        other = 1 - part
-        found = self.live[other].matching((key[1],), (value,))
-        if found:
-            proof = KeyUsed(part, value)
-            for row, count in tuple(found):
-                self._end(other, row, count, proof)
+        other, tree = 1 - part, self.tree
+        found_by = self.live[other].index((key[1],)).get
         mine, others = self.seen[part], self.seen[other]
-        if mine is None:
-            self._forgets = True
-            if self._instant != self.tree.clock:
-                self._instant = self.tree.clock
-                self._recent.clear()
-            self._recent.add((part, value))
-        if self._is_one_key and others is not None and value in others:
-            others.remove(value)  # both parts had it
-            self._forgets = True
-        elif mine is not None and self.open[other]:
-            mine.add(value)
+        known = None if self.known is None else self.known[part]
+        shared = others if self._is_one_key else None
+        recent, streams = self._recent[part], self.open[other]
+        is_forgetting = mine is None and known is None and shared is None
 
-    def _expire(self, proof: TimePassed) -> None:
-        """Drop the rows whose deadline has passed."""
-        heap = self._heap
-        while heap and heap[0][0] < proof.clock:
+        brief = self.brief
+
+        def use(used: Row) -> None:
+            if brief:
+                self.settle()
+            found = found_by(used)
+            if found is not None:
+                self._end_all(other, found, KeyUsed(part, str(used[0])))
+            if is_forgetting:
+                self._forgets = True
+                recent[used[0]] = tree.clock
+                if len(recent) > MOST_RECENT:
+                    self._forget(recent)
+                return
+            value = str(used[0])
+            if known is not None:
+                known.add(value)
+            if mine is None:
+                self._forgets = True
+                recent[value] = tree.clock
+            if shared is not None and value in shared:
+                shared.remove(value)  # both parts had it
+                self._forgets = True
+            elif mine is not None and streams:
+                mine.add(value)
+
+        return use
+
+    def _forget(self, recent: dict[Value, int]) -> None:
+        """Drop the key values of earlier times."""
+        clock = self.tree.clock
+        for value in [value for value, at in recent.items() if at != clock]:
+            del recent[value]
+
+    def _end_all(self, part: int, found: Bucket, proof: Proof) -> None:
+        """Drop the rows of a bucket."""
+        rows = tuple(found.items()) if isinstance(found, dict) else (found,)
+        for row, _ in rows:
+            self._end(part, row, proof)
+
+    def expire(self, clock: int) -> None:
+        """Do the same as `prune` with `TimePassed`; runs for most messages."""
+        heap = self.heap
+        while heap and heap[0][0] < clock:
             passed, part, row = heappop(heap)
-            count = self.live[part].count(row)
-            if count:
-                self._end(part, row, count, proof, int(passed))
+            self._end(part, row, TimePassed(clock), int(passed))
 
     def _close(self, proof: StreamEnded) -> None:
         """Drop the rows of the other part if no stream feeds this one any more."""
@@ -428,25 +507,32 @@ class WaitingRows:
         if streams:
             return
         other = 1 - proof.input
-        for row, count in self.live[other].rows().items():
-            self._end(other, row, count, proof)
-        self.seen = [None if each is None else set() for each in self.seen]
+        for row in self.live[other].rows():
+            self._end(other, row, proof)
+        for each in self.seen:
+            if each is not None:
+                each.clear()
 
-    def _end(
-        self, part: int, row: Row, count: int, proof: Proof, passed: int | None = None
-    ) -> None:
-        self.live[part].add(row, -count)
-        for follow in self.followers:
-            follow(part, row, -count)
-        self.dropped += 1
+    def _drop(self, part: int, row: Row) -> int:
+        """Drop a row, if it is still there; its count."""
+        count = self.live[part].remove(row)
+        if count:
+            for follow in self.followers:
+                follow(part, row, -count)
+            self.dropped += 1
+        return count
+
+    def _end(self, part: int, row: Row, proof: Proof, passed: int | None = None) -> None:
+        if not self._drop(part, row):
+            return
         limit = self._deadlines[part](row) if passed is None else passed
-        at = self.pair.sides[part].time_positions
-        if limit is None or not at or limit > max([int(row[i]) for i in at]):
+        if limit is None or limit > self._arrivals[part](row):
             # otherwise only a row of the same instant could have completed it
             self.ended.append(Ended(part, row, proof, passed))
 
     def take_ended(self) -> list[Ended]:
         """The rows dropped since the last call."""
+        self.settle()
         ended, self.ended = self.ended, []
         return ended
 
@@ -469,8 +555,9 @@ class WaitingRows:
 
     def sizes(self) -> dict[str, int]:
         """The numbers of kept rows, deadlines and key values."""
+        self.settle()
         return {
             "rows": sum(len(table) for table in self.state.join.kept),
-            "deadlines": len(self._heap),
+            "deadlines": len(self.heap),
             "values": sum(len(each) for each in self.seen if each is not None),
         }

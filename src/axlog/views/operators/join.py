@@ -250,6 +250,8 @@ class Join(Operator):
             self.own,
             self.kept,
         )
+        if self.waiting is not None:
+            self.waiting.settle()
         output = term.output
         result: Bag = {}
         for row, count in delta.items():
@@ -263,6 +265,8 @@ class Join(Operator):
 
     def lookup(self, columns: tuple[Column, ...], key: Row) -> Bag:
         rule = self.rule
+        if self.waiting is not None:
+            self.waiting.settle()
         term = rule.lookup(columns)
         result: Bag = {}
         for joined, count in term.join(key, self.own, self.kept, rule.most_rows, rule.meter):

@@ -9,12 +9,13 @@ with many parts, or with several products, are left to the interpreter.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from types import CodeType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.errors import QueryError
-from axlog.evaluate.joins import make_check
+from axlog.evaluate.joins import Row, make_check
 from axlog.match.matcher_generator import Sink
 from axlog.query.compile import Column, Test
 from axlog.query.pattern import TimeConstraint
@@ -23,6 +24,9 @@ from axlog.views.operators.table import Table
 
 if TYPE_CHECKING:
     from axlog.views.counting.join_prospects import Watch
+
+Keeper: TypeAlias = Callable[[Row, int], None]
+"""Keeps a row of a join, with its count."""
 
 MOST_PARTS = 15
 """The largest number of parts in generated code: each is a loop, and Python nests twenty."""
@@ -77,21 +81,40 @@ class _SinkWriter:
         name, number = self.relation.name, self.number + 1
         self.line(0, f"def sink(row, count, answers):  # {name}, part {number}")
         at = len(self.lines)
+        if waiting is not None and isinstance(waiting.brief, list):
+            scope |= {"brief": waiting.brief, "settle": waiting.settle}
+            self.line(1, "if brief:")
+            self.line(2, "settle()")
         self.line(1, "try:")
         self._join(tables, scope)
         self.line(1, "except QueryError as error:  # over budget: the relation is set aside")
         self.line(2, "note(error)")
         keeper = None if waiting is None else waiting.keeper(self.number)
-        if tables and (keeper is None or (waiting is not None and not waiting.drops)):
-            self._keep(tables[self.number], scope)
-        if waiting is not None and keeper is not None:
-            if waiting.keeps_none(self.number):
-                waiting.passes_by = True
-            else:
-                scope["keep"] = keeper
-                self.line(1, "keep(row, count)")
+        if waiting is None or keeper is None:
+            if tables:
+                self._keep(tables[self.number], scope)
+        else:
+            self._wait(tables, waiting, keeper, scope)
         self.lines[at:at] = [f"    {name} = {value}" for value, name in self.keys.items()]
         return "\n".join(self.lines) + "\n"
+
+    def _wait(
+        self, tables: list[Table], waiting: Watch, keeper: Keeper, scope: dict[str, object]
+    ) -> None:
+        """Keep the row as long as a proof allows."""
+        if not waiting.drops:
+            self._keep(tables[self.number], scope)
+        if waiting.keeps_none(self.number):
+            waiting.passes_by = True
+            return
+        code = waiting.keep_code(self.number, scope, self._key)
+        if code is None:
+            scope["keep"] = keeper
+            self.line(1, "keep(row, count)")
+            return
+        for line in code:
+            self.line(1, line)
+        self._keep(tables[self.number], scope)
 
     def _join(self, tables: list[Table], scope: dict[str, object]) -> None:
         """The loops of the join, in the order of the term's steps."""
@@ -138,11 +161,15 @@ class _SinkWriter:
         scope["put"] = table.put
         for at, positions in enumerate(table.keys()):
             scope[f"kept{at}"] = table.index(positions)
-            key = self._tuple([f"row[{i}]" for i in positions])
+            key = self._key(positions)
             self.line(1, f"if {key} in kept{at}:")
             self.line(2, f"put(kept{at}, {key}, row, count)")
             self.line(1, "else:")
             self.line(2, f"kept{at}[{key}] = (row, count)")
+
+    def _key(self, positions: Sequence[int]) -> str:
+        """The values of the row at some positions, as a tuple."""
+        return self._tuple([f"row[{i}]" for i in positions])
 
     def _tuple(self, values: list[str]) -> str:
         """A tuple of these values; built once, or the row itself, if it uses the row alone."""

@@ -20,7 +20,7 @@ NewIndex: TypeAlias = Callable[[], Index]
 class Table:
     """A bag with an index for each of the given keys; without keys, one index on no column."""
 
-    __slots__ = ("_indexes", "_new_index", "_picks", "put")
+    __slots__ = ("_filled", "_indexes", "_new_index", "_picks", "put")
 
     def __init__(
         self, rows: Bag, keys: Iterable[Positions] = (), new_index: NewIndex = dict
@@ -30,6 +30,7 @@ class Table:
         self.put = put if new_index is dict else put_stored
         self._picks = [picker(at) for at in positions]
         self._indexes: dict[Positions, Index] = {at: new_index() for at in positions}
+        self._filled = list(zip(self._picks, self._indexes.values(), strict=True))
         self.update(rows)
 
     def keys(self) -> list[Positions]:
@@ -48,6 +49,7 @@ class Table:
         index = self._indexes[positions] = self._new_index()
         pick = picker(positions)
         self._picks.append(pick)
+        self._filled.append((pick, index))
         for row, count in rows.items():
             self.put(index, pick(row), row, count)
         return index
@@ -88,15 +90,33 @@ class Table:
     def update(self, delta: Bag) -> None:
         """Add a delta of signed counts."""
         put = self.put
-        for pick, index in zip(self._picks, self._indexes.values(), strict=True):
+        for pick, index in self._filled:
             for row, count in delta.items():
                 put(index, pick(row), row, count)
 
     def add(self, row: Row, count: int) -> None:
         """Add to the count of one row."""
         put = self.put
-        for pick, index in zip(self._picks, self._indexes.values(), strict=True):
+        for pick, index in self._filled:
             put(index, pick(row), row, count)
+
+    def remove(self, row: Row) -> int:
+        """Remove a row, whatever its count; the count."""
+        count = 0
+        for pick, index in self._filled:
+            key = pick(row)
+            bucket = index.get(key)
+            if type(bucket) is tuple and type(index) is dict:
+                if bucket[0] != row:
+                    return 0
+                count = bucket[1]
+                del index[key]
+            else:
+                count = count or self.count(row)
+                if not count:
+                    return 0
+                self.put(index, key, row, -count)
+        return count
 
     def rows(self) -> Bag:
         """All rows, as a new bag."""

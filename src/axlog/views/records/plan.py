@@ -5,9 +5,9 @@
     anything else, selected nodes included        lazily built tree automaton      theorem 3.2
 
 The states of the automaton are functions of the nodes outside a subtree. In the worst case their
-number is exponential in the steps that reach outside. Patterns with more than `MOST_CONTEXT` such
-steps are declined. Law: the algorithms agree wherever several accept a question. (The theorems are
-those of paper 4.)
+number is exponential in the steps that reach outside. Only those that the document needs are made;
+a view that needs too many continues by re-evaluation (`automaton.py`). Law: the algorithms agree
+wherever several accept a question. (The theorems are those of paper 4.)
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from dataclasses import dataclass
 
 from axlog.views.records.downward import DOWNWARD
 from axlog.views.records.forward import forward_refusal
-from axlog.views.records.question import CONTEXT, Question
-
-MOST_CONTEXT = 24
+from axlog.views.records.question import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +45,4 @@ def plan(question: Question) -> Plan:
     refusal = forward_refusal(question)
     if refusal is None:
         return Plan("forward", "it is conjunctive and its axes go forward")
-    outside = sum(step.way in CONTEXT for step in question.steps)
-    declined = None
-    if outside > MOST_CONTEXT:
-        declined = f"{outside} of its steps reach outside a subtree, more than {MOST_CONTEXT}"
-    return Plan("automaton", refusal, declined)
+    return Plan("automaton", refusal)

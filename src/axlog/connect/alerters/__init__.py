@@ -1,0 +1,1 @@
+"""Alerters: publish the calls that a web application or a proxy sees, on a channel."""
