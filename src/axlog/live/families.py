@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.errors import StoreError
 from axlog.live.hooks import How
+from axlog.live.view_parts import view_of
 from axlog.query.generalize import General, generalize
 from axlog.query.pattern import Constant
 from axlog.query.query import Query
@@ -170,7 +171,7 @@ class Families:
         """Make the view of a member."""
         family = self.family_of(member.name)
         find, kept = partial(self.query_of, member), self._maintainer(family, member)
-        view = self._document.new_view(member.name, find, kept, family.chosen, family.stepping)
+        view = view_of(self._document, member.name, find, kept, family.chosen, family.stepping)
         view.is_member, view.shared = True, family.summary
         return view
 
@@ -210,7 +211,7 @@ class Families:
             document.engine,
             self.emitted,
         )
-        general = document.new_view(name, query, kept, chosen, stepping)
+        general = view_of(document, name, query, kept, chosen, stepping)
         document.views[name] = general
         document.engine.build()
         family = Family(candidate.shape, general, kept, candidate.stepping, chosen)
@@ -218,7 +219,7 @@ class Families:
             sample = views[0]
         else:
             alone = self._maintainer(family, Member("", candidate.general.constants, kept, _none))
-            sample = document.new_view("", candidate.query, alone, chosen, candidate.stepping)
+            sample = view_of(document, "", candidate.query, alone, chosen, candidate.stepping)
         document.hooks.refresh()
         how = document.hooks.how_shared(general, sample) if kept.broken is None else None
         if how is None:

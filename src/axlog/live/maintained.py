@@ -42,13 +42,14 @@ from axlog.future.verdict_cache import only_adds
 from axlog.live.families import Families
 from axlog.live.hooks import IDLE, StreamHooks
 from axlog.live.savepoint import Savepoint
+from axlog.live.view_parts import view_of
 from axlog.query.query import Query, parse_query
 from axlog.query.statement_templates import instance_of
 from axlog.query.update_parser import parse_statements
 from axlog.reporting import report
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.change import Change, Current
-from axlog.views.choose import DEFAULT_THRESHOLDS, Chosen, Engines, choice_for, make_for
+from axlog.views.choose import DEFAULT_THRESHOLDS, Engines, choice_for, make_for
 from axlog.views.counting.engine import BLOCK, CountingEngine
 from axlog.views.family import Member
 from axlog.views.maintainer import Maintainer, PutAside
@@ -183,7 +184,7 @@ class MaintainedTree:
                 return self.watch(other, name, work=work, on_value_error=on_value_error)
             if stepping.rejects:
                 self._reject_now(kept)
-            view = self.views[name] = self.new_view(name, asked, kept, chosen, stepping)
+            view = self.views[name] = view_of(self, name, asked, kept, chosen, stepping)
             view.work = work
             self.clocked += [view] if view.reads_clock else []
             view.rejects = stepping.rejects or (asked.has_items and on_value_error == "reject")
@@ -191,26 +192,6 @@ class MaintainedTree:
                 self.engine.build()
             if candidate is not None:
                 self.families.note_alone(view, candidate)
-        return view
-
-    def new_view(
-        self,
-        name: str,
-        query: Query | Callable[[], Query],
-        kept: Maintainer,
-        chosen: Chosen,
-        stepping: Stepping,
-    ) -> MaintainedView:
-        """Make a view of this document; the caller decides which updates it follows."""
-        nodes, times = self.nodes, self.times
-        view = MaintainedView(name, query, kept, chosen, self.lock, nodes, times, stepping)
-        view.prospects = lambda: self.hooks.prospects(view)
-        view.may_come = lambda: self.hooks.may_come(view)
-        view.how_never = lambda: self.hooks.how_never(view)
-        view.nodes_left, view.is_whole = self.nodes_left, lambda: not self.collected
-        view.current = self.current
-        view.is_over = lambda: not self.tree.calls_by_stream
-        view.is_batched = lambda: self.held is not None
         return view
 
     def _reject_now(self, kept: Maintainer) -> None:

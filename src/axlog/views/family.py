@@ -121,9 +121,9 @@ class FamilyCounting(Counting):
 
     # Rows -----------------------------------------------------------------------------------------
 
-    def _enter(self, binding: Row) -> None:
-        super()._enter(binding)
+    def _enter(self, binding: Row) -> tuple[Any, ...]:
         self._groups.setdefault(self.index.text_key(binding), {})[binding] = None
+        return super()._enter(binding)
 
     def _leave(self, binding: Row) -> tuple[Any, ...]:
         key = self.index.text_key(binding)
