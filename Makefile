@@ -52,11 +52,11 @@ $(INSTALLED): $(PINNED)
 
 test: install
 	@echo "== tests$(if $(AXLOG_CONFORMANCE), with conformance data from $(AXLOG_CONFORMANCE))"
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 stress: install
 	@echo "== the laws in the tests, with $(or $(TIMES),10) times their cases"
-	AXLOG_CASES=$(or $(TIMES),10) $(BIN)/python -m pytest -n 2 --dist loadgroup \
+	AXLOG_CASES=$(or $(TIMES),10) $(BIN)/python -m pytest -n 2 --dist loadfile \
 		-o faulthandler_timeout=0
 	@echo "== the laws on random cases"
 	$(BIN)/python -m lab fuzz --law all --cases $(or $(TIMES),10)000

@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis profiles, the conformance data, one worker for Spark.
+"""What all tests share: hypothesis profiles, the conformance data, the session of Spark.
 
 Tests are seeded: the profile "ci", loaded unless `HYPOTHESIS_PROFILE` names another, derives every
 example from the test itself, so a run can be repeated. "long" searches further, at random; so does
@@ -83,18 +83,6 @@ def conformance() -> Callable[[str], Path]:
 def repository() -> Path:
     """The root of the repository."""
     return REPOSITORY
-
-
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # The tests of a file share what they set up. One Java at a time: two of them on a small machine
-    # make each other late. These tests come first, because no other group takes as long.
-    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
-    for item in items:
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-        elif not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
 
 def pytest_collection_finish() -> None:
