@@ -1,4 +1,4 @@
-"""A view and its document: what the questions and changes of a view need to know of the document."""
+"""A view and its document: what the questions and changes of a view need to know of it."""
 
 from __future__ import annotations
 

@@ -93,7 +93,8 @@ class FutureRows(ABC):
         if self.reads_clock:
             return self.clock_questions()
         with self._lock:
-            return StepOutlook(self.nodes_left().copied(), self._key, self.times)
+            # Not `_key`: that of a member of a family has the constants of another one.
+            return StepOutlook(self.nodes_left().copied(), self.query.row_key, self.times)
 
     def possible(self, limit: int | None = None, after: Possible | None = None) -> list[Possible]:
         """The rows that may still appear, sorted; with `limit` or `after`, a page of them."""

@@ -245,7 +245,8 @@ class MaintainedView(FutureRows):
                 )
             tree = self._nodes().copied()
         if self._key.steps:
-            return step_derivations(tree, self.stepping, row, self.times)
+            stepping = replace(self.stepping, key=self.query.row_key)
+            return step_derivations(tree, stepping, row, self.times)
         return derivations(tree, self.query.pattern, row, self.times)
 
     def explain(self) -> Explanation:
