@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, TypeAlias
@@ -284,6 +284,7 @@ class Families:
         """Give a view that shared a plan a maintainer of its own, with the same rows."""
         document = self._document
         document.untune()
+        view.stepping = replace(view.stepping, key=view.query.row_key)  # not that of another member
         nodes, chosen = document.nodes(), view.chosen.name
         view.maintainer = make_for(nodes, view.query, view.stepping, chosen, document.engines)
         view.maintainer.load()

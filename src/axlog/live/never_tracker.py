@@ -142,8 +142,8 @@ class NeverTracker:
         joined = self._evidence.get(general)
         alone = self._evidence.get(sample)
         if isinstance(joined, JoinEvidence) or isinstance(alone, JoinEvidence):
-            if self.how == "off":
-                return "off"
+            if self.how == "off":  # without messages only the join of a view alone knows its truth
+                return "off" if self._choice.keeps else None
             kept = general.maintainer
             if (
                 isinstance(joined, JoinEvidence)
