@@ -11,6 +11,7 @@ the tests that need it are skipped with a line saying so, except where `CI` is s
 import gc
 import logging
 import os
+import re
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -89,6 +90,30 @@ def pytest_collection_finish() -> None:
     # Modules and tests stay until the end: the garbage collector need not look at them again.
     gc.collect()
     gc.freeze()
+
+
+# Files whose tests share the session of Spark. They run first, in one worker: a second session
+# would cost a second Java machine, and the longest part of a run must not start last.
+SPARK_FILES = re.compile(
+    r"tests/(spark/|lab/test_spark|runtime/test_(spark|keep_needed)|connect/test_locations)"
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort the tests that use Spark to the front."""
+    items.sort(key=lambda item: SPARK_FILES.match(item.nodeid) is None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Run the tests of a file in one worker, and those of all files that use Spark in one."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class FileScheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if SPARK_FILES.match(nodeid) else super()._split_scope(nodeid)
+
+    return FileScheduling(config, log)
 
 
 @pytest.fixture(scope="session")
