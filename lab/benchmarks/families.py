@@ -43,6 +43,7 @@ def families(count: int = 4000, rounds: int = 3, views: int = 10_000) -> Result:
             _sent(count + WARM, views)[WARM:],
             CHUNK,
             rounds,
+            process_time,
         )
         what = f"order monitor, {views} clients, keep={keep}"
         result.compare(what, costs, "many", "one", "2 or less")
@@ -55,6 +56,7 @@ def families(count: int = 4000, rounds: int = 3, views: int = 10_000) -> Result:
         _priced(count + WARM, views)[WARM:],
         CHUNK,
         rounds,
+        process_time,
     )
     what = f"{views} thresholds, ten match"
     result.compare(what, costs, "many", "one", "3 or less")
