@@ -7,8 +7,8 @@ row before, time, cause, position, finality), and at some steps its truth and th
 
 A case is a shape (paths from streams, joins, times, `or`, `not`, aggregates, order, nodes in rows),
 constants for its members, and steps: watching, unwatching, feeding, statements, ends of streams,
-calls for further streams, the clock, batches that are kept or rolled back. The shared document shares plans from two views on,
-the others never do.
+calls for further streams, the clock, batches that are kept or rolled back. The shared document
+shares plans from two views on, the others never do.
 """
 
 from __future__ import annotations

@@ -145,7 +145,8 @@ def test_members_of_a_dissolved_family_keep_their_constants() -> None:
     inside = maintained(doc)
     assert len(inside.views) == 1
     for stream in ("p", "q"):
-        doc.update(f'insert node <ax:call xmlns:ax="urn:axlog" stream="{stream}"/> into /r/{stream}')
+        call = f'<ax:call xmlns:ax="urn:axlog" stream="{stream}"/>'
+        doc.update(f"insert node {call} into /r/{stream}")
     doc.feed("p", "<a><k>7</k><x>1</x></a>", at=1)
     assert not inside.families.by_shape
     assert list(inside.views) == [f"v{number}" for number in range(9)]

@@ -13,9 +13,9 @@ over the document. Otherwise the document is searched for another witness, and t
 is chosen. A view with rows is TRUE without any of this (`views/view.py`).
 
 The document counts its revisions: every change other than added data, as statements, deletions,
-texts that merge when a call ends, opened calls. A revision ends every verdict from before. There is no witness with `not`, with types, and for scenarios that hold a
-key's value, which a message may use up. There, POSSIBLE lasts until the next update; NEVER still
-stays.
+texts that merge when a call ends, opened calls. A revision ends every verdict from before. There is
+no witness with `not`, with types, and for scenarios that hold a key's value, which a message may
+use up. There, POSSIBLE lasts until the next update; NEVER still stays.
 
 (Paper 1, section 3.)
 """

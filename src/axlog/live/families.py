@@ -14,7 +14,7 @@ a member do not follow from those of the general view (`how`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -47,9 +47,6 @@ HIDDEN = "~"
 """The first character of the name of a general view."""
 
 Shape = tuple[object, ...]
-Constants = tuple[Constant, ...]
-Asked = Query | Callable[[], Query]
-"""A query, or a function that parses it when it is first needed."""
 SavedFamilies: TypeAlias = (
     "tuple[dict[Shape, Family], dict[str, Member], dict[Shape, dict[str, None]],"
     " dict[str, Shape], dict[str, Family]]"
@@ -130,7 +127,7 @@ class Families:
         if found is None:
             return None
         family, constants = found
-        return self._admit(family, name, partial(self._document.parse, text, language), constants)
+        return self._admit(family, name, text, constants, language)
 
     def join(self, name: str, candidate: Candidate, language: str | None) -> Member | None:
         """Add a view to its family, which is made when there are enough views; None: alone."""
@@ -153,8 +150,16 @@ class Families:
             self._alone.setdefault(candidate.shape, {})[view.name] = None
             self._shapes[view.name] = candidate.shape
 
-    def _admit(self, family: Family, name: str, query: Asked, constants: Constants) -> Member:
-        member = Member(name, constants, family.kept, partial(self._open, query))
+    def _admit(
+        self,
+        family: Family,
+        name: str,
+        query: Query | str,
+        constants: tuple[Constant, ...],
+        language: str | None = None,
+    ) -> Member:
+        """Add a member; the text of a query is parsed when its view needs it."""
+        member = Member(name, constants, family.kept, partial(self._open, query, language))
         family.kept.admit(member)
         self.members[name] = member
         self._owners[name] = family
@@ -164,11 +169,12 @@ class Families:
         """The family of a member."""
         return self._owners[name]
 
-    def _open(self, query: Asked, member: Member) -> MaintainedView:
+    def _open(self, query: Query | str, language: str | None, member: Member) -> MaintainedView:
         """Make the view of a member."""
-        family = self.family_of(member.name)
+        document, family = self._document, self.family_of(member.name)
+        find = partial(document.parse, query, language)
         kept = self._maintainer(family, member)
-        return view_of(self._document, member.name, query, kept, family.chosen, family.stepping)
+        return view_of(document, member.name, find, kept, family.chosen, family.stepping)
 
     def _maintainer(self, family: Family, member: Member) -> Maintainer:
         engine, tree = FamilyEngine(family.kept, member.constants), self._document.tree
