@@ -114,6 +114,35 @@ def test_a_row_whose_value_may_change_is_not_collected(options: dict[str, Any]) 
     assert [change.op for change in doc.feed("s", "<c>2</c>")] == ["delete"]
 
 
+@pytest.mark.parametrize(
+    ("options", "reported"),
+    [
+        ({}, [(None,)]),
+        ({"keep": "needed"}, [(None,)]),
+        ({"validate": "wanted"}, [(None,)]),
+        ({"never": "joins"}, []),
+    ],
+)
+def test_a_join_of_three_parts_reports_never_without_the_messages(
+    options: dict[str, Any], reported: list[tuple[None]]
+) -> None:
+    """A drawn case: such a join does so with every option but `joins`, which is of two parts."""
+    document = '<r><a><p/></a><ax:call xmlns:ax="urn:axlog" stream="s"/></r>'
+    views = {"v": "match /r[a/$x][b/$x][c/$y] return $y"}
+    doc = Document(document, views=views, options=Options(**options))
+    assert bool(doc.view("v").possible())
+    doc.tune()
+    assert [(change.op, change.row.values_) for change in doc.end("s")] == [
+        ("never", row) for row in reported
+    ]
+    assert not doc.view("v").possible()
+
+
+@pytest.mark.parametrize("seed", [367, 540])
+def test_never_is_compared_for_joins_of_three_parts(seed: int) -> None:
+    assert run_case(seed, "5") is None
+
+
 def test_a_filter_that_ties_a_connective_to_its_node_is_sent_as_text() -> None:
     """Found by seed 177: the text of such a filter could not be parsed again."""
     document = '<r><ax:call xmlns:ax="urn:axlog" stream="s"/></r>'
