@@ -15,11 +15,12 @@ INSTALLED := $(VENV)/.installed-$(call hash_of,requirements.lock pyproject.toml)
 # Outside conformance data: what the environment names, else what lies beside the repository.
 export AXLOG_CONFORMANCE ?= $(abspath $(wildcard ../shared/conformance))
 
-.PHONY: help install test stress demo screenshots check conformance docs format bench lock clean
+.PHONY: help install test release-check stress demo screenshots check conformance docs format bench lock clean
 
 help:
 	@echo "make test    run the tests"
 	@echo "make stress  run the laws on many more cases, and kill more processes (hours; TIMES=10)"
+	@echo "make release-check  build wheel and sdist, install them clean, run the README"
 	@echo "make demo    run the supply chain on Spark, in the terminal and on a page"
 	@echo "make screenshots  make the pictures of docs/screenshots again (needs chromium)"
 	@echo "make check   lint (ruff) and check the types (mypy --strict)"
@@ -52,11 +53,15 @@ $(INSTALLED): $(PINNED)
 
 test: install
 	@echo "== tests$(if $(AXLOG_CONFORMANCE), with conformance data from $(AXLOG_CONFORMANCE))"
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+release-check: install
+	@echo "== wheel and sdist, installed into clean environments"
+	$(BIN)/python -m pytest -n 0 tests/test_wheel.py tests/test_first_minutes.py
 
 stress: install
 	@echo "== the laws in the tests, with $(or $(TIMES),10) times their cases"
-	AXLOG_CASES=$(or $(TIMES),10) $(BIN)/python -m pytest -n 2 --dist loadgroup \
+	AXLOG_CASES=$(or $(TIMES),10) $(BIN)/python -m pytest -n 2 --dist loadfile \
 		-o faulthandler_timeout=0
 	@echo "== the laws on random cases"
 	$(BIN)/python -m lab fuzz --law all --cases $(or $(TIMES),10)000

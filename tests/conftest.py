@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis profiles, the conformance data, one worker for Spark.
+"""What all tests share: hypothesis profiles, the conformance data, the session of Spark.
 
 Tests are seeded: the profile "ci", loaded unless `HYPOTHESIS_PROFILE` names another, derives every
 example from the test itself, so a run can be repeated. "long" searches further, at random; so does
@@ -11,6 +11,7 @@ the tests that need it are skipped with a line saying so, except where `CI` is s
 import gc
 import logging
 import os
+import re
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -85,22 +86,34 @@ def repository() -> Path:
     return REPOSITORY
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # The tests of a file share what they set up. One Java at a time: two of them on a small machine
-    # make each other late. These tests come first, because no other group takes as long.
-    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
-    for item in items:
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-        elif not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
-
-
 def pytest_collection_finish() -> None:
     # Modules and tests stay until the end: the garbage collector need not look at them again.
     gc.collect()
     gc.freeze()
+
+
+# Files whose tests share the session of Spark. They run first, in one worker: a second session
+# would cost a second Java machine, and the longest part of a run must not start last.
+SPARK_FILES = re.compile(
+    r"tests/(spark/|lab/test_spark|runtime/test_(spark|keep_needed)|connect/test_locations)"
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort the tests that use Spark to the front."""
+    items.sort(key=lambda item: SPARK_FILES.match(item.nodeid) is None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Run the tests of a file in one worker, and those of all files that use Spark in one."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class FileScheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if SPARK_FILES.match(nodeid) else super()._split_scope(nodeid)
+
+    return FileScheduling(config, log)
 
 
 @pytest.fixture(scope="session")

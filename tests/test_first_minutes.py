@@ -1,11 +1,13 @@
 """The first minutes of a new user: an empty directory, `pip install`, three messages, an alert."""
 
 import json
+import tarfile
 from pathlib import Path
 
 import pytest
 
 from tests import wheelhouse
+from tests.pages import blocks
 from tests.wheelhouse import Clean
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
@@ -47,3 +49,22 @@ def test_from_an_empty_directory_to_the_first_alert(clean: Clean) -> None:
     ]
     joined = Path(clean.place / "out" / "orders_with_shipments.jsonl").read_text(encoding="utf-8")
     assert [json.loads(line)["row"]["oid"] for line in joined.splitlines()] == ["17"]
+
+
+def test_the_readme_runs_with_a_plain_install(clean: Clean, repository: Path) -> None:
+    shown = blocks(repository / "README.md")
+    programs = [(b, shown[at + 1]) for at, b in enumerate(shown) if b.language == "python"]
+    assert len(programs) == 2
+    for program, printed in programs:
+        assert clean.run("python", "-W", "error", "-c", program.text) == printed.text
+
+
+def test_the_source_distribution_installs(tmp_path: Path) -> None:
+    wheels = wheelhouse.fill(tmp_path, others=["hatchling"])
+    source = wheelhouse.build(tmp_path, "sdist")
+    with tarfile.open(source) as made:
+        names = {name.partition("/")[2] for name in made.getnames()}
+    assert not any(name.startswith(("tests/", "lab/", "docs/")) for name in names)
+    clean = Clean.make(tmp_path, wheels)
+    clean.install(source)
+    assert clean.run("axlog", "query", "<a><b>1</b></a>", "//b/text()") == "1\n"

@@ -12,6 +12,7 @@ from typing import Any
 from axlog.errors import WorkloadError
 from lab.benchmarks.against_pathway import against_pathway
 from lab.benchmarks.channels import channels
+from lab.benchmarks.families import families
 from lab.benchmarks.filters import filters
 from lab.benchmarks.flatness import flatness
 from lab.benchmarks.garbage import garbage
@@ -100,6 +101,11 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: against_pathway(3000, 0),
         quick=lambda: against_pathway(10_000, 1000),
         full=lambda: against_pathway(50_000, 5000),
+    ),
+    "families": Benchmark(
+        tiny=lambda: families(50, 1, 40),
+        quick=lambda: families(2000, 2, 10_000),
+        full=lambda: families(8000, 5, 10_000),
     ),
     "groups": Benchmark(
         tiny=lambda: groups(200, 1, 300, ("each",)),

@@ -25,6 +25,8 @@ from axlog.live.internals import maintained, streams_of
 from axlog.live.options import Options
 from axlog.query.truth import Truth
 from axlog.views.change import Change
+from axlog.views.counting.join_prospects import JoinProspects
+from axlog.views.counting.prospects import Prospects
 from axlog.views.why import shown_possible
 from lab.laws.small_cases import calling
 
@@ -184,7 +186,7 @@ def check_never(case: NeverCase, make: Callable[..., Document] = Document) -> Co
     views = {"v": case.query}
     documents = [make(case.document, views=views, facts=case.facts, options=o) for o in options]
     prospects = streams_of(documents[0]).prospects(maintained(documents[0]).views["v"])
-    is_certain = prospects is not None and not prospects.waiting.is_late
+    is_certain = isinstance(prospects, Prospects | JoinProspects) and not prospects.waiting.is_late
     for step in case.steps:
         take(defining, step)
         wanted = sorted(definition.after(), key=str)

@@ -79,6 +79,7 @@ from lab.laws.saxon_cases import make_saxon_case
 from lab.laws.saxon_law import check_saxon
 from lab.laws.scalars_cases import make_scalars_case, smaller_scalars
 from lab.laws.scalars_law import check_scalars
+from lab.laws.shared_law import check_shared, make_shared_case, smaller_shared
 from lab.laws.statements_cases import make_statements_case, smaller_statements
 from lab.laws.statements_law import check_statements
 from lab.laws.thresholds_cases import make_threshold_case, smaller_thresholds
@@ -189,11 +190,13 @@ LAWS: dict[str, Law] = {
                    check_replace, 60, smaller_replace),
     "replace-truth": Law("truth by brute force where messages replace others",
                          make_replace_truth_case, check_replace_truth, 40, smaller_replace_truth),
+    "shared": Law("a view that shares a plan has what it has alone", make_shared_case,
+                  check_shared, 40, smaller_shared),
     "parsers": Law("mangled input is read or refused", make_mangled, check_mangled, 400,
                    smaller_mangled),
     "rows": Law("all evaluators find what the definitions find", make_rows_case, check_rows, 1540,
                 smaller_rows),
-    "lists": Law("reduced, aggregated, integrated lists", make_lists_case, check_lists, 1860),
+    "lists": Law("reduced, aggregated, integrated lists", make_lists_case, check_lists, 1820),
     "filters": Law("filters find what evaluation finds", make_filter_case, check_filter, 200),
     "feeds": Law("a feed's changes are told, all and only", make_feed_case, check_feed, 60,
                  smaller_feeds),

@@ -45,6 +45,7 @@ CALLS: dict[str, tuple[list[str], str | None]] = {
     "run": (["run", "{pipeline}", "--once"], "pipeline"),
     "serve": (["serve", "--seconds", "0"], "server"),
     "token": (["token", "shop"], "pipeline"),
+    "proxy": (["proxy", "--to", "http://127.0.0.1:1"], "server"),
     "demo": (["demo", "--engine", "embedded", "--seconds", "0"], "server"),
 }
 

@@ -163,6 +163,9 @@ class Collector:
         for join in self._joins:
             join.settle()
         self.tracker.refresh(self._joins, self._watched.inputs, is_new)
+        if is_new and self._document.families and self._document.families.review():
+            self.refresh()
+            return
         if is_new:
             self.version += 1
             self.is_busy = any(join.is_busy for join in self._joins)

@@ -51,6 +51,7 @@ from axlog.reporting import counted
 from axlog.store.keyvalue import KeyValueStore
 from axlog.views.change import Change
 from axlog.views.counting.state_codec import size_of_tables
+from axlog.views.family import Member
 from axlog.views.operators.disk_table import Shelf
 from axlog.views.step_chain import OnValueError
 
@@ -132,6 +133,8 @@ class Document:
             times=options.times,
             on_violation=options.on_violation,
         )
+        if options.share == "off" or (options.share == "auto" and options.keep != "all"):
+            self._maintained.families.share_from = None
         declare(tree, [parse_declared(fact, options.namespaces) for fact in facts])
         if tree is not source and tree.root != NONE:  # else it is a snapshot of a checked document
             labels = [tree.label(node) for node in tree.children(tree.root)]
@@ -192,11 +195,12 @@ class Document:
                 query, name, language=language, maintainer=maintainer, work=work,
                 on_value_error=on_value_error,
             )  # fmt: skip
+            shown = public(view)
             if self._options.retain_changes:
-                view.retain(self._options.retain_changes)
-            if self._streams is not None:
+                shown.retain(self._options.retain_changes)
+            if self._streams is not None and not isinstance(view, Member):
                 self._streams.engine.prepare()
-        return public(view)
+        return shown
 
     def unwatch(self, name: str) -> None:
         """Drop a view.
@@ -220,11 +224,11 @@ class Document:
         >>> parse("<orders><order/></orders>", views={"orders": "//order"}).view("orders")
         View('orders', 1 row, counting)
         """
-        try:
-            return public(self._maintained.views[name])
-        except KeyError:
-            known = ", ".join(sorted(self._maintained.views)) or "none"
-            raise QueryError("AX203", f"there is no view {name!r}", expected=known) from None
+        found = self._maintained.families.watched(name)
+        if found is None:
+            known = ", ".join(sorted(self.views)) or "none"
+            raise QueryError("AX203", f"there is no view {name!r}", expected=known)
+        return public(found)
 
     @property
     def views(self) -> dict[str, View]:
@@ -234,7 +238,7 @@ class Document:
         ['a', 'b']
         """
         with self._maintained.lock:
-            return {name: public(view) for name, view in self._maintained.views.items()}
+            return {name: public(view) for name, view in self._maintained.families.every_view()}
 
     def changes(self, name: str, *, since: int | None = None, snapshot: bool = False) -> ChangeFeed:
         """Return a feed of a view's changes from now on, for `for` and `async for`.

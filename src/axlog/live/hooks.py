@@ -7,9 +7,19 @@ makes the stream machinery and pays only for these empty calls.
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from axlog.document.delta import Delta
 from axlog.views.counting.join_prospects import AnyProspects
+from axlog.views.member_prospects import MemberProspects
 from axlog.views.view import MaintainedView
+
+How: TypeAlias = Literal["off", "join", "end"]
+"""How the members of a family get `never` changes.
+
+`off`: there are none. `join`: from those of the general view. `end`: by their own possible rows,
+when a stream ends.
+"""
 
 
 class StreamHooks:
@@ -42,7 +52,17 @@ class StreamHooks:
         """Return how the view reports rows that can never come, or why it does not."""
         return "not reported: no stream feeds the document"
 
-    def prospects(self, view: MaintainedView) -> AnyProspects | None:
+    def refresh(self) -> None:
+        """Examine the views again, after they have changed."""
+
+    def how_shared(self, general: MaintainedView, sample: MaintainedView) -> How | None:
+        """Return how members of a family get `never` changes; None: they must be kept alone.
+
+        `general` is the view that they share, `sample` one of them.
+        """
+        return "off"
+
+    def prospects(self, view: MaintainedView) -> AnyProspects | MemberProspects | None:
         """Return the facts about the view's future rows that need no document.
 
         None: no such facts are known.

@@ -42,7 +42,7 @@ Record: TypeAlias = dict[str, Any]
 FORMAT = 2
 """Format of records. In format 1 (version 0.1) the messages of every stream may bring calls."""
 _OPTIONS = ("keep_whitespace", "namespaces", "on_error", "keep", "validate", "never", "times",
-            "at", "retain_changes")  # fmt: skip
+            "at", "retain_changes", "share")  # fmt: skip
 """The fields of `Options` that a store accepts. `limits` has its own place in the record."""
 _SAVED = (*_OPTIONS, "facts", "tune", "collect", "cache", "memory", "on_violation")
 """The options that a record of this or an older version, or a snapshot of a pipeline, may have."""

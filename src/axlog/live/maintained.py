@@ -39,8 +39,10 @@ from axlog.errors import AxlogError, QueryError, UpdateError, ValueProblem
 from axlog.evaluate.select import select
 from axlog.evaluate.statements import operations_of
 from axlog.future.verdict_cache import only_adds
+from axlog.live.families import Families
 from axlog.live.hooks import IDLE, StreamHooks
 from axlog.live.savepoint import Savepoint
+from axlog.live.view_parts import view_of
 from axlog.query.query import Query, parse_query
 from axlog.query.statement_templates import instance_of
 from axlog.query.update_parser import parse_statements
@@ -49,6 +51,7 @@ from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.change import Change, Current
 from axlog.views.choose import DEFAULT_THRESHOLDS, Engines, choice_for, make_for
 from axlog.views.counting.engine import BLOCK, CountingEngine
+from axlog.views.family import Member
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
 from axlog.views.operators.disk_table import Shelf
@@ -94,6 +97,7 @@ class MaintainedTree:
         self.namespaces = dict(namespaces or {})
         self._namespace_items = tuple(sorted(self.namespaces.items()))
         self.views: dict[str, MaintainedView] = {}
+        self.families = Families(self)
         self.clocked: list[MaintainedView] = []  # those whose rows depend on the clock
         self.thresholds = DEFAULT_THRESHOLDS  # for the choice of maintainers
         self.make_engines(shelf)
@@ -142,20 +146,31 @@ class MaintainedTree:
         maintainer: str | None = None,
         work: int | None = None,
         on_value_error: str = "null",
-    ) -> MaintainedView:
-        """Keep the rows of a query from now on.
+    ) -> MaintainedView | Member:
+        """Keep the rows of a query from now on; a member of a family if others have its shape.
 
         `work` is the number of rows that one update may make the view read. A view that exceeds it
         is set aside with AX216. Without it `Limits.work` applies. `on_value_error` says what
         happens with a value that the query cannot compute: `null` or `reject`.
         """
-        asked = self.parse_view(query, language, maintainer)
         name = name if name is not None else self.new_name()
-        if name in self.views:
+        if name in self.views or name in self.families.members:
             raise QueryError("AX202", f"there is already a view {name!r}")
+        is_plain = maintainer is None and work is None and on_value_error == "null"
+        if isinstance(query, str) and is_plain:
+            with self.lock:
+                member = self.families.join_by_text(name, query, language)
+                if member is not None:
+                    return member
+        asked = self.parse_view(query, language, maintainer)
         with self.lock:
-            chosen = choice_for(asked, maintainer, self.tree, self.thresholds)
             stepping = Stepping(asked.row_key, asked.text, checked_policy(on_value_error))
+            candidate = self.families.candidate(asked, stepping, maintainer, work)
+            if candidate is not None:
+                member = self.families.join(name, candidate, language)
+                if member is not None:
+                    return member
+            chosen = choice_for(asked, maintainer, self.tree, self.thresholds)
             stepping.check()
             self.untune()
             if stepping.rejects:
@@ -169,21 +184,14 @@ class MaintainedTree:
                 return self.watch(other, name, work=work, on_value_error=on_value_error)
             if stepping.rejects:
                 self._reject_now(kept)
-            view = self.views[name] = MaintainedView(
-                name, asked, kept, chosen, self.lock, self.nodes, self.times
-            )
-            view.work, view.stepping = work, stepping
+            view = self.views[name] = view_of(self, name, asked, kept, chosen, stepping)
+            view.work = work
             self.clocked += [view] if view.reads_clock else []
             view.rejects = stepping.rejects or (asked.has_items and on_value_error == "reject")
-            view.prospects = lambda: self.hooks.prospects(view)
-            view.truth_cache.may_come = lambda: self.hooks.may_come(view)
-            view.how_never = lambda: self.hooks.how_never(view)
-            view.nodes_left, view.is_whole = self.nodes_left, lambda: not self.collected
-            view.current = self.current
-            view.is_over = lambda: not self.tree.calls_by_stream
-            view.is_batched = lambda: self.held is not None
             if self.engine.is_built:  # so that the next update does not pay for the new view
                 self.engine.build()
+            if candidate is not None:
+                self.families.note_alone(view, candidate)
         return view
 
     def _reject_now(self, kept: Maintainer) -> None:
@@ -196,10 +204,14 @@ class MaintainedTree:
 
     def unwatch(self, name: str) -> None:
         """Drop a view."""
-        if name not in self.views:
-            raise QueryError("AX203", f"there is no view {name!r}")
         with self.lock:
+            if name in self.families.members:
+                self.families.leave(name)
+                return
+            if name not in self.views:
+                raise QueryError("AX203", f"there is no view {name!r}")
             self.settle()  # the other views are set up anew from the document
+            self.families.forget_alone(name)
             view = self.views.pop(name)
             view.maintainer.close()
             self.clocked = [each for each in self.clocked if each is not view]
@@ -241,8 +253,9 @@ class MaintainedTree:
         return parse_view(query, self.namespaces, language, self.limits, maintainer)
 
     def new_name(self) -> str:
-        number = len(self.views) + 1
-        while f"view{number}" in self.views:
+        members = self.families.members
+        number = len(self.views) + len(members) + 1
+        while f"view{number}" in self.views or f"view{number}" in members:
             number += 1
         return f"view{number}"
 
@@ -413,6 +426,8 @@ class MaintainedTree:
 
         Return all changes.
         """
+        if self.families:
+            each = self.families.distributed(each)
         if self.held is None:
             emit(each)
         else:

@@ -18,7 +18,7 @@ from pathlib import Path
 from axlog.errors import QueryError
 from axlog.live.document import Document
 from axlog.live.durable import DurableDocument
-from axlog.live.internals import maintained
+from axlog.live.internals import maintained, maintained_view
 from axlog.live.outbox import Outbox
 from axlog.reporting import Health, Sample, State, ViewHealth, counter, gauge
 from axlog.views.counting.state_codec import size_of_tables
@@ -61,7 +61,8 @@ def _streams(document: str, of: Document) -> Iterator[Sample]:
 
 
 def _views(document: str, of: Document) -> Iterator[Sample]:
-    for name, view in maintained(of).views.items():
+    for name, public in of.views.items():
+        view = maintained_view(public)
         at = {"document": document, "view": name}
         is_aside = view.broken is not None
         yield gauge("axlog_view_aside", is_aside, "1 once its rows were too many", **at)
@@ -137,7 +138,7 @@ def document_health(name: str, doc: Document) -> Health:
         boxes = list(doc.outboxes.values()) if isinstance(doc, DurableDocument) else []
     views = [
         _view_health(name, view, [box for box in boxes if box.view == view.name])
-        for view in maintained(doc).views.values()
+        for view in map(maintained_view, doc.views.values())
     ]
     return Health(tuple(views), tuple(failures))
 

@@ -26,7 +26,7 @@ that only a row of the same instant could have completed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,6 +53,7 @@ from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.prospects import Prospects, shows_only_strings_and_times
 from axlog.views.counting.stream_inputs import StreamInputs, roots_above
 from axlog.views.counting.waiting_rows import Ended
+from axlog.views.family import FamilyCounting
 from axlog.views.view import MaintainedView
 
 Shown = tuple[Any, ...]
@@ -128,7 +129,21 @@ class JoinEvidence(Evidence):
             if changes is not None:
                 prospects.take(changes)
         ended: Sequence[Any] = update.ended[prospects.waiting]  # of the kind of the join
-        return prospects.never(ended)
+        found = prospects.never(ended)
+        kept = self.view.maintainer
+        if isinstance(kept, FamilyCounting) and isinstance(prospects, Prospects):
+            if prospects.has_stopped:
+                kept.stop(waiting_values(prospects))
+            nothing = [None] * len(kept.parameters)
+            found = [c for c in found if list(c.row.values_[-len(nothing) :]) != nothing]
+        return found
+
+
+def waiting_values(prospects: Prospects) -> Iterator[dict[str, Any]]:
+    """Return the values of the rows that still wait in a join, by column."""
+    for side, table in zip(prospects.waiting.pair.sides, prospects.waiting.live, strict=True):
+        for row in table.rows():
+            yield dict(zip(side.columns, row, strict=True))
 
 
 class ScenarioEvidence(Evidence):
@@ -306,6 +321,8 @@ class Choice:
         prospects = self._prospects_of(view, joins, inputs)
         if prospects is not None:
             return JoinEvidence(view, prospects)
+        if isinstance(view.maintainer, FamilyCounting):
+            return Evidence(view, reason="its members are examined")
         if known is None or isinstance(known, JoinEvidence) or replacing_streams(self.document):
             return self.without_join(view)
         return known
@@ -400,6 +417,26 @@ def changes_of(view: MaintainedView, emitted: ViewChanges) -> list[Change] | Non
         if known is view:
             return changes
     return None
+
+
+def is_told_by_join(prospects: AnyProspects, kept: FamilyCounting) -> bool:
+    """Return whether the `never` changes of members are those of their family, with their texts.
+
+    All parameters must be texts of one part of a two-way join, and the rows of the other part must
+    not wait: what rules such a row out for one member does not rule it out for another.
+    """
+    if not isinstance(prospects, Prospects) or prospects.waiting.pair.both_until is not None:
+        return False
+    sides = prospects.waiting.pair.sides
+    columns = {f"${parameter.variable}" for parameter in kept.parameters}
+    if not all(parameter.is_text for parameter in kept.parameters):
+        return False
+    return any(
+        columns <= set(side.columns)
+        and columns.isdisjoint(other.columns)
+        and (other.is_born_dead or other.is_referring)
+        for side, other in (sides, reversed(sides))
+    )
 
 
 def _joins(relation: Relation) -> bool:

@@ -20,8 +20,10 @@ from math import inf
 from axlog.document.delta import Delta
 from axlog.errors import AxlogError, UndecidedError, UnsupportedError, UpdateError
 from axlog.evaluate.joins import Bag
+from axlog.future.scenario_tracker import may_fall_by_message
 from axlog.future.scenarios import may_bring
 from axlog.future.verdict_cache import takes_away
+from axlog.live.hooks import How
 from axlog.live.maintained import MaintainedTree, ViewChanges
 from axlog.live.never_evidence import (
     Choice,
@@ -30,13 +32,17 @@ from axlog.live.never_evidence import (
     ScenarioEvidence,
     Update,
     changes_of,
+    is_told_by_join,
 )
 from axlog.query.compile import Relation
 from axlog.views.change import Change
 from axlog.views.counting.join_prospects import AnyProspects, Watch
 from axlog.views.counting.join_watch import EndedWay
+from axlog.views.counting.prospects import Prospects
 from axlog.views.counting.stream_inputs import StreamInputs
 from axlog.views.counting.waiting_rows import Ended
+from axlog.views.family import FamilyCounting
+from axlog.views.member_prospects import MemberProspects
 from axlog.views.view import MaintainedView
 
 _NOT_DECIDED = (UndecidedError, UnsupportedError, UpdateError)
@@ -55,6 +61,7 @@ class NeverTracker:
         self._joined: list[JoinEvidence] = []  # examines every update
         self._by_join: dict[Watch, list[JoinEvidence]] = {}
         self._update = Update()
+        self._guests: list[MaintainedView] = []  # members of families, while a stream ends
         self._is_eager = False  # whether some view must examine every message
         self.is_busy = False  # whether some view must examine the current update
 
@@ -124,9 +131,52 @@ class NeverTracker:
             return error.message
         return None
 
+    # Families -----------------------------------------------------------------------------------
+
+    def how_shared(self, general: MaintainedView, sample: MaintainedView) -> How | None:
+        """Return how the members of a family get `never` changes; None: only alone.
+
+        A two-way join gives those of all members if only rows with their parameters wait in it.
+        Where nothing but the end of a stream makes rows impossible, members are examined then.
+        """
+        joined = self._evidence.get(general)
+        alone = self._evidence.get(sample)
+        if isinstance(joined, JoinEvidence) or isinstance(alone, JoinEvidence):
+            if self.how == "off":  # without messages only the join of a view alone knows its truth
+                return "off" if self._choice.keeps else None
+            kept = general.maintainer
+            if (
+                isinstance(joined, JoinEvidence)
+                and isinstance(kept, FamilyCounting)
+                and is_told_by_join(joined.prospects, kept)
+            ):
+                return "join"
+            if alone is None or isinstance(alone, JoinEvidence):
+                alone = self._choice.without_join(sample)
+        elif alone is None:
+            alone = self._choice.without_join(sample)
+        if alone.reason is not None:
+            return None if isinstance(joined, JoinEvidence) else "off"
+        if isinstance(alone, ScenarioEvidence) and not may_fall_by_message(
+            self._document.tree, sample.pattern
+        ):
+            return "end"
+        return None
+
+    def _admit_guests(self) -> None:
+        """Examine the members of families too, while a stream ends."""
+        self._guests = list(self._document.families.ending())
+        for view in self._guests:
+            self._evidence[view] = self._choice.without_join(view)
+
+    def _dismiss_guests(self) -> None:
+        for view in self._guests:
+            self._evidence.pop(view, None)
+        self._guests = []
+
     # Questions ------------------------------------------------------------------------------------
 
-    def prospects(self, view: MaintainedView) -> AnyProspects | None:
+    def prospects(self, view: MaintainedView) -> AnyProspects | MemberProspects | None:
         """Return the facts about a view's future rows that need no document. None: none are known.
 
         Uncertain facts are returned only if messages were not kept, so the document cannot be
@@ -134,9 +184,19 @@ class NeverTracker:
         """
         evidence = self._evidence.get(view)
         if not isinstance(evidence, JoinEvidence):
-            return None
+            return self._prospects_of_member(view)
         found = evidence.prospects
         return found if found.is_certain or self._document.lacks_messages else None
+
+    def _prospects_of_member(self, view: MaintainedView) -> MemberProspects | None:
+        families = self._document.families
+        member = families.members.get(view.name)
+        if member is None or member.view is not view or families.family_of(view.name).how != "join":
+            return None
+        found = self.prospects(families.family_of(view.name).general)
+        if not isinstance(found, Prospects):
+            return None
+        return MemberProspects(found, member.family, member)
 
     def may_come(self, view: MaintainedView) -> bool | None:
         """Return whether the view may still gain a row. None: its scenarios are not kept."""
@@ -254,13 +314,15 @@ class NeverTracker:
             call = tree.call(node)
             if call.mode == "stream" and call.most is None:
                 return
-        for evidence in self._evidence.values():
+        self._admit_guests()
+        for evidence in list(self._evidence.values()):
             self._prepare(evidence)
         self.catch_up()
         self._update.shown = {v: e.shown() for v, e in self._evidence.items() if e.is_kept}
 
     def abandon(self) -> None:
         """Discard the preparations for an update that was rejected."""
+        self._dismiss_guests()
         self._update.shown = {}
 
     def report(self, emitted: ViewChanges, time: int, join: Watch) -> None:
@@ -298,6 +360,7 @@ class NeverTracker:
                 continue
             if never and self.how != "off":
                 _append(emitted, evidence.view, never, time)
+        self._dismiss_guests()
         if self.is_busy:
             self._look()
         return emitted

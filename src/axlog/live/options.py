@@ -18,6 +18,7 @@ Validate: TypeAlias = Literal["all", "wanted"]
 Collect: TypeAlias = Literal["state", "auto", "off"]
 Cache: TypeAlias = Literal["memory", "disk"]
 Never: TypeAlias = Literal["kept", "all", "joins", "off"]
+Share: TypeAlias = Literal["auto", "always", "off"]
 Tune: TypeAlias = Literal["off", "auto"] | Mapping[str, float]
 
 CACHE = 64 << 20
@@ -94,6 +95,9 @@ class Options:
             analyses no longer use the types.
         retain_changes: Changes that each view retains, the newest, for subscribers that resume from
             a position.
+        share: Let views that differ in constants share one plan, from eight of them on. The plan
+            keeps the rows of all values that stand in place of the constants. `auto`: with
+            `keep="all"`; `always`: also with `keep="needed"`; `off`: never.
 
     >>> import axlog
     >>> doc = axlog.parse("<orders/>", options=axlog.Options(times="dates"))
@@ -117,6 +121,7 @@ class Options:
     namespaces: Mapping[str, str] | None = field(default=None, hash=False)
     on_violation: OnViolation = "refuse"
     retain_changes: int = 0
+    share: Share = "auto"
 
     def __post_init__(self) -> None:
         _check("on_error", self.on_error, OnError)
@@ -125,6 +130,7 @@ class Options:
         _check("cache", self.cache, Cache)
         _check("collect", self.collect, Collect)
         _check("never", self.never, Never)
+        _check("share", self.share, Share)
         if self.on_violation not in ("refuse", "report") and not callable(self.on_violation):
             raise QueryError(
                 "AX211", f"on_violation={self.on_violation!r}",

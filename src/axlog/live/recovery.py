@@ -26,6 +26,7 @@ from axlog.live.log_records import Record, decode
 from axlog.live.maintained import ViewChanges
 from axlog.live.outbox import Outbox
 from axlog.live.streams import DeadLetter
+from axlog.live.view import public
 from axlog.query.columns import Columns, ColumnType, typed_columns
 from axlog.reporting import report
 from axlog.store.files import Files
@@ -78,7 +79,8 @@ def restore(
             raise missing("the snapshot that the log goes on from")
         return None
     for name, text in views.items():
-        known = maintained(found.document).views.get(name)
+        kept = maintained(found.document).families.watched(name)
+        known = None if kept is None else public(kept)
         if known is not None and known.query.text.strip() != text.strip():
             raise StoreError(
                 "AX875",
@@ -92,7 +94,7 @@ def restore(
 
 
 def _lacks(document: Document, views: Mapping[str, str]) -> bool:
-    return any(name not in document.views for name in views)
+    return any(maintained(document).families.watched(name) is None for name in views)
 
 
 def _from_snapshot(files: Files, kind: type[Document], until: int | None) -> Restored | None:
@@ -210,10 +212,11 @@ def snapshot_parts(
     inside.settle()
     views = {
         name: {"query": v.query.text, "language": v.query.language, "position": v.position,
-               "maintainer": v.chosen.name, **({} if v.work is None else {"work": v.work}),
+               **({"shared": True} if is_shared else {"maintainer": v.chosen.name}),
+               **({} if v.work is None else {"work": v.work}),
                **({"on_value_error": "reject"} if v.rejects else {}),
                **({} if v.broken is None else {"broken": [v.broken.code, v.broken.message]})}
-        for name, v in inside.views.items()
+        for name, v, is_shared in inside.families.in_order()
     }  # fmt: skip
     saved = {
         "settings": settings,
@@ -248,11 +251,12 @@ def load_parts(
         log_records.check_form(settings, record)
         document = log_records.make_document(settings, load_tree(parts), kind, types)
         for name, view in saved["views"].items():
-            made = Document.watch(
-                document, view["query"], name, language=view["language"],
-                maintainer=view["maintainer"], work=view.get("work"),
-                on_value_error=view.get("on_value_error", "null"),
-            )  # fmt: skip
+            with maintained(document).families.restoring(view.get("shared", False)):
+                made = Document.watch(
+                    document, view["query"], name, language=view["language"],
+                    maintainer=view.get("maintainer"), work=view.get("work"),
+                    on_value_error=view.get("on_value_error", "null"),
+                )  # fmt: skip
             # stores of 0.1 call it the sequence
             position = view["position"] if "position" in view else view["sequence"]
             maintained_view(made).resume(position)

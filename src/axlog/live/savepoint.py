@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from axlog.document.schema import TypeGuard
 from axlog.document.tree import Tree
 from axlog.views.choose import make_for
+from axlog.views.family import FamilyCounting
 from axlog.views.maintainer import PutAside
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ class Savepoint:
         maintained.settle()
         self._tree = _columns(maintained.tree)
         self._views = dict(maintained.views)
-        self._positions = {view: (view.position, view.never) for view in self._views.values()}
+        self._families = maintained.families.saved()
+        every = [*self._views.values(), *maintained.families.opened()]
+        self._positions = {view: (view.position, view.never) for view in every}
         self._statements = maintained.statements
         self._forgotten, self._collected = maintained.forgotten, maintained.collected
         self._held = None if maintained.held is None else len(maintained.held)
@@ -111,6 +114,7 @@ class Savepoint:
             if not isinstance(view.maintainer, PutAside):
                 view.maintainer.close()
         maintained.views = dict(self._views)
+        maintained.families.return_to(self._families)
         maintained.clocked = [view for view in self._views.values() if view.reads_clock]
         tree = maintained.tree
         guard = maintained.type_guard
@@ -118,12 +122,15 @@ class Savepoint:
             maintained.type_guard = TypeGuard(tree, guard.schema, guard.on_violation)
         maintained.make_engines(maintained.engine.shelf, maintained.engine.block)
         for view in maintained.views.values():
-            if not isinstance(view.maintainer, PutAside):
+            if isinstance(view.maintainer, FamilyCounting):
+                view.maintainer = view.maintainer.made_anew(maintained.engine)
+            elif not isinstance(view.maintainer, PutAside):
                 chosen, engines = view.chosen.name, maintained.engines
                 view.maintainer = make_for(
                     tree, view.query, view.stepping, chosen, engines, view.work
                 )
             view.truth_cache.is_stale = True
+        maintained.families.reload()
 
     def _restore_streams(self, streams: Streams) -> None:
         streams.engine.restore_statuses(self._statuses)

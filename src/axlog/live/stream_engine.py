@@ -25,8 +25,8 @@ from axlog.document.operations import Operation, checked_time, insert_at_call
 from axlog.document.pending import Plan
 from axlog.document.times import Time, microseconds
 from axlog.document.tree import NONE
-from axlog.errors import QueryError, StreamError, UpdateError, ValueProblem
-from axlog.evaluate.joins import Bag, Row
+from axlog.errors import QueryError, StreamError, ValueProblem
+from axlog.evaluate.joins import Bag
 from axlog.live.collector import Collector, SavedKeys
 from axlog.live.maintained import MaintainedTree, ViewChanges, together
 from axlog.live.replacements import (
@@ -36,6 +36,7 @@ from axlog.live.replacements import (
     restored_messages,
     saved_messages,
 )
+from axlog.live.saved_views import SavedViews, check_saved, restore_views, saved_views
 from axlog.live.stream_needs import expect_insertions, names_wanted, needs_no_nodes
 from axlog.live.stream_status import StreamStatus
 from axlog.match.matcher_generator import can_match
@@ -53,7 +54,7 @@ _NO_CHANGES: ViewChanges = []
 SavedState: TypeAlias = tuple[
     int,
     SavedTables,
-    tuple[tuple[str, int, tuple[tuple[Row, int], ...]], ...],
+    SavedViews,
     SavedKeys,
     SavedMessages,
 ]
@@ -308,7 +309,7 @@ class StreamEngine:
                     each = together(passed, way.carry(bags, time))
                     if collector.is_busy or collector.is_overdue(time):
                         each = collector.after(each, time)
-                    emitted += each
+                    emitted += document.families.distributed(each) if document.families else each
                     count += 1
             finally:
                 document.forgotten += count
@@ -326,11 +327,7 @@ class StreamEngine:
         """Return the state of the joins and the views, as plain tuples. See `restore`."""
         document = self._document
         with document.lock:
-            views = tuple(
-                (name, view.position, _counting(view).state())
-                for name, view in document.views.items()
-                if view.broken is None
-            )
+            views = saved_views(document)
             keys, messages = self._collector.saved_keys(), saved_messages(self._delivered)
             return document.tree.clock, saved_tables(document.engine), views, keys, messages
 
@@ -358,15 +355,12 @@ class StreamEngine:
         clock, tables, views, keys, *messages = saved
         with document.lock:
             self.epoch += 1
+            check_saved(document, views)
             delivered = messages[0] if messages else ()
             self._delivered = restored_messages(delivered, document, self.keeps)
             self.install({})
             restore_tables(document.engine, tables)
-            for name, position, rows in views:
-                view = document.views[name]
-                _counting(view).restore(rows)
-                view.resume(position)
-                view.truth_cache.is_stale = True
+            restore_views(document, views)
             document.tree.clock = clock
             document.forgotten += 1
             self._collector.restore(keys)
@@ -391,7 +385,7 @@ class StreamEngine:
         emitted = together(passed, emitted)
         if self._collector.is_busy or self._collector.is_overdue(time):
             emitted = self._collector.after(emitted, time)
-        return document.announce(emitted) if emitted else []
+        return document.announce(emitted) if emitted or document.families.emitted else []
 
     def _join_or_reject(
         self, way: ShortWay, bags: tuple[Bag, ...], time: int, message: bytes
@@ -408,6 +402,7 @@ class StreamEngine:
         try:
             return self._join(way, bags, time)
         except ValueProblem:
+            self._document.families.discard()
             tree.clock, status.microseconds = clock, before
             status.refused += 1
             if self.keeps:
@@ -563,9 +558,3 @@ class StreamEngine:
             document.hooks.brought(plan.delta, stream, True)
             tree.record_origin(plan.delta.added, stream, number)
         tree.clock = clock
-
-
-def _counting(view: MaintainedView) -> Counting:
-    if not isinstance(view.maintainer, Counting):
-        raise UpdateError("AX307", f"the rows of {view.name!r} are not kept as bindings")
-    return view.maintainer

@@ -43,7 +43,7 @@ from axlog.errors import AxlogError, ValueProblem
 from axlog.evaluate.answers import holds
 from axlog.future.references import Fact
 from axlog.live.collector import Collection, Collector, Dropped
-from axlog.live.hooks import StreamHooks
+from axlog.live.hooks import How, StreamHooks
 from axlog.live.key_guard import KeyGuard
 from axlog.live.maintained import MaintainedTree, ViewChanges
 from axlog.live.options import Options, Policy
@@ -55,6 +55,7 @@ from axlog.match.filters import Filter
 from axlog.reporting import report
 from axlog.views.change import CLOCK, Change
 from axlog.views.counting.join_prospects import AnyProspects
+from axlog.views.member_prospects import MemberProspects
 from axlog.views.view import MaintainedView
 
 _log = getLogger("axlog.live")
@@ -119,7 +120,13 @@ class Streams(StreamHooks):
             self.collector.refresh()
             return self.collector.tracker.explain(view)
 
-    def prospects(self, view: MaintainedView) -> AnyProspects | None:
+    def refresh(self) -> None:
+        self.collector.refresh()
+
+    def how_shared(self, general: MaintainedView, sample: MaintainedView) -> How | None:
+        return self.collector.tracker.how_shared(general, sample)
+
+    def prospects(self, view: MaintainedView) -> AnyProspects | MemberProspects | None:
         with self.maintained.lock:
             self.collector.refresh()
             return self.collector.tracker.prospects(view)

@@ -23,6 +23,7 @@ from axlog.reporting import counted
 from axlog.views.arrow_table import polars_frame
 from axlog.views.change import Change, Row
 from axlog.views.explanation import Explanation
+from axlog.views.family import Member
 from axlog.views.view import MaintainedView
 from axlog.views.why import Derivation
 
@@ -44,10 +45,16 @@ class View:
     ['17']
     """
 
-    __slots__ = ("_maintained",)
+    __slots__ = ("_inside",)
 
-    def __init__(self, maintained: MaintainedView) -> None:
-        self._maintained = maintained
+    def __init__(self, inside: MaintainedView | Member) -> None:
+        self._inside = inside
+
+    @property
+    def _maintained(self) -> MaintainedView:
+        """The inside; of a view that shares a plan, made when it is first needed."""
+        inside = self._inside
+        return inside.opened() if isinstance(inside, Member) else inside
 
     # What it is -----------------------------------------------------------------------------------
 
@@ -477,8 +484,12 @@ class View:
         return f"View({self.name!r}, {size}, {self._maintained.chosen.name})"
 
 
-def public(maintained: MaintainedView) -> View:
-    """Return the public object of a view; always the same one."""
+def public(maintained: MaintainedView | Member) -> View:
+    """Return the public object of a view; always the same one once it has been needed."""
+    if isinstance(maintained, Member):
+        if maintained.view is None:
+            return View(maintained)
+        maintained = maintained.view
     if not isinstance(maintained.public, View):
         maintained.public = View(maintained)
     return maintained.public

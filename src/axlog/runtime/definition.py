@@ -131,6 +131,7 @@ class Definition:
             ),
         )
         streams_of(made).now = None  # dates ahead were checked on reading
+        maintained(made).families.share_from = None  # plans split views by their own relations
         for name, query in chosen.items():
             policy: OnValueError = "reject" if name in self.rejecting else "null"
             made.watch(query, name, work=self.work.get(name), on_value_error=policy)

@@ -43,6 +43,7 @@ class Explanation:
     is_incremental: bool = True  # False: an update evaluates the whole query again
     never: str | None = None  # how `never` changes are found, or why they are not
     truth: str | None = None  # decided, or why not; None: no stream is open
+    shared: str | None = None  # the plan that the view shares with others
 
     def _repr_html_(self) -> str:
         """The explanation in a notebook, as its text."""
@@ -58,6 +59,8 @@ class Explanation:
             lines.append(f"never       {self.never}")
         how = f"{self.maintainer}, incremental" if self.is_incremental else self.maintainer
         lines.append(f"maintainer  {how}: {self.reason}")
+        if self.shared is not None:
+            lines.append(f"shared      {self.shared}")
         if self.operators:
             lines.append("operators")
             lines += [f"  {line}" for line in self.operators]

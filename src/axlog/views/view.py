@@ -6,28 +6,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from axlog.document.delta import Delta
-from axlog.document.times import Times, microseconds
+from axlog.document.times import Times
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, UndecidedError
 from axlog.evaluate.joins import picker
 from axlog.evaluate.sort_keys import exact_row_key
 from axlog.future.finality import is_lasting, may_return
-from axlog.future.reasons import WhyNot, why_not
-from axlog.future.truth import Outlook, Possible
 from axlog.future.verdict_cache import TruthCache
 from axlog.query.columns import Columns
-from axlog.query.compile import compile_pattern
 from axlog.query.pattern import Kind
 from axlog.query.query import Query
 from axlog.query.steps import clock_of, order_of
 from axlog.query.template import rendered
-from axlog.query.truth import Truth
 from axlog.views.arrow_table import arrow_table, pandas_frame
 from axlog.views.change import (
     CLOCK,
@@ -41,24 +38,19 @@ from axlog.views.change import (
 from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.change_order import by_operation, by_typed_values, by_values, paired
 from axlog.views.choose import Chosen
-from axlog.views.clock_questions import ClockQuestions
 from axlog.views.counting.join_prospects import AnyProspects
-from axlog.views.counting.possible_pages import page_of, place_of
 from axlog.views.dataflow.maintainer import Dataflow
 from axlog.views.explanation import Explanation, explain, how_decided
+from axlog.views.future_rows import FutureRows
 from axlog.views.html_table import html_table
 from axlog.views.items import ItemReader
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
 from axlog.views.step_chain import sort_order
-from axlog.views.step_outlook import StepOutlook
 from axlog.views.step_rows import Stepping
 from axlog.views.why import (
     Derivation,
-    agrees,
     derivations,
-    inward,
-    shown_possible,
     step_derivations,
 )
 
@@ -66,10 +58,16 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+    from axlog.views.member_prospects import MemberProspects
+
 Listener = Callable[[Change], None]
 
 
-class MaintainedView:
+def _unknown() -> None:
+    return None
+
+
+class MaintainedView(FutureRows):
     """The rows of a query over a changing document. Any thread may read them.
 
     Readers see the rows before or after an update, never in between: all reads hold the lock of the
@@ -80,19 +78,23 @@ class MaintainedView:
     def __init__(
         self,
         name: str,
-        query: Query,
+        query: Query | Callable[[], Query],
         maintainer: Maintainer,
         chosen: Chosen,
         lock: RLock,
         nodes: Callable[[], Tree],
         times: Times = "seconds",
+        stepping: Stepping | None = None,
     ) -> None:
         self.name = name
-        self.query = query
+        self._query = query  # of a member of a family: a function, called when it is first needed
         self.maintainer = maintainer
         self.chosen = chosen
         self.times: Times = times
-        self.stepping = Stepping(query.row_key, query.text)
+        self.stepping = stepping or Stepping(self.query.row_key, self.query.text)
+        self.is_member = False  # whether a family passes its rows on to it
+        self.shared: Callable[[], str | None] = _unknown
+        """The plan that it shares with other views, for people; None: it shares none."""
         self.rejects = False  # whether it refuses updates with values that it cannot compute
         self.work: int | None = None  # rows that an update may make it read; None: the default
         self.position = 0  # of the last change
@@ -104,10 +106,11 @@ class MaintainedView:
         self._held: list[Change] = []
         self._is_due = False  # whether there were updates since the view was last read
         self.owed = 0  # number of these updates
-        self.truth_cache = TruthCache(query.pattern, lambda: self.nodes_left())
+        self.may_come: Callable[[], bool | None] = _unknown
+        """Whether a row may still come, by the scenarios that are kept; None: none are."""
         self.how_never: Callable[[], str] = lambda: "not reported: no stream feeds the document"
         """How `never` changes are found, or why they are not."""
-        self.prospects: Callable[[], AnyProspects | None] = lambda: None
+        self.prospects: Callable[[], AnyProspects | MemberProspects | None] = lambda: None
         """The possible rows as the joins know them, if they do; avoids reading the document."""
         self.nodes_left = nodes
         """The document without the nodes that were garbage-collected."""
@@ -118,7 +121,7 @@ class MaintainedView:
         """Whether no stream can change the document any more."""
         self.is_batched: Callable[[], bool] = lambda: False
         """Whether changes are held back until the end of a batch."""
-        self._key = query.row_key
+        self._key = self.stepping.key
         self.reads_clock = clock_of(self._key.steps) is not None  # whether time changes rows
         order = order_of(self._key.steps)
         is_ordered, has_steps = maintainer.is_ordered, bool(self._key.steps)
@@ -129,15 +132,31 @@ class MaintainedView:
         self._splits = not self._key.is_all  # whether rows need a separate key
         shows_ids = any(output.kind is Kind.ID for output in self._key.pattern.outputs)
         # Whether an update may keep the key of a row; steps and plans pair their own changes.
-        self._pairs = query.is_pattern and (self._splits or shows_ids)
+        is_pattern = isinstance(query, Query) and query.is_pattern
+        if not isinstance(query, Query):
+            is_pattern = not self._key.steps
+        self._pairs = is_pattern and (self._splits or shows_ids)
         self._pick = picker(self._key.positions)
         self._buffer: ChangeBuffer | None = None
-        self._reader = ItemReader(query)
         self.public: object | None = None  # the `axlog.View` of it, once it was requested
 
     @property
-    def pattern(self) -> Any:
-        return self.query.pattern
+    def query(self) -> Query:
+        """The parsed query."""
+        if not isinstance(self._query, Query):
+            self._query = self._query()
+        return self._query
+
+    @cached_property
+    def truth_cache(self) -> TruthCache:
+        """The truth of the view between updates."""
+        cache = TruthCache(self.query.pattern, lambda: self.nodes_left())
+        cache.may_come = lambda: self.may_come()
+        return cache
+
+    @cached_property
+    def _reader(self) -> ItemReader:
+        return ItemReader(self.query)
 
     @property
     def columns(self) -> Columns:
@@ -213,101 +232,6 @@ class MaintainedView:
         """Whether the view has a row: the answer of a Boolean view."""
         return len(self) > 0
 
-    @property
-    def truth(self) -> Truth:
-        """TRUE: the view has a row. POSSIBLE: it may still get one. NEVER: it cannot.
-
-        The verdict is maintained as data arrives (`future/verdict_cache.py`). Raises
-        `UndecidedError` where the analysis gives no verdict; the rows are exact all the same.
-        """
-        with self._lock:
-            if self.query.is_pattern:
-                prospects = self.prospects()
-                if prospects is not None:
-                    return prospects.truth
-            if self.holds():
-                return Truth.TRUE
-            self._refuse_undecided("truth")
-            if not self._key.steps:
-                return self.truth_cache.truth
-        return self._step_outlook().truth
-
-    def _step_outlook(self) -> StepOutlook | ClockQuestions:
-        if self.reads_clock:
-            return self.clock_questions()
-        with self._lock:
-            return StepOutlook(self.nodes_left().copied(), self._key, self.times)
-
-    def possible(self, limit: int | None = None, after: Possible | None = None) -> list[Possible]:
-        """The rows that may still appear, sorted; with `limit` or `after`, a page of them."""
-        self._refuse_undecided("possible rows")
-        if self._key.steps:
-            listed = self._step_outlook().possible()
-            if limit is None and after is None:
-                return listed
-            return page_of(listed, limit, after, lambda one: place_of(self._inner(one)))
-        if limit is None and after is None:
-            found = self._possible()
-        else:
-            found = self._page(limit, None if after is None else self._inner(after))
-        return [shown_possible(one, self.pattern, self.times) for one in found]
-
-    def _page(self, limit: int | None, after: Possible | None) -> list[Possible]:
-        with self._lock:
-            prospects = self.prospects()
-            if prospects is not None:
-                return prospects.page(limit, after)
-        return page_of(self._possible(), limit, after)
-
-    def _inner(self, one: Possible) -> Possible:
-        """A possible row with its times in microseconds."""
-        until = None if one.deadline is None else microseconds(one.deadline)
-        return Possible(inward(self.pattern, one.row), one.needs, until)
-
-    def clock_questions(self) -> ClockQuestions:
-        """The questions about the future of a view about the clock; AX502 if none is decided."""
-        with self._lock:
-            tree, rows = self.nodes_left().copied(), list(self.maintainer.rows())
-        return ClockQuestions(tree, self.query, rows, self.times)
-
-    def _possible(self) -> list[Possible]:
-        """`possible` with times in microseconds."""
-        with self._lock:
-            prospects = self.prospects()
-            if prospects is not None:
-                return prospects.possible()
-            tree = self.nodes_left().copied()
-            # the tree lacks rows whose nodes were garbage-collected
-            there = set() if self.is_whole() else {row.values_ for row in self.rows()}
-        possible = Outlook(tree, self.query.pattern).possible()
-        return [one for one in possible if tuple(one.row.values()) not in there]
-
-    def status(self, row: Mapping[str, Any]) -> Truth:
-        """The truth of one row, given by its values; omitted values may be anything."""
-        self._refuse_undecided("status")
-        if self._key.steps:
-            return self._step_outlook().status(row)
-        row = inward(self.pattern, row)
-        with self._lock:
-            prospects = self.prospects()
-            known = None if prospects is None else prospects.status(row)
-            if known is not None:
-                return known
-            tree = self.nodes_left().copied()
-            is_sure = self.is_whole() and not compile_pattern(self.query.pattern).gathers
-            is_there = not is_sure and any(agrees(row, each) for each in self.rows())
-        return Truth.TRUE if is_there else Outlook(tree, self.query.pattern).status(row)
-
-    def _refuse_undecided(self, question: str) -> None:
-        """The analyses of the future decide rows of patterns and their steps, not of plans."""
-        if self.query.has_items:
-            is_ = "are" if question == "possible rows" else "is"
-            raise UndecidedError(
-                "AX502",
-                f"the {question} of a view that is more than a pattern {is_} not decided",
-                advice="ask the view of the pattern alone",
-            )
-
     def why(self, row: Mapping[str, Any]) -> list[Derivation]:
         """The derivations of a row: the document node that each pattern node matched."""
         with self._lock:
@@ -321,24 +245,17 @@ class MaintainedView:
                 )
             tree = self._nodes().copied()
         if self._key.steps:
-            return step_derivations(tree, self.stepping, row, self.times)
+            stepping = replace(self.stepping, key=self.query.row_key)
+            return step_derivations(tree, stepping, row, self.times)
         return derivations(tree, self.query.pattern, row, self.times)
-
-    def why_not(self, row: Mapping[str, Any]) -> WhyNot:
-        """The truth of a row, and why: what can bring it, what can end it, what rules it out."""
-        self._refuse_undecided("status")
-        if self._key.steps:
-            return self._step_outlook().why_not(row)
-        row = inward(self.pattern, row)
-        with self._lock:
-            tree = self.nodes_left().copied()
-        return why_not(tree, self.query.pattern, row, self.times)
 
     def explain(self) -> Explanation:
         """How the view is kept: the program, the terms, the maintainer and the reason for it."""
         with self._lock:
             truth = how_decided(self.maintainer.tree, lambda: self.truth)
-            return explain(self.query, self.chosen, self.maintainer, self.how_never(), truth)
+            never = self.how_never()
+            found = explain(self.query, self.chosen, self.maintainer, never, truth)
+            return replace(found, shared=self.shared())
 
     def xml(self, row: Mapping[str, Any]) -> str:
         """The row as XML, in the form of the constructor of the query."""

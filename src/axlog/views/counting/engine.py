@@ -26,7 +26,8 @@ from axlog.evaluate.gathered import Bags, Gathered, Rising, merge
 from axlog.evaluate.interpreter import Interpreter
 from axlog.evaluate.joins import MOST_ROWS, Bag, Row, add_all
 from axlog.evaluate.work import MOST_WORK, Member, Meters
-from axlog.query.compile import Program, Relation, share
+from axlog.query.compile import Program, Relation, compile_pattern, share
+from axlog.query.pattern import Pattern
 from axlog.views.counting.sites import Site, SiteRelation
 from axlog.views.operators.disk_table import Shelf
 from axlog.views.operators.join import JoinRules
@@ -112,6 +113,14 @@ class CountingEngine:
         return any(site is not None and site.is_value_sensitive for site in path)
 
     # Programs ------------------------------------------------------------------------------------
+
+    def compiled(self, pattern: Pattern) -> Program:
+        """The program of a pattern."""
+        return compile_pattern(pattern)
+
+    def plan_of(self, root: Relation) -> tuple[CountingEngine, Relation]:
+        """The engine and the root relation that keep the rows of a program."""
+        return self, root
 
     def add(self, program: Program, load: Load, member: Member | None = None) -> Relation:
         """Add a program; `load` receives its first rows before the next update.

@@ -48,8 +48,8 @@ class Counting(Maintainer):
         self.version = 0  # increases when rows come or go
         self._refused: QueryError | None = None
         self._names = pattern.columns
-        program = compile_pattern(pattern)
         self.engine = engine if engine is not None else CountingEngine(tree)
+        program = self.engine.compiled(pattern)
         self._show = Showing(tree, program)
         shelf = self.engine.shelf
         self._counts: Bag = {}
@@ -107,12 +107,12 @@ class Counting(Maintainer):
 
     def rows(self) -> Iterable[Row]:
         self.engine.build(self.root)
-        self._relabel()
+        self.relabel()
         columns = self.pattern.columns
         return [Row(columns, self._values[b], count) for b, count in self._counts.items()]
 
     def before(self, delta: Delta) -> None:
-        self._relabel()
+        self.relabel()
         self.engine.before(delta)
         self._touched = set(self._above(delta)) if self._show.reads else set()
 
@@ -123,7 +123,7 @@ class Counting(Maintainer):
             return []
         changes = self.take(moved)
         if self._show.reads:
-            changes += self._reread(self._touched.union(self._above(delta)), moved)
+            changes += self.reread(self._touched.union(self._above(delta)), moved)
         return changes
 
     @property
@@ -135,7 +135,7 @@ class Counting(Maintainer):
         self._refused = error
 
     def operators(self) -> tuple[str, ...]:
-        return () if self.broken is not None else operator_lines(self.engine, self.root)
+        return () if self.broken is not None else operator_lines(*self.engine.plan_of(self.root))
 
     def close(self) -> None:
         self.engine.drop(self.root, self)
@@ -198,7 +198,7 @@ class Counting(Maintainer):
         self.engine.build(self.root)
         return bool(self._counts)
 
-    def _relabel(self) -> None:
+    def relabel(self) -> None:
         """Recompute ids after a rename: they contain the labels of their path."""
         if self._has_stale_ids:
             self._has_stale_ids = False
@@ -222,7 +222,11 @@ class Counting(Maintainer):
                     del self._shown_by[node]
         return self._values.pop(binding)
 
-    def _reread(self, touched: Iterable[int], moved: Bag) -> list[Change]:
+    def expect_new_ids(self) -> None:
+        """Compute ids anew when the rows are next read, after a rename."""
+        self._has_stale_ids = True
+
+    def reread(self, touched: Iterable[int], moved: Bag) -> list[Change]:
         """The updates of rows that show the value or content of a node with changes below it."""
         bindings = {b for node in touched for b in self._shown_by.get(node, ())}
         changes: list[Change] = []

@@ -79,6 +79,7 @@ class Prospects:
         self._index = RowIndex(maintainer)
         waiting.rows_with.append(self._has_row_with)
         self._could_start = self._may_start()
+        self.has_stopped = False  # whether the last update was the last before which rows may start
         self._starts_late = waiting.pair.both_until != waiting.tree.clock
 
     # Rows that hold ------------------------------------------------------------------------------
@@ -308,8 +309,10 @@ class Prospects:
             shown = self._shows[each.part](each.row)
             if shown in found or not self._may_hold(each, shown):
                 found.setdefault(shown, []).append(each.limit)
+        self.has_stopped = False
         if self._could_start and not self._may_start():
             self._could_start = False
+            self.has_stopped = self._starts_late
             is_empty = all(table.is_empty for table in self.waiting.live)
             # whatever keys are known besides
             if self._starts_late and is_empty and not self.maintainer.has_rows:

@@ -45,6 +45,7 @@ class SteppedCounting(Counting):
         self._final: FinalSteps | None = None
         self._parts: tuple[Owns, ...] = ()
         self._start(tree.clock)
+        self.sides: list[SideRows] = []
         super().__init__(tree, stepping.key.pattern, engine, work)
         self.sides = [SideRows(tree, pattern) for pattern in stepping.blockers]
         for number, side in enumerate(self.sides):

@@ -1,0 +1,325 @@
+"""Law 9: a view that shares a plan has what it has alone.
+
+    document with many views  =  one document for each view, fed with the same updates
+
+Compared after every step, for each view: its rows with their counts, its changes (operation, row,
+row before, time, cause, position, finality), and at some steps its truth and the status of rows.
+
+A case is a shape (paths from streams, joins, times, `or`, `not`, aggregates, order, nodes in rows),
+constants for its members, and steps: watching, unwatching, feeding, statements, ends of streams,
+the clock, batches that are kept or rolled back. The shared document shares plans from two views on,
+the others never do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+from axlog.errors import AxlogError, UndecidedError, UpdateError
+from axlog.live.document import Document
+from axlog.live.internals import maintained
+from axlog.live.options import Options
+from axlog.views.change import Change
+
+_STREAMS = ("p", "q")
+_TEXTS = ("1", "2", "3")
+_SHAPES = (
+    # A query with holes: `?` for a text, `#` for a number or a text in an order.
+    'match /r/p/a[k/"?"]/x/$x return $x',
+    'match /r/p/a[k/"?"][n > #]/x/$x return $x',
+    "match /r/p/a[n >= #][n < #]/x/$x return $x",
+    "match //a[n <= #]/x/$x return $x",
+    "match //a[n = #]/x/$x return $x",
+    'match //a[@m = "?"]/x/$x return $x',
+    'match //a/x/$x where $x > "?" return $x',
+    'match //a#t[k/"?"] return t.time',
+    'match //a[k/"?"]',
+    'match //a[k/"?"]/x/$x return count() as n',
+    'match //a[k/"?"]/x/$x return $x, count() as n',
+    "match //a[n > #]/x/$x return sum($x) as s, count() as n",
+    'match //a[k/"?"]/x/$x return $x order by $x limit 1',
+    'match /r[p/a[k/"?"]/x/$x][q/b/x/$x] return $x',
+    'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u] where u - t > 0 return $x',
+    'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u - t <= 2 return $x',
+    'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u - t <= 2 return $x, t.time',
+    'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u - t <= 2',
+    'match /r[p/a[k/"?"][n > #]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u - t <= 2 return $x',
+    'match /r[p/a[k/"?"]/x/$x][q/b[k/"?"]/x/$x] return $x',
+    'match /r[p/a[k/"?"]/x/$x][not(q/b/x/$x)] return $x',
+    'match /r[p/a[k/"?"]/x/$x][q/b/x/$x or q/b/k/$x] return $x',
+    'match /r[p/a[k/"?"]/x/$x][q/b/x/$x][q/b/k/$x] return $x',
+    'match /r[p/a[k/"?" or n/"1"]/x/$x] return $x',
+    'match //a#t[k/"?"] return t.id',
+    'match //a#t[k/"?"]/x#v return v.val',
+    "match //a#t[n > #] return t.cont",
+    '//a[k = "?"]/x',
+    "//a[n > #]/x/text()",
+    'for $a in //a where $a/k = "?" return <x>{$a/x/text()}</x>',
+)
+_FACTS = ("key p/a by x trusted", "key q/b by x trusted")
+Step = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedCase:
+    """One case; its `str` is enough to run it again."""
+
+    shape: str
+    steps: tuple[Step, ...]
+    facts: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def document(self) -> str:
+        """The document: an element with a call for each stream."""
+        call = '<ax:call xmlns:ax="urn:axlog" stream="{0}"/>'
+        return "<r>{}</r>".format("".join(f"<{s}>{call.format(s)}</{s}>" for s in _STREAMS))
+
+
+def make_shared_case(random: Random) -> SharedCase:
+    """A random case."""
+    shape = random.choice(_SHAPES)
+    is_joined = "/q/" in shape or "[q/" in shape
+    facts = tuple(fact for fact in _FACTS if is_joined and random.random() < 0.2)
+    options = {"keep": random.choice(("all", "all", "all", "needed"))}
+    options["never"] = random.choice(("kept", "kept", "all", "joins", "off"))
+    options["collect"] = random.choice(("state", "state", "off"))
+    used: dict[str, set[str]] = {fact.split()[1][0]: set() for fact in facts}
+    steps = list(_steps(random, shape, used))
+    if options["keep"] == "needed":  # the document of a later view would not be whole
+        watches = [step for step in steps if step[0] == "watch"]
+        names = [step[1] for step in watches]
+        rest = [step for step in steps if step[0] not in ("watch", "update")]
+        steps = watches + [s for s in rest if s[0] != "unwatch" or s[1] in names]
+    return SharedCase(shape, tuple(steps), facts, tuple(sorted(options.items())))
+
+
+def _steps(random: Random, shape: str, used: dict[str, set[str]]) -> Iterator[Step]:
+    watched: list[str] = []
+    count = time = 0
+    for number in range(random.randint(6, 24)):
+        time += random.choice((0, 0, 1, 1, 2, 4))
+        chance = random.random()
+        if chance < 0.25 or number < 3:
+            count += 1
+            watched.append(f"v{count}")
+            yield "watch", f"v{count}", _filled(random, shape)
+        elif chance < 0.32 and watched:
+            yield "unwatch", watched.pop(random.randrange(len(watched)))
+        elif chance < 0.36:
+            yield "advance", time
+        elif chance < 0.39:
+            yield "end", random.choice(_STREAMS), time
+        elif chance < 0.45:
+            yield "update", random.choice(_STATEMENTS)
+        elif chance < 0.5:
+            feeds = [_message(random, used, time) for _ in range(2)]
+            yield "batch", random.random() < 0.5, tuple(feed for feed in feeds if feed)
+        elif chance < 0.55:
+            yield ("ask",)
+        else:
+            feed = _message(random, used, time)
+            if feed:
+                yield feed
+
+
+_STATEMENTS = (
+    "delete nodes (//a)[1]",
+    "insert node <a m='2'><k>1</k><n>2</n><x>3</x></a> into /r",
+    "replace value of node (//a/k)[1] with '2'",
+    "replace value of node (//a/x)[1] with '1'",
+    "rename node (//a)[1] as 'c'",
+)
+
+
+def _filled(random: Random, shape: str) -> str:
+    parts: list[str] = []
+    for part in shape:
+        if part == "?" or (part == "#" and (not parts or parts[-1][-1:] == " ")):
+            parts.append(random.choice(_TEXTS))
+        else:
+            parts.append(part)
+    return "".join(parts)
+
+
+def _message(random: Random, used: dict[str, set[str]], time: int) -> Step | None:
+    stream = random.choice(_STREAMS)
+    values = [value for value in _TEXTS if value not in used.get(stream, ())]
+    if not values:
+        return None
+    x = random.choice(values)
+    if stream in used:
+        used[stream].add(x)
+    k, n, m = (random.choice(_TEXTS) for _ in range(3))
+    more = f"<k>{random.choice(_TEXTS)}</k>" if random.random() < 0.2 else ""
+    name = "a" if stream == "p" else "b"
+    return "feed", stream, f"<{name} m='{m}'><k>{k}</k>{more}<n>{n}</n><x>{x}</x></{name}>", time
+
+
+def smaller_shared(case: SharedCase) -> Iterator[SharedCase]:
+    """Cases with less in them."""
+    for at in range(len(case.steps)):
+        yield replace(case, steps=case.steps[:at] + case.steps[at + 1 :])
+    for at in range(len(case.facts)):
+        yield replace(case, facts=case.facts[:at] + case.facts[at + 1 :])
+
+
+# The check ----------------------------------------------------------------------------------------
+
+
+class _Side:
+    """A document, and what its views emit."""
+
+    def __init__(self, case: SharedCase, share_from: int | None) -> None:
+        self.doc = Document(
+            case.document,
+            facts=case.facts,
+            options=Options(**dict(case.options)),  # type: ignore[arg-type]
+        )
+        maintained(self.doc).families.share_from = share_from
+        self.emitted: dict[str, list[Any]] = {}
+
+    def apply(self, step: Step) -> str:
+        """Apply a step; the code of the error if it is refused."""
+        try:
+            self._apply(step)
+        except AxlogError as error:
+            return error.code
+        return ""
+
+    def _apply(self, step: Step) -> None:
+        doc = self.doc
+        match step:
+            case "watch", name, query:
+                view = doc.watch(query, name)
+                emitted = self.emitted.setdefault(name, [])
+                view.subscribe(lambda change: emitted.append(_plain(change)))
+            case "unwatch", name:
+                doc.unwatch(name)
+            case "feed", stream, message, time:
+                doc.feed(stream, message, at=time)
+            case "end", stream, time:
+                doc.end(stream, at=time)
+            case "advance", time:
+                doc.advance(time)
+            case "update", statement:
+                doc.update(statement)
+            case "batch", is_kept, feeds:
+                self._batch(is_kept, feeds)
+
+    def _batch(self, is_kept: bool, feeds: tuple[Step, ...]) -> None:
+        try:
+            with self.doc.batch():
+                for _, stream, message, time in feeds:
+                    self.doc.feed(stream, message, at=time)
+                if not is_kept:
+                    raise _RolledBackError
+        except _RolledBackError:
+            pass
+
+    def rows(self, name: str) -> Any:
+        try:
+            return [(tuple(row.values_), row.key, row.count) for row in self.doc.view(name).rows()]
+        except AxlogError as error:
+            return error.code
+
+    def asked(self, name: str) -> Any:
+        """The truth of a view, and the status of some rows."""
+        view = self.doc.view(name)
+        rows = [{column: value} for column in view.columns for value in _TEXTS]
+        found: list[Any] = []
+        for row in (None, *rows):
+            try:
+                found.append(view.truth if row is None else view.status(row))
+            except UndecidedError:
+                found.append("undecided")
+            except UpdateError as error:
+                found.append(error.code)
+        return found
+
+
+class _RolledBackError(Exception):
+    pass
+
+
+def _plain(change: Change) -> Any:
+    values = tuple(change.row.values_)
+    before = None if change.before is None else (change.before.values_, change.before.count)
+    return (change.op, values, change.key, change.row.count, before, change.microseconds,
+            change.origin, change.position, change.final)  # fmt: skip
+
+
+def check_shared(case: SharedCase) -> Counter[str]:
+    """Compare a document with many views and documents with one view each."""
+    pair = _Pair(case)
+    for step in case.steps:
+        pair.take(step)
+        pair.compare(step)
+    return pair.summary()
+
+
+class _Pair:
+    """The shared document, and one document for each view."""
+
+    def __init__(self, case: SharedCase) -> None:
+        self._case = case
+        self._shared = _Side(case, 2)
+        self._alone: dict[str, _Side] = {}
+        self._done: list[Step] = []
+        self._seen: Counter[str] = Counter()
+
+    def take(self, step: Step) -> None:
+        match step[0]:
+            case "ask":
+                self._ask(step)
+            case "watch":
+                self._watch(step)
+            case "unwatch":
+                if self._alone.pop(step[1], None) is not None:
+                    assert self._shared.apply(step) == ""
+            case _:
+                self._done.append(step)
+                refused = self._shared.apply(step)
+                for name, side in self._alone.items():
+                    other = side.apply(step)
+                    assert refused == other, f"{step} {name}: {refused!r} != {other!r}"
+
+    def _ask(self, step: Step) -> None:
+        for name, side in self._alone.items():
+            for one, other in zip(self._shared.asked(name), side.asked(name), strict=True):
+                # The tables of the plan may decide what those of the view alone do not.
+                assert one == other or other == "AX307", f"{step} {name}: {one} != {other}"
+
+    def _watch(self, step: Step) -> None:
+        side = _Side(self._case, None)
+        for before in self._done:
+            side.apply(before)
+        one, other = self._shared.apply(step), side.apply(step)
+        if one == "" and other == "AX307":
+            self._shared.apply(("unwatch", step[1]))  # more than a view alone can do
+        else:
+            assert one == other, f"{step}: {one!r} != {other!r}"
+            if not one:
+                self._alone[step[1]] = side
+        self._seen[f"watch {one}"] += 1
+
+    def compare(self, step: Step) -> None:
+        """Compare the rows and the changes of every view."""
+        for name, side in self._alone.items():
+            assert self._shared.rows(name) == side.rows(name), f"{step} {name}"
+            one, other = self._shared.emitted[name], side.emitted[name]
+            assert one == other, f"{step} {name}: {one} != {other}"
+
+    def summary(self) -> Counter[str]:
+        """What the case had."""
+        families = maintained(self._shared.doc).families
+        self._seen["members"] += len(families.members)
+        self._seen.update(f"family {family.how}" for family in families.by_shape.values())
+        for side in self._alone.values():
+            every = (change for changes in side.emitted.values() for change in changes)
+            self._seen.update(f"emitted {change[0]}" for change in every)
+        return self._seen

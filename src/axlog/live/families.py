@@ -1,0 +1,464 @@
+"""The families of a document: which views share a plan, and what each of them emits.
+
+`Families.join` is asked for every new view. Views of one shape (`query/generalize.py`) stay alone
+while they are few. When there are enough, a general view takes their place: one program in the
+engine, from which each member gets its rows (`views/family.py`). From then on, watching a view of
+this shape inserts a row into the parameter table, and unwatching deletes it; neither touches the
+engine, so the next message costs what it cost before.
+
+Law 9: a member has the rows, counts, changes, truth and `never` changes that it has alone.
+A view stays alone where this does not hold or does not pay off: with a budget or a maintainer of
+its own, with rejected values, about the clock, with collected paths, and where `never` changes of
+a member do not follow from those of the general view (`how`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
+from typing import TYPE_CHECKING, TypeAlias
+
+from axlog.errors import StoreError
+from axlog.live.hooks import How
+from axlog.live.view_parts import view_of
+from axlog.query.generalize import General, generalize
+from axlog.query.pattern import Constant
+from axlog.query.query import Query
+from axlog.query.query_templates import QueryTemplates
+from axlog.query.steps import clock_of
+from axlog.views.change import CLOCK, Change, Row
+from axlog.views.choose import Chosen, choice_for, make_for
+from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.stepped import SteppedCounting
+from axlog.views.family import FamilyCounting, FamilyEngine, Member
+from axlog.views.maintainer import Maintainer, PutAside
+from axlog.views.step_rows import Stepping
+from axlog.views.view import MaintainedView
+
+if TYPE_CHECKING:
+    from axlog.live.maintained import MaintainedTree, ViewChanges
+
+SHARE_FROM = 8
+"""The number of views of one shape from which on they share a plan."""
+HIDDEN = "~"
+"""The first character of the name of a general view."""
+
+Shape = tuple[object, ...]
+SavedFamilies: TypeAlias = (
+    "tuple[dict[Shape, Family], dict[str, Member], dict[Shape, dict[str, None]],"
+    " dict[str, Shape], dict[str, Query | str], dict[str, Family]]"
+)
+
+
+@dataclass(slots=True, eq=False)
+class Family:
+    """Views of one shape that share a plan."""
+
+    shape: Shape
+    general: MaintainedView
+    kept: FamilyCounting
+    stepping: Stepping
+    chosen: Chosen
+    how: How = "off"
+    language: str | None = None
+
+    def summary(self) -> str:
+        """The plan, its parameters and the number of views that use it, for `explain`."""
+        count, parameters = len(self.kept.members), ", ".join(map(str, self.kept.parameters))
+        return f"one plan for {count} views: {self.general.query.text}; parameters: {parameters}"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A new view that may join a family."""
+
+    shape: Shape
+    general: General
+    query: Query
+    stepping: Stepping
+
+
+class Families:
+    """The families of one document."""
+
+    def __init__(self, document: MaintainedTree) -> None:
+        self._document = document
+        self.share_from: int | None = SHARE_FROM  # None: views do not share plans
+        self.by_shape: dict[Shape, Family] = {}
+        self.members: dict[str, Member] = {}
+        self._alone: dict[Shape, dict[str, None]] = {}  # names of views that may share a plan
+        self._shapes: dict[str, Shape] = {}  # by the name of such a view
+        self._owners: dict[str, Family] = {}  # by the name of a member
+        self._queries: dict[str, Query | str] = {}  # a text is parsed when the view is needed
+        self._templates: dict[str | None, QueryTemplates] = {}  # by language
+        self.emitted: list[tuple[Member, list[Change]]] = []
+        """The changes of members in the current update, which are not numbered yet."""
+
+    def __bool__(self) -> bool:
+        return bool(self.by_shape)
+
+    # Joining --------------------------------------------------------------------------------------
+
+    def candidate(
+        self, query: Query, stepping: Stepping, maintainer: str | None, work: int | None
+    ) -> Candidate | None:
+        """What a new view shares with others; None: it is kept alone."""
+        if maintainer is not None or work is not None or query.has_items or stepping.rejects:
+            return None
+        if self._document.engine.shelf is not None:
+            return None  # the rows of members would be in memory
+        key = query.row_key
+        if clock_of(key.steps) is not None:
+            return None
+        general = generalize(key.pattern)
+        if not general.parameters:
+            return None
+        shape = (general.pattern, general.parameters, key.steps, stepping.on_value_error)
+        return Candidate(shape, general, query, stepping)
+
+    def join_by_text(self, name: str, text: str, language: str | None) -> Member | None:
+        """Add a view whose text differs from that of a member in constants only; None: it may not.
+
+        The text is not parsed.
+        """
+        templates = self._templates.get(language)
+        found = None if templates is None else templates.find(text)
+        if found is None:
+            return None
+        family, constants = found
+        return self._admit(family, name, text, constants)
+
+    def join(self, name: str, candidate: Candidate, language: str | None) -> Member | None:
+        """Add a view to its family, which is made when there are enough views; None: alone."""
+        family = self.by_shape.get(candidate.shape)
+        if family is None:
+            waiting = self._alone.get(candidate.shape, {})
+            if self.share_from is None or len(waiting) + 1 < self.share_from:
+                return None
+            family = self._make(candidate, list(waiting))
+            if family is None:
+                return None
+        parse = partial(self._document.parse, language=language)
+        templates = self._templates.setdefault(language, QueryTemplates())
+        templates.learn(candidate.query.text, candidate.general, parse, family)
+        family.language = language
+        return self._admit(family, name, candidate.query, candidate.general.constants)
+
+    def note_alone(self, view: MaintainedView, candidate: Candidate) -> None:
+        """Remember a view that is kept alone, until there are more of its shape."""
+        if view.chosen.name == Counting.name:
+            self._alone.setdefault(candidate.shape, {})[view.name] = None
+            self._shapes[view.name] = candidate.shape
+
+    def _admit(
+        self, family: Family, name: str, query: Query | str, constants: tuple[Constant, ...]
+    ) -> Member:
+        member = Member(name, constants, family.kept, self._open)
+        family.kept.admit(member)
+        self.members[name] = member
+        self._queries[name] = query
+        self._owners[name] = family
+        return member
+
+    def family_of(self, name: str) -> Family:
+        """The family of a member."""
+        return self._owners[name]
+
+    def _open(self, member: Member) -> MaintainedView:
+        """Make the view of a member."""
+        family = self.family_of(member.name)
+        find, kept = partial(self.query_of, member), self._maintainer(family, member)
+        view = view_of(self._document, member.name, find, kept, family.chosen, family.stepping)
+        view.is_member, view.shared = True, family.summary
+        return view
+
+    def query_of(self, member: Member) -> Query:
+        """The query of a member, parsed when it is first needed."""
+        query = self._queries[member.name]
+        if isinstance(query, str):
+            language = self._owners[member.name].language
+            query = self._queries[member.name] = self._document.parse(query, language)
+        return query
+
+    def _maintainer(self, family: Family, member: Member) -> Maintainer:
+        engine, tree = FamilyEngine(family.kept, member.constants), self._document.tree
+        if family.stepping.key.steps:
+            return SteppedCounting(tree, family.stepping, engine)
+        return Counting(tree, family.stepping.key.pattern, engine)
+
+    def _make(self, candidate: Candidate, names: list[str]) -> Family | None:
+        """Make a family of views that are kept alone; None: they must stay alone."""
+        document = self._document
+        views = [document.views[name] for name in names]
+        if any(not _may_change(view) for view in views):
+            return None
+        chosen = choice_for(candidate.query, None, document.tree, document.thresholds)
+        if chosen.name != Counting.name:
+            return None
+        pattern = candidate.general.pattern
+        query = Query(pattern, str(pattern))
+        digest = sha256(repr(candidate.shape).encode()).hexdigest()
+        name = f"{HIDDEN}{digest[:16]}"  # the same in every run: snapshots have it
+        stepping = Stepping(query.row_key, query.text)
+        kept = FamilyCounting(
+            document.nodes(),
+            query.row_key.pattern,
+            candidate.general.parameters,
+            candidate.stepping.key.pattern,
+            document.engine,
+            self.emitted,
+        )
+        general = view_of(document, name, query, kept, chosen, stepping)
+        document.views[name] = general
+        document.engine.build()
+        family = Family(candidate.shape, general, kept, candidate.stepping, chosen)
+        if views:
+            sample = views[0]
+        else:
+            alone = self._maintainer(family, Member("", candidate.general.constants, kept, _none))
+            sample = view_of(document, "", candidate.query, alone, chosen, candidate.stepping)
+        document.hooks.refresh()
+        how = document.hooks.how_shared(general, sample) if kept.broken is None else None
+        if how is None:
+            del document.views[name]
+            kept.close()
+            self._alone.pop(candidate.shape, None)
+            return None
+        family.how = how
+        self.by_shape[candidate.shape] = family
+        self._alone.pop(candidate.shape, None)
+        for view in views:
+            self._convert(family, view)
+        return family
+
+    def _convert(self, family: Family, view: MaintainedView) -> None:
+        """Make a view that was kept alone a member."""
+        general = generalize(view.query.row_key.pattern)
+        del self._document.views[view.name]
+        view.maintainer.close()
+        self._shapes.pop(view.name, None)
+        member = self._admit(family, view.name, view.query, general.constants)
+        member.view = view
+        view.maintainer = self._maintainer(family, member)
+        view.is_member, view.shared = True, family.summary
+
+    # Leaving --------------------------------------------------------------------------------------
+
+    def forget_alone(self, name: str) -> None:
+        """Forget a view that was kept alone."""
+        shape = self._shapes.pop(name, None)
+        if shape is not None and name in self._alone.get(shape, ()):
+            del self._alone[shape][name]
+
+    def leave(self, name: str) -> None:
+        """Drop a member; the last one takes the plan with it."""
+        family, member = self.family_of(name), self.members.pop(name)
+        family.kept.dismiss(member)
+        del self._owners[name], self._queries[name]
+        if not family.kept.members:
+            self._end(family)
+
+    def _end(self, family: Family) -> None:
+        document = self._document
+        document.settle()  # the other views are set up anew from the document
+        del self.by_shape[family.shape]
+        for templates in self._templates.values():
+            templates.forget(family)
+        del document.views[family.general.name]
+        family.kept.close()
+
+    def dissolve(self, family: Family) -> None:
+        """Keep the members alone from now on. Their rows, and so their changes, stay the same."""
+        members = list(family.kept.members.values())
+        for member in members:
+            view = member.opened()
+            del self.members[member.name], self._owners[member.name], self._queries[member.name]
+            family.kept.dismiss(member)
+            self._keep_alone(view)
+        self._end(family)
+
+    def _keep_alone(self, view: MaintainedView) -> None:
+        """Give a view that shared a plan a maintainer of its own, with the same rows."""
+        document = self._document
+        document.untune()
+        view.stepping = replace(view.stepping, key=view.query.row_key)  # not that of another member
+        nodes, chosen = document.nodes(), view.chosen.name
+        view.maintainer = make_for(nodes, view.query, view.stepping, chosen, document.engines)
+        view.maintainer.load()
+        view.is_member, view.shared = False, lambda: None
+        document.views[view.name] = view
+        document.engine.build()
+
+    def review(self) -> bool:
+        """Choose again how members get `never` changes; whether some must be kept alone now."""
+        document = self._document
+        stale: list[Family] = []
+        for family in self.by_shape.values():
+            sample = next(iter(family.kept.members.values()), None)
+            if sample is None:
+                continue
+            how = document.hooks.how_shared(family.general, sample.opened())
+            if how is None and not (document.lacks_messages or document.collected):
+                stale.append(family)
+            family.how = how or "off"
+        for family in stale:
+            self.dissolve(family)
+        return bool(stale)
+
+    # Changes --------------------------------------------------------------------------------------
+
+    def distributed(self, each: ViewChanges) -> ViewChanges:
+        """The changes of an update, those of general views as the changes of their members."""
+        time = self._document.tree.clock
+        mine: dict[MaintainedView, list[Change]] = {}
+        for member, raw in self.emitted:
+            mine.setdefault(member.opened(), []).extend(raw)
+        self.emitted.clear()
+        mine = {view: view.taken(raw, time) for view, raw in mine.items()}
+        found: ViewChanges = []
+        never: ViewChanges = []
+        for view, changes in each:
+            if view.name[:1] != HIDDEN:
+                found.append((view, changes))
+                continue
+            if any(change.op == "never" for change in changes):
+                never.append((view, [change for change in changes if change.op == "never"]))
+        for family in self.by_shape.values():
+            if family.how == "join" and (never or family.kept.stopped):
+                for opened, ended in self._never(family, never).items():
+                    if not opened.is_deferred:
+                        opened.add_never(mine.setdefault(opened, []), list(ended.values()), time)
+            family.kept.stopped = []
+        found += [(view, numbered) for view, numbered in mine.items() if numbered]
+        return found
+
+    def _never(
+        self, family: Family, never: ViewChanges
+    ) -> dict[MaintainedView, dict[tuple[object, ...], Change]]:
+        """The `never` changes of members, by their values, from those of the general view."""
+        found: dict[MaintainedView, dict[tuple[object, ...], Change]] = {}
+        for change in (each for view, some in never if view is family.general for each in some):
+            for member in family.kept.members_of(change.row):
+                view = member.opened()
+                row = Row(view.columns, change.row.values_[: len(view.columns)])
+                origin = CLOCK if change.origin == CLOCK else None
+                made = Change("never", row, microseconds=change.microseconds, origin=origin)
+                found.setdefault(view, {})[row.values_] = made
+        for member in family.kept.stopped:
+            view = member.opened()
+            nothing = (None,) * len(view.columns)
+            found.setdefault(view, {})[nothing] = Change("never", Row(view.columns, nothing))
+        return found
+
+    def discard(self) -> None:
+        """Forget changes of members that are not to be emitted: the update was taken back."""
+        self.emitted.clear()
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def in_order(self) -> Iterator[tuple[str, MaintainedView, bool]]:
+        """Every view by name, and whether it shares a plan, in the order of the programs."""
+        for name, view in self._document.views.items():
+            if name[:1] != HIDDEN:
+                yield name, view, False
+                continue
+            assert isinstance(view.maintainer, FamilyCounting)
+            for member in view.maintainer.members.values():
+                yield member.name, member.opened(), True
+
+    def check_saved(self, names: Iterable[str]) -> None:
+        """Refuse the saved rows of views that shared other plans."""
+        saved = {name for name in names if name[:1] == HIDDEN}
+        known = {family.general.name for family in self.by_shape.values()}
+        if saved != known:
+            raise StoreError(
+                "AX872",
+                f"the saved state has {len(saved)} shared plans, and the views need {len(known)}",
+                advice="run the version that wrote it, or start again without this state",
+            )
+
+    @contextmanager
+    def restoring(self, is_shared: bool) -> Iterator[None]:
+        """Let a view that is watched inside share a plan, or not, as it did in a snapshot."""
+        usual, self.share_from = self.share_from, 1 if is_shared else None
+        try:
+            yield
+        finally:
+            self.share_from = usual
+
+    # Savepoints -----------------------------------------------------------------------------------
+
+    def saved(self) -> SavedFamilies:
+        """The members of every family, for a savepoint."""
+        return (
+            dict(self.by_shape),
+            dict(self.members),
+            {shape: dict(names) for shape, names in self._alone.items()},
+            dict(self._shapes),
+            dict(self._queries),
+            dict(self._owners),
+        )
+
+    def return_to(self, saved: SavedFamilies) -> None:
+        """Restore the members; `reload` restores their rows, once there are engines."""
+        by_shape, members, alone, shapes, queries, owners = saved
+        self.by_shape, self.members, self._alone = dict(by_shape), dict(members), dict(alone)
+        self._shapes, self._queries, self._owners = dict(shapes), dict(queries), dict(owners)
+        self._templates.clear()
+        self.emitted.clear()
+
+    def reload(self) -> None:
+        """Take the rows of all members from the general views, which were made anew."""
+        for family in self.by_shape.values():
+            kept = family.general.maintainer
+            assert isinstance(kept, FamilyCounting)
+            family.kept = kept
+        for name, member in self.members.items():
+            family = self.family_of(name)
+            member.family = family.kept
+            family.kept.admit(member)
+            if member.view is not None:
+                if not isinstance(member.view.maintainer, PutAside):
+                    member.view.maintainer = self._maintainer(family, member)
+                member.view.truth_cache.is_stale = True
+
+    # Reading ------------------------------------------------------------------------------------
+
+    def watched(self, name: str) -> MaintainedView | Member | None:
+        """The view of this name that a user watches; None: there is none."""
+        member = self.members.get(name)
+        if member is not None:
+            return member
+        return None if name[:1] == HIDDEN else self._document.views.get(name)
+
+    def every_view(self) -> Iterator[tuple[str, MaintainedView | Member]]:
+        """The views that users watch, by name."""
+        for name, view in self._document.views.items():
+            if name[:1] != HIDDEN:
+                yield name, view
+        yield from self.members.items()
+
+    def opened(self) -> Iterator[MaintainedView]:
+        """The views of members that have been needed so far."""
+        for member in self.members.values():
+            if member.view is not None:
+                yield member.view
+
+    def ending(self) -> Iterator[MaintainedView]:
+        """The members whose `never` changes are found when a stream ends."""
+        for family in self.by_shape.values():
+            if family.how == "end":
+                for member in family.kept.members.values():
+                    yield member.opened()
+
+
+def _none(member: Member) -> MaintainedView:
+    raise AssertionError(f"{member.name!r} has no view")
+
+
+def _may_change(view: MaintainedView) -> bool:
+    """Whether the maintainer of a view can be replaced."""
+    return view.broken is None and not view.is_deferred

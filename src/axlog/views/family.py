@@ -1,0 +1,254 @@
+"""Families: views that differ in constants, kept by one plan (docs/design.md, Shared plans).
+
+    general pattern -> rows with the values of the parameters -> parameter index -> members
+
+The general view is an ordinary counting view: its program has one place in the engine, one matcher
+and one set of joins, whatever the number of members. `FamilyCounting` hands each delta of its root
+relation to the members that it concerns, as deltas of their own root relations. From there on a
+member is an ordinary maintainer, with its own counts and steps, over a `FamilyEngine` in place of
+the counting engine.
+
+A member without rows is one small object. Its view is made when it gets a row or is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from axlog.document.delta import Delta
+from axlog.document.tree import Tree
+from axlog.errors import QueryError
+from axlog.evaluate.joins import Bag, Row, add, picker
+from axlog.query.compile import Program, Relation, compile_pattern
+from axlog.query.generalize import Parameter
+from axlog.query.pattern import Constant, Pattern
+from axlog.views.change import Change
+from axlog.views.counting.engine import CountingEngine
+from axlog.views.counting.maintainer import Counting
+from axlog.views.parameter_index import ParameterIndex
+
+if TYPE_CHECKING:
+    from axlog.evaluate.work import Member as MeteredMember
+    from axlog.views.view import MaintainedView
+
+Load = Callable[[Bag], None]
+
+
+class Member:
+    """One view of a family: a row of its parameter table."""
+
+    __slots__ = ("constants", "family", "make", "name", "view")
+
+    def __init__(
+        self,
+        name: str,
+        constants: tuple[Constant, ...],
+        family: FamilyCounting,
+        make: Callable[[Member], MaintainedView],
+    ) -> None:
+        self.name = name
+        self.constants = constants
+        self.family = family
+        self.make = make
+        self.view: MaintainedView | None = None
+
+    def opened(self) -> MaintainedView:
+        """The view itself, made when it is first needed."""
+        if self.view is None:
+            self.view = self.make(self)
+        return self.view
+
+
+class FamilyCounting(Counting):
+    """Keeps the rows of a general pattern, and hands them to the members of the family."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        pattern: Pattern,
+        parameters: tuple[Parameter, ...],
+        member_pattern: Pattern,
+        engine: CountingEngine,
+        emitted: list[tuple[Member, list[Change]]],
+    ) -> None:
+        """`member_pattern`: the pattern of some member; the outputs of all are the same.
+
+        `emitted` gets the changes of members, which their views number later.
+        """
+        self.parameters = parameters
+        self._member_pattern = member_pattern
+        self.member_program = compile_pattern(member_pattern)
+        self._groups: dict[Any, dict[Row, None]] = {}  # rows by the texts of their parameters
+        self._deltas: dict[Member, Bag] = {}  # of the current update, where rows show nodes
+        self._emitted = emitted
+        self.stopped: list[Member] = []  # members that the current update left without a future
+        self.members: dict[str, Member] = {}
+        columns = compile_pattern(pattern).root.columns
+        positions = [columns.index(f"${parameter.variable}") for parameter in parameters]
+        self.index: ParameterIndex[Member] = ParameterIndex(parameters, positions)
+        super().__init__(tree, pattern, engine)
+        self._pick = picker([columns.index(c) for c in self.member_program.root.columns])
+
+    def made_anew(self, engine: CountingEngine) -> FamilyCounting:
+        """The same for another engine over the same tree, without members."""
+        pattern, parameters = self.pattern, self.parameters
+        return FamilyCounting(
+            self.tree, pattern, parameters, self._member_pattern, engine, self._emitted
+        )
+
+    # The parameter table --------------------------------------------------------------------------
+
+    def admit(self, member: Member) -> None:
+        """Insert the row of a member; `rows_of` are its first rows."""
+        self.engine.build(self.root)
+        self.members[member.name] = member
+        self.index.add(member, member.constants)
+
+    def dismiss(self, member: Member) -> None:
+        """Delete the row of a member."""
+        del self.members[member.name]
+        self.index.remove(member, member.constants)
+
+    def rows_of(self, constants: tuple[Constant, ...]) -> Bag:
+        """The root relation of a member with these constants, read off the rows of all."""
+        self.engine.build(self.root)
+        found: Bag = {}
+        for row in self._groups.get(self.index.member_key(constants), ()):
+            if self.index.passes(constants, row):
+                add(found, self._pick(row), self._counts[row])
+        return found
+
+    # Rows -----------------------------------------------------------------------------------------
+
+    def _enter(self, binding: Row) -> tuple[Any, ...]:
+        self._groups.setdefault(self.index.text_key(binding), {})[binding] = None
+        return super()._enter(binding)
+
+    def _leave(self, binding: Row) -> tuple[Any, ...]:
+        key = self.index.text_key(binding)
+        group = self._groups[key]
+        del group[binding]
+        if not group:
+            del self._groups[key]
+        return super()._leave(binding)
+
+    def take(self, moved: Bag) -> list[Change]:
+        self._distribute(moved)  # first: a view that is made now starts with the rows before
+        return super().take(moved)
+
+    def _distribute(self, moved: Bag) -> None:
+        find, pick = self.index.find, self._pick
+        if len(moved) == 1 and not self._show.reads:
+            ((row, count),) = moved.items()
+            for member in find(row):
+                self._hand(member, {pick(row): count})
+            return
+        deltas: dict[Member, Bag] = {}
+        self._deltas = deltas
+        for row, count in moved.items():
+            for member in find(row):
+                add(deltas.setdefault(member, {}), pick(row), count)
+        for member, delta in deltas.items():
+            if delta:
+                self._hand(member, delta)
+
+    def _hand(self, member: Member, delta: Bag) -> None:
+        maintainer = member.opened().maintainer
+        if isinstance(maintainer, Counting):  # else it was set aside
+            changes = maintainer.take(delta)
+            if changes:
+                self._emitted.append((member, changes))
+
+    def reread(self, touched: Iterable[int], moved: Bag) -> list[Change]:
+        touched = set(touched)
+        bindings = {b for node in touched for b in self._shown_by.get(node, ())}
+        concerned = dict.fromkeys(m for binding in bindings for m in self.index.find(binding))
+        for member in concerned:
+            maintainer = member.opened().maintainer
+            if isinstance(maintainer, Counting):
+                changes = maintainer.reread(touched, self._deltas.get(member, {}))
+                if changes:
+                    self._emitted.append((member, changes))
+        return super().reread(touched, moved)
+
+    def before(self, delta: Delta) -> None:
+        if self._has_stale_ids:
+            for maintainer in self._opened():
+                maintainer.relabel()
+        super().before(delta)
+
+    def after(self, delta: Delta) -> list[Change]:
+        changes = super().after(delta)
+        if self._has_stale_ids:
+            for maintainer in self._opened():
+                maintainer.expect_new_ids()
+        return changes
+
+    def _opened(self) -> Iterator[Counting]:
+        """The maintainers of the members that have been needed so far."""
+        for member in self.members.values():
+            if member.view is not None and isinstance(member.view.maintainer, Counting):
+                yield member.view.maintainer
+
+    def recount(self, whole: Bag) -> None:
+        super().recount(whole)
+        for member in self.members.values():
+            if member.view is not None and isinstance(member.view.maintainer, Counting):
+                member.view.maintainer.recount(self.rows_of(member.constants))
+
+    def stop(self, waiting: Iterable[Mapping[str, Any]]) -> None:
+        """Note that no new match can begin; `waiting` are the values of those that have begun.
+
+        Members without a row and without a match that has begun can get none any more.
+        """
+        columns = [f"${parameter.variable}" for parameter in self.parameters]
+        begun = {self.index.member_key([row.get(column) for column in columns]) for row in waiting}
+        self.stopped = [
+            member
+            for member in self.members.values()
+            if (key := self.index.member_key(member.constants)) not in begun
+            and key not in self._groups
+        ]
+
+    def members_of(self, values: Mapping[str, Any]) -> Sequence[Member]:
+        """The members that rows with these values of variables concern."""
+        row: tuple[Any, ...] = tuple(
+            values.get(column.removeprefix("$")) for column in self.root.columns
+        )
+        return self.index.find(row)
+
+    def close(self) -> None:
+        self.members = {}
+        super().close()
+
+
+class FamilyEngine(CountingEngine):
+    """Stands for the counting engine in the maintainer of one member."""
+
+    def __init__(self, family: FamilyCounting, constants: tuple[Constant, ...]) -> None:
+        self._family = family
+        self._constants = constants
+        self.shelf = None
+
+    def compiled(self, pattern: Pattern) -> Program:
+        return self._family.member_program
+
+    def add(self, program: Program, load: Load, member: MeteredMember | None = None) -> Relation:
+        first = self._family.rows_of(self._constants)
+        if first:
+            load(first)
+        return program.root
+
+    def plan_of(self, root: Relation) -> tuple[CountingEngine, Relation]:
+        return self._family.engine, self._family.root
+
+    def build(self, root: Relation | None = None) -> None:
+        if root is not None:
+            self._family.engine.build(self._family.root)
+
+    def refusal(self, root: Relation) -> QueryError | None:
+        return self._family.broken
+
+    def drop(self, root: Relation, member: MeteredMember | None = None) -> None:
+        pass

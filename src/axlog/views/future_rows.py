@@ -1,0 +1,177 @@
+"""The future of a view: its truth, its possible rows, the status of a row and the reasons for it.
+
+`MaintainedView` has these methods. Long computations run on a copy of the document that is made
+under the lock, so that updates do not wait for them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from axlog.document.times import Times, microseconds
+from axlog.document.tree import Tree
+from axlog.errors import UndecidedError
+from axlog.future.reasons import WhyNot, why_not
+from axlog.future.truth import Outlook, Possible
+from axlog.future.verdict_cache import TruthCache
+from axlog.query.compile import compile_pattern
+from axlog.query.query import Query
+from axlog.query.row_key import RowKey
+from axlog.query.truth import Truth
+from axlog.views.change import Row
+from axlog.views.clock_questions import ClockQuestions
+from axlog.views.counting.join_prospects import AnyProspects
+from axlog.views.counting.possible_pages import page_of, place_of
+from axlog.views.maintainer import Maintainer
+from axlog.views.step_outlook import StepOutlook
+from axlog.views.why import agrees, inward, shown_possible
+
+if TYPE_CHECKING:
+    from axlog.views.member_prospects import MemberProspects
+
+
+class FutureRows(ABC):
+    """The questions about the future rows of a view."""
+
+    times: Times
+    is_member: bool
+    reads_clock: bool
+    maintainer: Maintainer
+    prospects: Callable[[], AnyProspects | MemberProspects | None]
+    nodes_left: Callable[[], Tree]
+    is_whole: Callable[[], bool]
+    _lock: RLock
+    _key: RowKey
+
+    @property
+    @abstractmethod
+    def query(self) -> Query:
+        """The parsed query."""
+
+    @property
+    def pattern(self) -> Any:
+        return self.query.pattern
+
+    @property
+    @abstractmethod
+    def truth_cache(self) -> TruthCache:
+        """The truth of the view between updates."""
+
+    @abstractmethod
+    def holds(self) -> bool:
+        """Whether the view has a row."""
+
+    @abstractmethod
+    def rows(self) -> list[Row]:
+        """The current rows."""
+
+    @property
+    def truth(self) -> Truth:
+        """TRUE: the view has a row. POSSIBLE: it may still get one. NEVER: it cannot.
+
+        The verdict is maintained as data arrives (`future/verdict_cache.py`). Raises
+        `UndecidedError` where the analysis gives no verdict; the rows are exact all the same.
+        """
+        with self._lock:
+            if self.query.is_pattern:
+                prospects = self.prospects()
+                if prospects is not None:
+                    return prospects.truth
+            if self.holds():
+                return Truth.TRUE
+            self._refuse_undecided("truth")
+            if not self._key.steps:
+                if self.is_member:  # it does not see updates that do not concern it
+                    self.truth_cache.is_stale = True
+                return self.truth_cache.truth
+        return self._step_outlook().truth
+
+    def _step_outlook(self) -> StepOutlook | ClockQuestions:
+        if self.reads_clock:
+            return self.clock_questions()
+        with self._lock:
+            # Not `_key`: that of a member of a family has the constants of another one.
+            return StepOutlook(self.nodes_left().copied(), self.query.row_key, self.times)
+
+    def possible(self, limit: int | None = None, after: Possible | None = None) -> list[Possible]:
+        """The rows that may still appear, sorted; with `limit` or `after`, a page of them."""
+        self._refuse_undecided("possible rows")
+        if self._key.steps:
+            listed = self._step_outlook().possible()
+            if limit is None and after is None:
+                return listed
+            return page_of(listed, limit, after, lambda one: place_of(self._inner(one)))
+        if limit is None and after is None:
+            found = self._possible()
+        else:
+            found = self._page(limit, None if after is None else self._inner(after))
+        return [shown_possible(one, self.pattern, self.times) for one in found]
+
+    def _page(self, limit: int | None, after: Possible | None) -> list[Possible]:
+        with self._lock:
+            prospects = self.prospects()
+            if prospects is not None:
+                return prospects.page(limit, after)
+        return page_of(self._possible(), limit, after)
+
+    def _inner(self, one: Possible) -> Possible:
+        """A possible row with its times in microseconds."""
+        until = None if one.deadline is None else microseconds(one.deadline)
+        return Possible(inward(self.pattern, one.row), one.needs, until)
+
+    def clock_questions(self) -> ClockQuestions:
+        """The questions about the future of a view about the clock; AX502 if none is decided."""
+        with self._lock:
+            tree, rows = self.nodes_left().copied(), list(self.maintainer.rows())
+        return ClockQuestions(tree, self.query, rows, self.times)
+
+    def _possible(self) -> list[Possible]:
+        """`possible` with times in microseconds."""
+        with self._lock:
+            prospects = self.prospects()
+            if prospects is not None:
+                return prospects.possible()
+            tree = self.nodes_left().copied()
+            # the tree lacks rows whose nodes were garbage-collected
+            there = set() if self.is_whole() else {row.values_ for row in self.rows()}
+        possible = Outlook(tree, self.query.pattern).possible()
+        return [one for one in possible if tuple(one.row.values()) not in there]
+
+    def status(self, row: Mapping[str, Any]) -> Truth:
+        """The truth of one row, given by its values; omitted values may be anything."""
+        self._refuse_undecided("status")
+        if self._key.steps:
+            return self._step_outlook().status(row)
+        row = inward(self.pattern, row)
+        with self._lock:
+            prospects = self.prospects()
+            known = None if prospects is None else prospects.status(row)
+            if known is not None:
+                return known
+            tree = self.nodes_left().copied()
+            is_sure = self.is_whole() and not compile_pattern(self.query.pattern).gathers
+            is_there = not is_sure and any(agrees(row, each) for each in self.rows())
+        return Truth.TRUE if is_there else Outlook(tree, self.query.pattern).status(row)
+
+    def _refuse_undecided(self, question: str) -> None:
+        """The analyses of the future decide rows of patterns and their steps, not of plans."""
+        if self.query.has_items:
+            is_ = "are" if question == "possible rows" else "is"
+            raise UndecidedError(
+                "AX502",
+                f"the {question} of a view that is more than a pattern {is_} not decided",
+                advice="ask the view of the pattern alone",
+            )
+
+    def why_not(self, row: Mapping[str, Any]) -> WhyNot:
+        """The truth of a row, and why: what can bring it, what can end it, what rules it out."""
+        self._refuse_undecided("status")
+        if self._key.steps:
+            return self._step_outlook().why_not(row)
+        row = inward(self.pattern, row)
+        with self._lock:
+            tree = self.nodes_left().copied()
+        return why_not(tree, self.query.pattern, row, self.times)

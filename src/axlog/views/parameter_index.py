@@ -1,0 +1,194 @@
+"""The index of a parameter table: the members of a family that a row of its plan concerns.
+
+    texts that must be equal   a hash index over all of them together
+    <, <=, >, >=, = of others  an ordered index over the constants of the first of them
+    all further comparisons    a test of each member that is left
+
+So a row costs one look-up, a binary search if constants are ordered, and the members that it finds.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from math import isnan
+from typing import Any, Generic, TypeVar
+
+from axlog.evaluate.joins import Row
+from axlog.evaluate.value_tests import comparison
+from axlog.query.generalize import Parameter
+from axlog.query.pattern import Constant, Moment, Number
+from axlog.query.values import READ, ValueKind, double_of, key_of, parted
+
+M = TypeVar("M")
+Place = tuple[Any, ...]
+"""The place of a value in the order of a comparison: its kind, and its key in this kind."""
+Tests = tuple[Callable[[str], bool], ...]
+
+
+class ParameterIndex(Generic[M]):
+    """Members by their constants. `positions`: where rows hold the value of each parameter."""
+
+    def __init__(self, parameters: Sequence[Parameter], positions: Sequence[int]) -> None:
+        each = list(zip(range(len(parameters)), parameters, positions, strict=True))
+        texts = [(n, at) for n, parameter, at in each if parameter.is_text]
+        self._texts = [n for n, _ in texts]  # the numbers of the constants
+        self._text_at = [at for _, at in texts]  # the positions of the values
+        self._only_text = self._text_at[0] if len(each) == len(texts) == 1 else None
+        others = [(n, parameter, at) for n, parameter, at in each if not parameter.is_text]
+        self._others = others
+        self._read = _reader(others[0][1]) if others else None
+        self._by_text: dict[Any, dict[M, None] | _Ordered[M]] = {}
+
+    def _key(self, values: Sequence[Any], at: Sequence[int]) -> Any:
+        return values[at[0]] if len(at) == 1 else tuple(values[i] for i in at)
+
+    def text_key(self, row: Row) -> Any:
+        """The texts of a row that members are looked up by."""
+        return self._key(row, self._text_at)
+
+    def member_key(self, constants: Sequence[Constant | None]) -> Any:
+        """The texts of a member."""
+        return self._key(constants, self._texts)
+
+    def add(self, member: M, constants: Sequence[Constant]) -> None:
+        """Insert a row of the parameter table."""
+        key = self.member_key(constants)
+        found = self._by_text.get(key)
+        if not self._others:
+            if not isinstance(found, dict):
+                found = self._by_text[key] = {}
+            found[member] = None
+            return
+        if not isinstance(found, _Ordered):
+            first = self._others[0][1]
+            found = self._by_text[key] = _Ordered(parted(first.operator)[0])
+        found.add(member, self._place(constants), self._tests(constants))
+
+    def remove(self, member: M, constants: Sequence[Constant]) -> None:
+        """Delete a row of the parameter table."""
+        key = self.member_key(constants)
+        found = self._by_text[key]
+        if isinstance(found, dict):
+            del found[member]
+        else:
+            found.remove(member, self._place(constants))
+        if not found:
+            del self._by_text[key]
+
+    def _place(self, constants: Sequence[Constant]) -> Place | None:
+        number, parameter, _ = self._others[0]
+        return _place_of(parameter, constants[number])
+
+    def _tests(self, constants: Sequence[Constant]) -> Tests:
+        return tuple(comparison(p.operator, constants[n]) for n, p, _ in self._others[1:])
+
+    def find(self, row: Row) -> Sequence[M]:
+        """The members that a row concerns."""
+        if self._only_text is not None:
+            one = self._by_text.get(row[self._only_text])
+            return () if one is None else list(one)  # type: ignore[arg-type]
+        found = self._by_text.get(self.text_key(row))
+        if found is None:
+            return ()
+        if isinstance(found, dict):
+            return list(found)
+        assert self._read is not None
+        _, _, at = self._others[0]
+        rest = [str(row[at]) for _, _, at in self._others[1:]]
+        return found.find(self._read(str(row[at])), rest)
+
+    def passes(self, constants: Sequence[Constant], row: Row) -> bool:
+        """Whether a row concerns a member with these constants and the same texts."""
+        return all(
+            comparison(parameter.operator, constants[n])(str(row[at]))
+            for n, parameter, at in self._others
+        )
+
+
+class _Ordered(Generic[M]):
+    """Members in the order of one constant, with the tests for their other constants."""
+
+    def __init__(self, symbol: str) -> None:
+        self._symbol = symbol
+        self._places: list[Place] = []
+        self._members: list[tuple[M, Tests]] = []
+        self._silent: dict[M, None] = {}  # no value passes their comparison
+
+    def __bool__(self) -> bool:
+        return bool(self._members or self._silent)
+
+    def add(self, member: M, place: Place | None, tests: Tests) -> None:
+        if place is None:
+            self._silent[member] = None
+            return
+        at = bisect_right(self._places, place)
+        self._places.insert(at, place)
+        self._members.insert(at, (member, tests))
+
+    def remove(self, member: M, place: Place | None) -> None:
+        if place is None:
+            del self._silent[member]
+            return
+        at = bisect_left(self._places, place)
+        while self._members[at][0] is not member:
+            at += 1
+        del self._places[at], self._members[at]
+
+    def find(self, place: Place | None, rest: Sequence[str]) -> list[M]:
+        """The members whose constants a value passes, given its place and the other values."""
+        start, stop = self._span(place)
+        found = self._members[start:stop]
+        if not rest:
+            return [member for member, _ in found]
+        return [
+            member
+            for member, tests in found
+            if all(test(value) for test, value in zip(tests, rest, strict=True))
+        ]
+
+    def _span(self, place: Place | None) -> tuple[int, int]:
+        places, symbol = self._places, self._symbol
+        if place is None:
+            return 0, 0
+        first, last = bisect_left(places, place[:1]), bisect_left(places, (place[0] + 1,))
+        match symbol:  # the value stands on the left: `value > constant`
+            case ">":
+                return first, bisect_left(places, place, first, last)
+            case ">=":
+                return first, bisect_right(places, place, first, last)
+            case "<":
+                return bisect_right(places, place, first, last), last
+            case "<=":
+                return bisect_left(places, place, first, last), last
+        return bisect_left(places, place, first, last), bisect_right(places, place, first, last)
+
+
+def _reader(parameter: Parameter) -> Callable[[str], Place | None]:
+    """A function from a value to its place; None: it has none, and passes no comparison."""
+    _, type_ = parted(parameter.operator)
+    if parameter.type == "float" or type_ == "xs:double":
+        return _double
+    if type_ is not None:
+        return lambda text: _typed(READ[type_], text)
+    return key_of
+
+
+def _place_of(parameter: Parameter, constant: Constant) -> Place | None:
+    if isinstance(constant, float):
+        return None if isnan(constant) else (0, constant)
+    if isinstance(constant, Number):
+        return ValueKind.NUMBER, constant.value
+    if isinstance(constant, Moment):
+        return ValueKind.MOMENT, constant.microseconds
+    return _reader(parameter)(str(constant))
+
+
+def _double(text: str) -> Place | None:
+    value = double_of(text)
+    return None if isnan(value) else (0, value)
+
+
+def _typed(read: Callable[[str], Any], text: str) -> Place | None:
+    value = read(text)
+    return None if value is None else (0, value)
