@@ -109,7 +109,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Run the tests of a file in one worker, and those of all files that use Spark in one."""
     from xdist.scheduler import LoadFileScheduling
 
-    class FileScheduling(LoadFileScheduling):
+    class FileScheduling(LoadFileScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             return "spark" if SPARK_FILES.match(nodeid) else super()._split_scope(nodeid)
 

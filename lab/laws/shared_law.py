@@ -7,8 +7,8 @@ row before, time, cause, position, finality), and at some steps its truth and th
 
 A case is a shape (paths from streams, joins, times, `or`, `not`, aggregates, order, nodes in rows),
 constants for its members, and steps: watching, unwatching, feeding, statements, ends of streams,
-the clock, batches that are kept or rolled back. The shared document shares plans from two views on,
-the others never do.
+calls for further streams, the clock, batches that are kept or rolled back. The shared document
+shares plans from two views on, the others never do.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ _SHAPES = (
     'for $a in //a where $a/k = "?" return <x>{$a/x/text()}</x>',
 )
 _FACTS = ("key p/a by x trusted", "key q/b by x trusted")
+_CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
 Step = tuple[Any, ...]
 
 
@@ -72,12 +73,13 @@ class SharedCase:
     steps: tuple[Step, ...]
     facts: tuple[str, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
+    open: tuple[str, ...] = _STREAMS  # the streams that have a call from the start
 
     @property
     def document(self) -> str:
-        """The document: an element with a call for each stream."""
-        call = '<ax:call xmlns:ax="urn:axlog" stream="{0}"/>'
-        return "<r>{}</r>".format("".join(f"<{s}>{call.format(s)}</{s}>" for s in _STREAMS))
+        """The document: an element for each stream, with a call if it is open."""
+        calls = {stream: _CALL.format(stream) for stream in self.open}
+        return "<r>{}</r>".format("".join(f"<{s}>{calls.get(s, '')}</{s}>" for s in _STREAMS))
 
 
 def make_shared_case(random: Random) -> SharedCase:
@@ -95,7 +97,11 @@ def make_shared_case(random: Random) -> SharedCase:
         names = [step[1] for step in watches]
         rest = [step for step in steps if step[0] not in ("watch", "update")]
         steps = watches + [s for s in rest if s[0] != "unwatch" or s[1] in names]
-    return SharedCase(shape, tuple(steps), facts, tuple(sorted(options.items())))
+    opened = tuple(stream for stream in _STREAMS if random.random() < 0.9)
+    for stream in _STREAMS:
+        if stream not in opened and options["keep"] == "all":
+            steps.insert(random.randrange(len(steps)), ("open", stream))
+    return SharedCase(shape, tuple(steps), facts, tuple(sorted(options.items())), opened)
 
 
 def _steps(random: Random, shape: str, used: dict[str, set[str]]) -> Iterator[Step]:
@@ -204,6 +210,8 @@ class _Side:
                 doc.feed(stream, message, at=time)
             case "end", stream, time:
                 doc.end(stream, at=time)
+            case "open", stream:
+                doc.update(f"insert node {_CALL.format(stream)} into /r/{stream}")
             case "advance", time:
                 doc.advance(time)
             case "update", statement:

@@ -11,7 +11,7 @@ from axlog.errors import QueryError
 from axlog.live.internals import maintained
 from axlog.live.log_records import settings_of
 from axlog.live.recovery import load_parts, snapshot_parts
-from lab.laws.shared_law import check_shared, make_shared_case
+from lab.laws.shared_law import SharedCase, check_shared, make_shared_case
 
 QUERY = (
     'match /document[orders/order[client/"{}"]/oid/$x#o][shipped/order/oid/$x#s]'
@@ -38,6 +38,138 @@ def told(changes: list[axlog.Change]) -> list[tuple[str | None, str, tuple[objec
 @pytest.mark.parametrize("seed", range(12))
 def test_members_have_what_they_have_alone(seed: int) -> None:
     check_shared(make_shared_case(Random(seed)))
+
+
+COUNTS = 'match //a[k/"{}"]/x/$x return $x, count() as n'
+JOINED = 'match /r[p/a[k/"{}"]/x/$x][q/b/x/$x] return $x'
+EITHER = 'match /r[p/a[k/"{}"]/x/$x][q/b/x/$x or q/b/k/$x] return $x'
+NUMBERS = "match /r/p/a[n >= {}][n < {}]/x/$x return $x"
+WITHIN = (
+    'match /r[p/a[k/"{}"]/x/$x#t][q/b/x/$x#u] where u - t >= -5 and u - t <= 2 return $x, t.time'
+)
+B = "<b m='1'><k>2</k><n>2</n><x>1</x></b>"
+
+
+def fed(k: int, x: int, at: int) -> tuple[str, str, str, int]:
+    return "feed", "p", f"<a><k>{k}</k><x>{x}</x></a>", at
+
+
+FOUND = {
+    "the status of a member with steps is that of its own constants": SharedCase(
+        COUNTS,
+        (
+            ("watch", "v1", COUNTS.format(2)),
+            ("watch", "v2", COUNTS.format(3)),
+            ("watch", "v3", COUNTS.format(1)),
+            fed(3, 3, 1),
+            ("ask",),
+        ),
+    ),
+    "without messages only the join of a view alone knows its truth": SharedCase(
+        JOINED,
+        (
+            ("watch", "v1", JOINED.format(1)),
+            ("watch", "v2", JOINED.format(2)),
+            ("feed", "q", B, 5),
+            ("ask",),
+            fed(1, 2, 6),
+            ("ask",),
+        ),
+        ("key p/a by x trusted", "key q/b by x trusted"),
+        (("collect", "off"), ("keep", "needed"), ("never", "off")),
+    ),
+    "a verdict lasts while messages do not concern it": SharedCase(
+        EITHER,
+        (
+            ("watch", "v1", EITHER.format(2)),
+            ("watch", "v2", EITHER.format(2)),
+            ("ask",),
+            ("feed", "q", B, 2),
+            ("ask",),
+        ),
+        options=(("collect", "state"), ("keep", "needed"), ("never", "all")),
+    ),
+    "a verdict lasts in a family of thresholds": SharedCase(
+        NUMBERS,
+        (
+            ("watch", "v1", NUMBERS.format(1, 2)),
+            ("watch", "v2", NUMBERS.format(3, 3)),
+            ("ask",),
+            ("feed", "q", B, 2),
+            ("ask",),
+        ),
+        options=(("collect", "state"), ("keep", "needed"), ("never", "all")),
+    ),
+    "a family whose members get changes of their own from a join is dissolved": SharedCase(
+        WITHIN,
+        (
+            *(("watch", f"v{k}", WITHIN.format(k)) for k in (1, 2, 3)),
+            ("open", "p"),
+            ("open", "q"),
+            fed(2, 1, 1),
+            ("feed", "q", B, 2),
+            ("ask",),
+            fed(3, 1, 3),
+            ("watch", "v4", WITHIN.format(3)),
+            ("batch", False, (fed(1, 1, 4),)),
+            ("advance", 9),
+            ("ask",),
+        ),
+        open=(),
+    ),
+    "a family is dissolved in a batch that is rolled back": SharedCase(
+        WITHIN,
+        (
+            *(("watch", f"v{k}", WITHIN.format(k)) for k in (1, 2, 3)),
+            ("open", "p"),
+            ("open", "q"),
+            ("batch", False, (fed(2, 1, 1),)),
+            fed(3, 1, 1),
+            ("feed", "q", B, 2),
+            ("ask",),
+        ),
+        open=(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_cases_that_were_found(name: str) -> None:
+    check_shared(FOUND[name])
+
+
+def test_members_of_a_dissolved_family_keep_their_constants() -> None:
+    doc = axlog.Document("<r><p/><q/></r>")
+    for number in range(9):
+        doc.watch(WITHIN.format(number), f"v{number}")
+    inside = maintained(doc)
+    assert len(inside.views) == 1
+    for stream in ("p", "q"):
+        call = f'<ax:call xmlns:ax="urn:axlog" stream="{stream}"/>'
+        doc.update(f"insert node {call} into /r/{stream}")
+    doc.feed("p", "<a><k>7</k><x>1</x></a>", at=1)
+    assert not inside.families.by_shape
+    assert list(inside.views) == [f"v{number}" for number in range(9)]
+    assert told(doc.feed("q", "<b><x>1</x></b>", at=2)) == [("v7", "insert", ("1", 1))]
+    assert doc.view("v7").explain().shared is None
+    assert [view.query.text for view in inside.views.values()] == [
+        WITHIN.format(number) for number in range(9)
+    ]
+    assert [doc.view(f"v{number}").status({"x": "1"}).value for number in (6, 7)] == [
+        "possible",
+        "true",
+    ]
+
+
+def test_a_view_that_is_not_watched_any_more_still_has_its_query() -> None:
+    doc = watched(10)
+    late = doc.watch(QUERY.format(50), "late")
+    doc.feed("orders", order("50", 17), at=1)
+    doc.feed("shipped", "<order><oid>17</oid></order>", at=2)
+    assert len(late) == 1
+    doc.unwatch("late")
+    assert late.explain().query == QUERY.format(50)
+    assert late.explain().shared is None
 
 
 def test_views_of_one_shape_are_one_program() -> None:

@@ -12,10 +12,10 @@ They are maintained from the first end of a stream on, so a hundred ends do not 
 over the document. Otherwise the document is searched for another witness, and the longest-lived one
 is chosen. A view with rows is TRUE without any of this (`views/view.py`).
 
-Call `forget` after every change other than added data: statements, deletions, texts that merge when
-a call ends, opened calls. There is no witness with `not`, with types, and for scenarios that hold a
-key's value, which a message may use up. There, POSSIBLE lasts until the next update; NEVER still
-stays.
+The document counts its revisions: every change other than added data, as statements, deletions,
+texts that merge when a call ends, opened calls. A revision ends every verdict from before. There is
+no witness with `not`, with types, and for scenarios that hold a key's value, which a message may
+use up. There, POSSIBLE lasts until the next update; NEVER still stays.
 
 (Paper 1, section 3.)
 """
@@ -35,26 +35,28 @@ from axlog.query.truth import Truth
 class TruthCache:
     """The truth of a view without rows, cached between questions."""
 
-    def __init__(self, pattern: Pattern, nodes: Callable[[], Tree]) -> None:
+    def __init__(
+        self, pattern: Pattern, nodes: Callable[[], Tree], revisions: Callable[[], int]
+    ) -> None:
         self.pattern = pattern
         self.searches = 0  # number of searches over the document
         self.may_come: Callable[[], bool | None] = lambda: None
         """Whether the maintained scenarios allow a row; None: no scenarios are maintained."""
         self._nodes = nodes
         self._is_never = False
-        self.is_stale = False
-        """Set after every change other than arriving data, the end of a stream, and the clock."""
+        self._revisions = revisions
+        self._revision = revisions()  # that of the document when the verdict was found
         self._witness: Witness | None = None
         self._decided: tuple[int, int, Truth] | None = None  # document version, clock, verdict
 
     def _forget(self) -> None:
         self._is_never, self._witness, self._decided = False, None, None
-        self.is_stale = False
+        self._revision = self._revisions()
 
     @property
     def truth(self) -> Truth:
         """POSSIBLE or NEVER, for a view that has no row now."""
-        if self.is_stale:
+        if self._revision != self._revisions():
             self._forget()
         if self._is_never:
             return Truth.NEVER

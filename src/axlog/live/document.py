@@ -654,5 +654,9 @@ def _skeleton(streams: Sequence[str] | Mapping[str, Mapping[str, str]], options:
         raise QueryError(
             "AX211", f"streams={streams!r}", expected="a list of stream names, or a source"
         )
-    declared = streams if isinstance(streams, Mapping) else {each: {} for each in streams}
-    return skeleton(declared, options.limits, options.namespaces)
+    if isinstance(streams, Mapping):
+        return skeleton(streams, options.limits, options.namespaces)
+    twice = next((each for at, each in enumerate(streams) if each in streams[:at]), None)
+    if twice is not None:
+        raise StreamError("AX403", f"the stream {twice!r} is given twice")
+    return skeleton({each: {} for each in streams}, options.limits, options.namespaces)

@@ -49,7 +49,7 @@ HIDDEN = "~"
 Shape = tuple[object, ...]
 SavedFamilies: TypeAlias = (
     "tuple[dict[Shape, Family], dict[str, Member], dict[Shape, dict[str, None]],"
-    " dict[str, Shape], dict[str, Query | str], dict[str, Family]]"
+    " dict[str, Shape], dict[str, Family]]"
 )
 
 
@@ -63,7 +63,6 @@ class Family:
     stepping: Stepping
     chosen: Chosen
     how: How = "off"
-    language: str | None = None
 
     def summary(self) -> str:
         """The plan, its parameters and the number of views that use it, for `explain`."""
@@ -92,7 +91,6 @@ class Families:
         self._alone: dict[Shape, dict[str, None]] = {}  # names of views that may share a plan
         self._shapes: dict[str, Shape] = {}  # by the name of such a view
         self._owners: dict[str, Family] = {}  # by the name of a member
-        self._queries: dict[str, Query | str] = {}  # a text is parsed when the view is needed
         self._templates: dict[str | None, QueryTemplates] = {}  # by language
         self.emitted: list[tuple[Member, list[Change]]] = []
         """The changes of members in the current update, which are not numbered yet."""
@@ -129,7 +127,7 @@ class Families:
         if found is None:
             return None
         family, constants = found
-        return self._admit(family, name, text, constants)
+        return self._admit(family, name, text, constants, language)
 
     def join(self, name: str, candidate: Candidate, language: str | None) -> Member | None:
         """Add a view to its family, which is made when there are enough views; None: alone."""
@@ -144,7 +142,6 @@ class Families:
         parse = partial(self._document.parse, language=language)
         templates = self._templates.setdefault(language, QueryTemplates())
         templates.learn(candidate.query.text, candidate.general, parse, family)
-        family.language = language
         return self._admit(family, name, candidate.query, candidate.general.constants)
 
     def note_alone(self, view: MaintainedView, candidate: Candidate) -> None:
@@ -154,12 +151,17 @@ class Families:
             self._shapes[view.name] = candidate.shape
 
     def _admit(
-        self, family: Family, name: str, query: Query | str, constants: tuple[Constant, ...]
+        self,
+        family: Family,
+        name: str,
+        query: Query | str,
+        constants: tuple[Constant, ...],
+        language: str | None = None,
     ) -> Member:
-        member = Member(name, constants, family.kept, self._open)
+        """Add a member; the text of a query is parsed when its view needs it."""
+        member = Member(name, constants, family.kept, partial(self._open, query, language))
         family.kept.admit(member)
         self.members[name] = member
-        self._queries[name] = query
         self._owners[name] = family
         return member
 
@@ -167,21 +169,12 @@ class Families:
         """The family of a member."""
         return self._owners[name]
 
-    def _open(self, member: Member) -> MaintainedView:
+    def _open(self, query: Query | str, language: str | None, member: Member) -> MaintainedView:
         """Make the view of a member."""
-        family = self.family_of(member.name)
-        find, kept = partial(self.query_of, member), self._maintainer(family, member)
-        view = view_of(self._document, member.name, find, kept, family.chosen, family.stepping)
-        view.is_member, view.shared = True, family.summary
-        return view
-
-    def query_of(self, member: Member) -> Query:
-        """The query of a member, parsed when it is first needed."""
-        query = self._queries[member.name]
-        if isinstance(query, str):
-            language = self._owners[member.name].language
-            query = self._queries[member.name] = self._document.parse(query, language)
-        return query
+        document, family = self._document, self.family_of(member.name)
+        find = partial(document.parse, query, language)
+        kept = self._maintainer(family, member)
+        return view_of(document, member.name, find, kept, family.chosen, family.stepping)
 
     def _maintainer(self, family: Family, member: Member) -> Maintainer:
         engine, tree = FamilyEngine(family.kept, member.constants), self._document.tree
@@ -243,7 +236,6 @@ class Families:
         member = self._admit(family, view.name, view.query, general.constants)
         member.view = view
         view.maintainer = self._maintainer(family, member)
-        view.is_member, view.shared = True, family.summary
 
     # Leaving --------------------------------------------------------------------------------------
 
@@ -257,7 +249,7 @@ class Families:
         """Drop a member; the last one takes the plan with it."""
         family, member = self.family_of(name), self.members.pop(name)
         family.kept.dismiss(member)
-        del self._owners[name], self._queries[name]
+        del self._owners[name]
         if not family.kept.members:
             self._end(family)
 
@@ -275,7 +267,7 @@ class Families:
         members = list(family.kept.members.values())
         for member in members:
             view = member.opened()
-            del self.members[member.name], self._owners[member.name], self._queries[member.name]
+            del self.members[member.name], self._owners[member.name]
             family.kept.dismiss(member)
             self._keep_alone(view)
         self._end(family)
@@ -288,7 +280,6 @@ class Families:
         nodes, chosen = document.nodes(), view.chosen.name
         view.maintainer = make_for(nodes, view.query, view.stepping, chosen, document.engines)
         view.maintainer.load()
-        view.is_member, view.shared = False, lambda: None
         document.views[view.name] = view
         document.engine.build()
 
@@ -398,15 +389,14 @@ class Families:
             dict(self.members),
             {shape: dict(names) for shape, names in self._alone.items()},
             dict(self._shapes),
-            dict(self._queries),
             dict(self._owners),
         )
 
     def return_to(self, saved: SavedFamilies) -> None:
         """Restore the members; `reload` restores their rows, once there are engines."""
-        by_shape, members, alone, shapes, queries, owners = saved
+        by_shape, members, alone, shapes, owners = saved
         self.by_shape, self.members, self._alone = dict(by_shape), dict(members), dict(alone)
-        self._shapes, self._queries, self._owners = dict(shapes), dict(queries), dict(owners)
+        self._shapes, self._owners = dict(shapes), dict(owners)
         self._templates.clear()
         self.emitted.clear()
 
@@ -420,10 +410,8 @@ class Families:
             family = self.family_of(name)
             member.family = family.kept
             family.kept.admit(member)
-            if member.view is not None:
-                if not isinstance(member.view.maintainer, PutAside):
-                    member.view.maintainer = self._maintainer(family, member)
-                member.view.truth_cache.is_stale = True
+            if member.view is not None and not isinstance(member.view.maintainer, PutAside):
+                member.view.maintainer = self._maintainer(family, member)
 
     # Reading ------------------------------------------------------------------------------------
 
@@ -440,6 +428,12 @@ class Families:
             if name[:1] != HIDDEN:
                 yield name, view
         yield from self.members.items()
+
+    def summary_of(self, view: MaintainedView) -> str | None:
+        """The plan that a view shares, for `explain`; None: it is kept alone."""
+        member = self.members.get(view.name)
+        is_member = member is not None and member.view is view
+        return self.family_of(view.name).summary() if is_member else None
 
     def opened(self) -> Iterator[MaintainedView]:
         """The views of members that have been needed so far."""

@@ -105,6 +105,7 @@ class MaintainedTree:
         self.held: ViewChanges | None = None
         self.current = Current()
         self.statements = 0  # number of updates that no stream brought
+        self.revisions = 0  # changes other than arriving data, ends of streams, and the clock
         self.forgotten = 0  # messages that no view needed and that were not kept
         self.filtered: set[str] = set()  # streams whose sources were given a filter
         self.collected = 0  # nodes and streams that collection dropped because no view needs them
@@ -331,8 +332,7 @@ class MaintainedTree:
     def _note_violation(self, found: TypeViolation) -> None:
         """Report an update that was applied although it breaks a type."""
         self.violations.append(found)
-        for view in self.views.values():
-            view.truth_cache.is_stale = True
+        self.revisions += 1
         self.untune()
         report(log, logging.WARNING, "type violated", code=found.code, reason=found.message)
 
@@ -382,8 +382,7 @@ class MaintainedTree:
             self.tree.origins_by_node.update(dict.fromkeys(plan.delta.added, origin))
         self.hooks.brought(plan.delta, None if origin is None else origin[0], False)
         if origin is None or not only_adds(plan.delta):
-            for view in views:
-                view.truth_cache.is_stale = True
+            self.revisions += 1
         if note is not None:
             note(plan.delta)
         if guard is not None:
@@ -537,8 +536,7 @@ class MaintainedTree:
         plan = pending.planned(self.tree, [Delete(top) for top in tops], keep_whitespace=True)
         self.engine.leave(tops)
         pending.commit(plan, self._values)
-        for view in self.views.values():
-            view.truth_cache.is_stale = True
+        self.revisions += 1
 
     @property
     def clock(self) -> Shown:

@@ -141,7 +141,8 @@ class NeverTracker:
         """
         joined = self._evidence.get(general)
         alone = self._evidence.get(sample)
-        if isinstance(joined, JoinEvidence) or isinstance(alone, JoinEvidence):
+        is_joined = isinstance(joined, JoinEvidence) or isinstance(alone, JoinEvidence)
+        if is_joined:
             if self.how == "off":  # without messages only the join of a view alone knows its truth
                 return "off" if self._choice.keeps else None
             kept = general.maintainer
@@ -151,12 +152,10 @@ class NeverTracker:
                 and is_told_by_join(joined.prospects, kept)
             ):
                 return "join"
-            if alone is None or isinstance(alone, JoinEvidence):
-                alone = self._choice.without_join(sample)
-        elif alone is None:
+        if alone is None or isinstance(alone, JoinEvidence):
             alone = self._choice.without_join(sample)
         if alone.reason is not None:
-            return None if isinstance(joined, JoinEvidence) else "off"
+            return None if is_joined else "off"
         if isinstance(alone, ScenarioEvidence) and not may_fall_by_message(
             self._document.tree, sample.pattern
         ):

@@ -131,8 +131,7 @@ class Deliveries:
             self.by_key.pop(replacement.key, None)
         if not any(replacement.old):
             return replacement.new
-        for view in self._document.views.values():
-            view.truth_cache.is_stale = True  # data that it relies on may be gone
+        self._document.revisions += 1
         return difference(replacement.new, replacement.old)
 
 

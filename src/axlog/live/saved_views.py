@@ -43,7 +43,7 @@ def restore_views(document: MaintainedTree, views: SavedViews) -> None:
         view = document.views[name]
         _counting(view).restore(rows)
         view.resume(position)
-        view.truth_cache.is_stale = True
+    document.revisions += 1
     document.families.discard()
 
 

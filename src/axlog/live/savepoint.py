@@ -129,7 +129,7 @@ class Savepoint:
                 view.maintainer = make_for(
                     tree, view.query, view.stepping, chosen, engines, view.work
                 )
-            view.truth_cache.is_stale = True
+        maintained.revisions += 1
         maintained.families.reload()
 
     def _restore_streams(self, streams: Streams) -> None:

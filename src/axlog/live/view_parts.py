@@ -30,7 +30,8 @@ def view_of(
     view.may_come = lambda: document.hooks.may_come(view)
     view.how_never = lambda: document.hooks.how_never(view)
     view.nodes_left, view.is_whole = document.nodes_left, lambda: not document.collected
-    view.current = document.current
+    view.current, view.revisions = document.current, lambda: document.revisions
+    view.shared = lambda: document.families.summary_of(view)
     view.is_over = lambda: not document.tree.calls_by_stream
     view.is_batched = lambda: document.held is not None
     return view

@@ -37,7 +37,6 @@ class FutureRows(ABC):
     """The questions about the future rows of a view."""
 
     times: Times
-    is_member: bool
     reads_clock: bool
     maintainer: Maintainer
     prospects: Callable[[], AnyProspects | MemberProspects | None]
@@ -84,8 +83,6 @@ class FutureRows(ABC):
                 return Truth.TRUE
             self._refuse_undecided("truth")
             if not self._key.steps:
-                if self.is_member:  # it does not see updates that do not concern it
-                    self.truth_cache.is_stale = True
                 return self.truth_cache.truth
         return self._step_outlook().truth
 

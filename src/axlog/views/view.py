@@ -92,7 +92,6 @@ class MaintainedView(FutureRows):
         self.chosen = chosen
         self.times: Times = times
         self.stepping = stepping or Stepping(self.query.row_key, self.query.text)
-        self.is_member = False  # whether a family passes its rows on to it
         self.shared: Callable[[], str | None] = _unknown
         """The plan that it shares with other views, for people; None: it shares none."""
         self.rejects = False  # whether it refuses updates with values that it cannot compute
@@ -117,6 +116,8 @@ class MaintainedView(FutureRows):
         self.is_whole: Callable[[], bool] = lambda: True
         self.current = Current()
         """The update that is being applied."""
+        self.revisions: Callable[[], int] = lambda: 0
+        """The number of changes so far after which verdicts from before may be wrong."""
         self.is_over: Callable[[], bool] = lambda: False
         """Whether no stream can change the document any more."""
         self.is_batched: Callable[[], bool] = lambda: False
@@ -150,7 +151,7 @@ class MaintainedView(FutureRows):
     @cached_property
     def truth_cache(self) -> TruthCache:
         """The truth of the view between updates."""
-        cache = TruthCache(self.query.pattern, lambda: self.nodes_left())
+        cache = TruthCache(self.query.pattern, lambda: self.nodes_left(), lambda: self.revisions())
         cache.may_come = lambda: self.may_come()
         return cache
 
