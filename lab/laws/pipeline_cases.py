@@ -6,8 +6,9 @@ unknown stream or after the end of their stream. A case is run in two parts. The
 the messages up to a point and stops; a second run continues with the rest.
 
 `reference` is written from the definitions (docs/meaning.md, Time): the sequences of a part are
-merged by time, stream, source and partition, and fed to a document one by one. A message that the
-document rejects is a dead letter.
+merged by time, stream, source and partition, and fed to a document one by one. A message keeps its
+place after its predecessor, also after one of the first part. A message that the document rejects
+is a dead letter.
 
 Not handled:
 
@@ -26,6 +27,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from random import Random
 from typing import Any
 
@@ -214,27 +216,27 @@ def _text(content: str | bytes) -> str:
 # The reference ------------------------------------------------------------------------------------
 
 
-def merged(part: Sequence[Sequence[Sequence_]]) -> list[StreamUpdate]:
+Places = dict[tuple[int, int], tuple[int, str]]
+"""By source and partition, the place of its last update: time and stream."""
+
+
+def merged(part: Sequence[Sequence[Sequence_]], places: Places) -> list[StreamUpdate]:
     """The updates of all sequences in the order in which they are applied.
 
-    The next update is always the first of a sequence: the least by time, stream, source and
-    partition.
+    They are ordered by place, source and partition. The place of an update is its time and stream,
+    or that of its predecessor in its sequence, if that is later. `places` are those of the last
+    updates before this part; they are advanced.
     """
-    waiting: list[tuple[int, int, list[tuple[int, StreamUpdate]]]] = []
+    found: list[tuple[tuple[int, str], tuple[int, int], StreamUpdate]] = []
     for source, partitions in enumerate(part):
         for partition, sequence in enumerate(partitions):
-            latest, left = _FIRST, []
+            mine = source, partition
             for update in sequence:
-                if update.at is not None:
-                    latest = max(latest, microseconds(update.at))
-                left.append((latest, update))
-            waiting.append((source, partition, left))
-    found: list[StreamUpdate] = []
-    while any(left for *_, left in waiting):
-        heads = [one for one in waiting if one[2]]
-        _, _, left = min(heads, key=lambda one: (one[2][0][0], one[2][0][1].stream, *one[:2]))
-        found.append(left.pop(0)[1])
-    return found
+                before = places.get(mine, (_FIRST, ""))
+                time = before[0] if update.at is None else microseconds(update.at)
+                places[mine] = max(before, (max(time, before[0]), update.stream))
+                found.append((places[mine], mine, update))
+    return [update for *_, update in sorted(found, key=itemgetter(0, 1))]
 
 
 def first_rows(doc: Document) -> list[Change]:
@@ -255,8 +257,9 @@ def reference(case: PipelineCase) -> Answer | None:
     changes = first_rows(doc)
     refused: list[Refusal] = []
     others: set[str] = set()  # rejected for another reason than their time
+    places: Places = {}
     for part in case.parts():
-        for update in merged(part):
+        for update in merged(part, places):
             try:
                 changes += doc.take(update)
             except AxlogError as error:

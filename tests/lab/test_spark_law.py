@@ -11,7 +11,13 @@ import pytest
 
 from axlog.document.stream_update import StreamUpdate
 from axlog.runtime.plan import make_plan
-from lab.laws.buckets_law import BucketsCase, check_buckets, make_buckets_case
+from lab.laws.buckets_law import (
+    BucketsCase,
+    check_buckets,
+    compare,
+    make_buckets_case,
+    run_embedded,
+)
 from lab.laws.pipeline_cases import PipelineCase, make_pipeline_case, reference
 from lab.laws.spark_law import check_spark, spark_case
 
@@ -53,6 +59,40 @@ def test_messages_of_one_time_keep_their_order_in_a_partition(on_driver: bool) -
     assert [row[1:] for row in answer.rows] == [("k4", 2)]
     for seed in range(4):
         check_buckets(BucketsCase(case, seed, 3, on_driver))
+
+
+def _restarted(batch: int) -> PipelineCase:
+    """A message follows one before the restart, whose place is later than its own."""
+    first = (
+        StreamUpdate("b", "insert", _order("k1", "1"), 4e-6, "m4"),
+        StreamUpdate("a", "insert", _order("k2", "10"), 4e-6, "m7"),
+    )
+    second = (
+        StreamUpdate("a", "insert", _order("k3", "0"), 4e-6, "m8"),
+        StreamUpdate("a", "insert", _order("k4", "2"), 4e-6, "m9"),
+    )
+    views = ("match /shop/a/order/t/$t return $t",)
+    document, sources = SHOP.format(' replace="s"', ""), ((first,), ((), (), second, ()))
+    return PipelineCase(document, views, sources, ((1,), (0, 0, 0, 0)), batch)
+
+
+@pytest.mark.parametrize("on_driver", [True, False])
+def test_a_restart_changes_no_place(on_driver: bool) -> None:
+    case = _restarted(batch=7)
+    answer = reference(case)
+    assert answer is not None
+    assert [row[1:] for row in answer.rows] == [("10",)]
+    for seed in range(4):
+        check_buckets(BucketsCase(case, seed, 3, on_driver))
+
+
+def test_a_message_held_back_at_a_restart_keeps_its_place() -> None:
+    """Restarted after every batch, the embedded runner applies messages in the same order."""
+    case = _restarted(batch=1)
+    answer = reference(case)
+    assert answer is not None
+    for batches in (None, 1, 2):
+        compare("embedded", run_embedded(case, batches), answer)
 
 
 def test_a_message_for_several_buckets_is_refused_once() -> None:

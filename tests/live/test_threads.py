@@ -14,6 +14,7 @@ import pytest
 
 from axlog.document.tree import Tree
 from axlog.errors import AxlogError, UndecidedError
+from axlog.extras import is_installed
 from axlog.future import truth
 from axlog.future.capacity import fits
 from axlog.live.document import Document
@@ -63,6 +64,8 @@ READS: dict[type, dict[str, Read]] = {
         "xml": lambda view: view.query.template and [view.xml(row) for row in view.rows()],
         "to_arrow": lambda view: view.to_arrow(),
         "to_pandas": lambda view: view.to_pandas(),
+        "to_polars": lambda view: is_installed("polars") and view.to_polars(),
+        "json": lambda view: view.query.template and [view.json(row) for row in view.rows()],
         "broken": lambda view: view.broken,
         "columns": lambda view: view.columns,
         "query": lambda view: view.query.pattern,
@@ -106,6 +109,7 @@ READS: dict[type, dict[str, Read]] = {
         "dead_letters": lambda doc: doc.dead_letters,
         "options": lambda doc: doc.options,
         "changes": lambda doc: doc.changes("pair").close(),
+        "violations": lambda doc: doc.violations,
         "filter": lambda doc: doc.filter("f"),
         "tune": lambda doc: doc.tune(),
         "__len__": len,
@@ -122,7 +126,7 @@ WRITES: dict[type, set[str]] = {
     },
     Document: {
         "feed", "delete", "end", "collect", "update", "take", "advance", "watch", "unwatch",
-        "batch",
+        "batch", "afeed", "apply", "retract",
     },
 }  # fmt: skip
 OUTSIDE: dict[str, Read] = {

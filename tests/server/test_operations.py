@@ -556,6 +556,7 @@ def test_the_health_of_a_run_is_served_beside_it(tmp_path: Path) -> None:
     command = [*AXLOG, "run", "--no-page", "--listen", "127.0.0.1:0", str(path)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
+    assert process.stderr.readline().startswith("engine embedded: ")
     address = process.stderr.readline().split()[-1].removesuffix("/health")
     token = process.stderr.readline().split()[-1]
     with client_of(address, token) as client:

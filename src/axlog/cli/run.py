@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from logging import INFO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,6 +31,7 @@ from rich.table import Table
 from axlog.cli import admission, live_page, service
 from axlog.cli.check import missing
 from axlog.errors import SetupError
+from axlog.reporting import report
 
 if TYPE_CHECKING:  # pydantic comes with the extra `pipeline`
     from axlog.pipeline.model import PipelineModel
@@ -85,8 +87,11 @@ def run(
     service.set_up_logs(log_format, log_level)
     model = load(pipeline)
     chosen = choose(model.engine, engine)
-    said = json.dumps(chosen.plain()) if progress == "json" else str(chosen)
-    typer.echo(said, err=True)
+    if log_format == "json":
+        report(service.events, INFO, "engine chosen", **chosen.plain())
+    else:
+        said = json.dumps(chosen.plain()) if progress == "json" else str(chosen)
+        typer.echo(said, err=True)
     if page:
         live_page.need_server()
     is_shown = page if page is not None else not once and live_page.is_there()

@@ -47,7 +47,7 @@ Listen = Annotated[
     ),
 ]
 
-_events = getLogger("axlog.cli")
+events = getLogger("axlog.cli")
 
 
 def set_up_logs(form: str | None, level: str) -> None:
@@ -75,7 +75,7 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
         if asked:
             os._exit(128 + number)
         asked = True
-        report(_events, INFO, "stop requested", signal=signal.Signals(number).name)
+        report(events, INFO, "stop requested", signal=signal.Signals(number).name)
         stop()
 
     before = {each: signal.signal(each, handle) for each in (signal.SIGINT, signal.SIGTERM)}

@@ -6,7 +6,8 @@ before anything of it is applied or delivered:
     batch     its updates in the order of application; the updates that were read and are held back
               for a slower stream; the position of every source, before which everything is in a
               batch, held back or rejected; the rejected input that it reports
-    facts     run, fingerprint of the pipeline, last batch, last delivered batch, last snapshot
+    facts     run, fingerprint of the pipeline, last batch, last delivered batch, last snapshot;
+              with each batch, the place of the last applied update of every sequence
 
 The whole state is a snapshot: the facts, the positions, the updates that are held back, and the
 documents after some batch as parts of bytes (`live/recovery.py`).
@@ -31,6 +32,7 @@ from uuid import uuid4
 from axlog.connect.protocol import Position, Refusal
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import PipelineError, StoreError
+from axlog.runtime.order import Place
 from axlog.store.files import DiskFiles
 from axlog.store.state_log import StateLog
 
@@ -145,6 +147,11 @@ class Checkpoint:
         """Return the position of every source."""
         return dict(self._positions)
 
+    def places(self) -> dict[str, Place]:
+        """Return the place of the last applied update of every source and partition."""
+        found: dict[str, list[Any]] = self.about("places") or {}
+        return {source: (time, stream) for source, (time, stream) in found.items()}
+
     def waiting(self) -> list[Waiting]:
         """Return the held-back updates, in order."""
         return list(self._waiting)
@@ -192,6 +199,7 @@ class Checkpoint:
         batch: int,
         inputs: Iterable[Input],
         waiting: Sequence[Waiting],
+        places: Mapping[str, Place],
         positions: Mapping[str, Position],
         refused: Iterable[Refusal],
     ) -> None:
@@ -206,10 +214,10 @@ class Checkpoint:
             positions,
             [[one.stream, _plain(one.content), one.origin, one.error] for one in refused],
         ]
-        self._log.append([_record(*record)])
+        self._log.append([_record(*record), _record("facts", {"places": places})])
         self._positions |= positions
         self._waiting = list(waiting)
-        self._facts |= {"last": batch, "delivered": batch - 1}
+        self._facts |= {"last": batch, "delivered": batch - 1, "places": dict(places)}
 
     def save(
         self,

@@ -38,7 +38,7 @@ from axlog.runtime.connections import (
     source_plans,
 )
 from axlog.runtime.instances import TIME, Instances
-from axlog.runtime.order import BODY, Item, Order
+from axlog.runtime.order import BODY, PLACE, Item, Order, Place
 from axlog.runtime.order import TIME as AT
 from axlog.runtime.progress import Outlooks, Progress, kept, state
 from axlog.runtime.source_reader import Feed, source_of
@@ -117,6 +117,7 @@ class Runner:
         self._document_of |= {f"{name}/clock": name for name in model.documents}
         self._looked = 0.0
         self._orders = {name: Order(hold=None) for name in model.documents}
+        self._places: dict[str, Place] = {}  # of the last applied update, by source and partition
         positions = self.checkpoint.positions()
         horizons = {name: one.horizon for name, one in self.instances.items()}
         self.feeds = [
@@ -143,6 +144,10 @@ class Runner:
             self._deliver(0, initial)
             return
         feeds = {feed.plan.name: feed for feed in self.feeds}
+        self._places = self.checkpoint.places()
+        for source, last in self._places.items():
+            if source_of(source) in feeds:
+                feeds[source_of(source)].resume(source, last)
         for one, place in self.checkpoint.waiting():
             feeds[source_of(one.source)].restore(one, place)
         self._restore(initial)
@@ -305,6 +310,7 @@ class Runner:
         for order in self._orders.values():
             released = order.release(most - len(inputs), self._is_overdue(now))
             inputs += [item[BODY] for item in released]
+            self._places |= {item[BODY].source: (item[AT], item[PLACE]) for item in released}
         if self.model.settings.clock == "wall" and now - self._looked >= _DEADLINES:
             self._looked = now
             inputs += self._passed(self._wall() - self.model.settings.hold)
@@ -343,7 +349,7 @@ class Runner:
         waiting = [(item[BODY], item[AT]) for item in pending]
         positions = {feed.plan.name: feed.position for feed in self.feeds}
         refused_now, self._refused = self._refused, []
-        self.checkpoint.decide(number, inputs, waiting, positions, refused_now)
+        self.checkpoint.decide(number, inputs, waiting, self._places, positions, refused_now)
         changes, refused = self._feed(inputs)
         refused_now += refused
         self._count(inputs, changes, refused_now)

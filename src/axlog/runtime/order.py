@@ -6,7 +6,7 @@ place of the earliest update that it can still bring. The lane is open until its
 rests while its source has nothing.
 
 An update keeps its place after its predecessor: its place (time, stream) is at least that of the
-one before it in its partition.
+one before it in its partition, also of one before a restart.
 
 Law: an update is released when no open lane of another partition has an earlier frontier. So the
 released updates of all batches, concatenated, are in the order of (time, stream, number), however
@@ -65,6 +65,8 @@ PARTITIONS_APART = 1 << 44
 """Message numbers of one partition of a source: a number identifies the partition too."""
 _ORDER = itemgetter(TIME, PLACE, NUMBER)
 Hold: TypeAlias = int | None
+Place: TypeAlias = tuple[int, str]
+"""A time, and the stream by which updates of that time are ordered."""
 EARLIEST = -(1 << 62)
 """The frontier of a lane that has brought nothing."""
 
@@ -77,7 +79,7 @@ class Lane(NamedTuple):
     ended: int | None  # the time of the end
     messages: int
     rests: bool = False  # its source has nothing more for now
-    place: tuple[int, str] | None = None  # of the last message of the partition, of any lane
+    place: Place | None = None  # of the last message of the partition, of any lane
 
 
 class Packet(NamedTuple):
@@ -126,7 +128,7 @@ class Order:
     passed: int = 0  # the wall-clock time that has passed
     start: int = 0  # the document's first clock
     # by partition: the place of its last update
-    places: dict[str, tuple[int, str]] = field(default_factory=dict)
+    places: dict[str, Place] = field(default_factory=dict)
     appended: int = 0
 
     def __post_init__(self) -> None:
@@ -136,7 +138,14 @@ class Order:
 
     def expect(self, lane: str) -> None:
         """Add a lane; the others wait for it."""
-        self.lanes.setdefault(lane, EARLIEST)
+        latest, _ = self.places.get(_partition(lane), (EARLIEST, ""))
+        self.lanes.setdefault(lane, latest)
+
+    def resume(self, lane: str, place: Place) -> None:
+        """Set the place of the last update that a lane brought before a restart."""
+        self.places[_partition(lane)] = place
+        if lane in self.lanes:
+            self.lanes[lane] = place[0]
 
     def drop(self, lane: str) -> None:
         """Remove a lane that has brought nothing: its partitions are known now."""
@@ -192,12 +201,12 @@ class Order:
 
     def _in_order(
         self, packets: Sequence[Packet]
-    ) -> Iterable[tuple[Packet, dict[str, int | None], dict[str, tuple[int, str]]]]:
+    ) -> Iterable[tuple[Packet, dict[str, int | None], dict[str, Place]]]:
         """Yield each packet with the latest time and the last place before it in its partitions, by
         lane; advance the lanes.
         """
         floors: list[dict[str, int | None]] = [{} for _ in packets]
-        places: list[dict[str, tuple[int, str]]] = [{} for _ in packets]
+        places: list[dict[str, Place]] = [{} for _ in packets]
         census: dict[tuple[str, int], list[tuple[str, Lane]]] = {}
         for number, packet in enumerate(packets):
             for lane, one in packet.census.items():
@@ -271,7 +280,7 @@ class Order:
         unheard = [s for s in self.streams if s not in heard and not self._rests(s)]
         return [*found, *((EARLIEST, stream, 0, "") for stream in unheard)]
 
-    def _frontier(self, partition: str, latest: int, stream: str) -> tuple[int, str]:
+    def _frontier(self, partition: str, latest: int, stream: str) -> Place:
         """Return the earliest place at which a partition can bring an update."""
         first = (latest, "" if stream == EVERY else stream)
         place = self.places.get(partition, first)

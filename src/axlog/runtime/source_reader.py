@@ -13,7 +13,7 @@ from axlog.errors import AxlogError, ChannelError, ConnectorError
 from axlog.pipeline.model import PipelineModel
 from axlog.runtime.checkpoint import Input
 from axlog.runtime.connections import SourcePlan
-from axlog.runtime.order import BODY, EVERY, LANE, Order, lane_of
+from axlog.runtime.order import BODY, EVERY, LANE, Order, Place, lane_of
 from axlog.runtime.unreachable import Troubles
 
 FATAL = frozenset({"AX803", "AX811"})
@@ -26,6 +26,12 @@ _PARTITION = "\x1f"
 def source_of(written: str) -> str:
     """Return the source of an input, without its partition."""
     return written.partition(_PARTITION)[0]
+
+
+def _partition_of(written: str) -> int | None:
+    """Return the partition of an input, if its source has some."""
+    partition = written.partition(_PARTITION)[2]
+    return int(partition) if partition else None
 
 
 class Feed:
@@ -93,11 +99,17 @@ class Feed:
         for lane, is_at_end in self._at_end.items():
             self._order.rest(lane, rests=not self.is_open or (ends and is_at_end))
 
-    def restore(self, one: Input, place: int) -> None:
+    def resume(self, written: str, place: Place) -> None:
+        """Set the place of the last update that was applied before the run was interrupted.
+
+        `written`: the source, with its partition.
+        """
+        self._order.resume(lane_of(self._rank, EVERY, _partition_of(written)), place)
+
+    def restore(self, one: Input, time: int) -> None:
         """Append an update that was held back when the run was interrupted."""
-        _, _, partition = one.source.partition(_PARTITION)
-        lane = self._lane(int(partition) if partition else None)
-        self._order.append(lane, one.update.stream, place, one)
+        lane = self._lane(_partition_of(one.source))
+        self._order.append(lane, one.update.stream, time, one)
 
     def _append(self, partition: int | None, update: StreamUpdate, now: float) -> Refusal | None:
         """Append an update to its lane; updates with an unparsable time are rejected."""
