@@ -141,6 +141,28 @@ def test_a_document_with_streams_is_as_before(keep: Keep, cache: Cache) -> None:
     assert everything(tested) == everything(plain)
 
 
+@pytest.mark.parametrize("ended", ["p", "pq", "pqs"])
+@pytest.mark.parametrize("options", [{"keep": "needed"}, {"collect": "auto"}])
+@pytest.mark.parametrize("rest", ["[q/b/x/$x]", "[not(q/b/x/$x)]", "[q/b/x/$x][s/c/x/$x]"])
+def test_a_join_whose_streams_have_ended_is_as_before(
+    rest: str, options: dict[str, Any], ended: str
+) -> None:
+    views = {"v": f"match /document[p/a/x/$x]{rest} return $x"}
+    doc = Document(streams=["p", "q", "s"], views=views, options=axlog.Options(**options))
+    for stream, message in (("p", "<a><x>1</x></a>"), ("q", "<b><x>2</x></b>")):
+        doc.feed(stream, message, at=1)
+    for stream in ended:
+        doc.end(stream, at=2)
+    if "collect" in options:
+        doc.collect()
+    rows, truth = [row.values_ for row in doc.view("v")], doc.view("v").truth
+    with pytest.raises(Failed), doc.batch():
+        doc.advance(9)
+        raise Failed
+    assert ([row.values_ for row in doc.view("v")], doc.view("v").truth) == (rows, truth)
+    assert doc.clock == 2
+
+
 def test_a_store_logs_nothing_of_it(tmp_path: Path) -> None:
     with axlog.open(tmp_path / "s", CALLS, views={"v": LATE}) as doc:
         doc.feed("o", "<m>1</m>", at=1)

@@ -285,9 +285,13 @@ class Collector:
     # Saved state ----------------------------------------------------------------------------------
 
     def saved_keys(self) -> SavedKeys:
-        """Return the key values remembered at each join, as plain tuples."""
+        """Return the key values remembered at each join that `restore` finds, as plain tuples.
+
+        Where messages are kept, it finds none whose streams have ended: the document answers.
+        """
         self.refresh()
-        return tuple(join.saved_values() for join in self._joins)
+        joins = [join for join in self._joins if any(join.open) or not self._keeps]
+        return tuple(join.saved_values() for join in joins)
 
     def restore(self, keys: SavedKeys) -> None:
         """Continue with tables filled from outside, and the key values saved with them."""

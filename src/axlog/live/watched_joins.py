@@ -98,6 +98,14 @@ class WatchedJoins:
                 found.update(each for root in maintainer.roots for each in root.walk())
         return found
 
+    @property
+    def _may_forget(self) -> bool:
+        """Whether messages are dropped: only its tables describe a join whose streams have ended.
+
+        A saved state has the joins whose streams had ended, also when no stream was open.
+        """
+        return not self._keeps and (self.is_restoring or bool(self._places()))
+
     def _may_delete(self) -> bool:
         tree = self._document.tree
         return any(tree.call(node).deletes != "no" for node in tree.calls().values())
@@ -108,8 +116,6 @@ class WatchedJoins:
         places = self._places()
         inputs = self.inputs = stream_inputs(engine, places)
         keyed = self._keyed()
-        # Once messages are dropped, only its tables describe a join whose streams have ended.
-        may_forget = bool(places) and not self._keeps
         is_changing = any(map(engine.is_value_sensitive, places.values()))
         replacing, counted = set(replacing_streams(document)), self._counted()
         for node, state in joins_of_two(engine):
@@ -117,7 +123,7 @@ class WatchedJoins:
                 continue
             feeders = (inputs.of(state, 0), inputs.of(state, 1))
             streams = {feeder.stream for each in feeders for feeder in each}
-            if state in inputs.entangled or not (streams or may_forget or state in old):
+            if state in inputs.entangled or not (streams or self._may_forget or state in old):
                 continue
             if any(engine.is_value_sensitive(places[stream]) for stream in streams):
                 continue
@@ -155,7 +161,7 @@ class WatchedJoins:
             streams = {feeder.stream for each in feeders for feeder in each}
             if state in inputs.entangled or state in inputs.narrowed:
                 continue
-            if not (streams or state in old) or not streams.isdisjoint(limited):
+            if not (streams or self._may_forget or state in old) or not streams.isdisjoint(limited):
                 continue
             known = old.get(state)
             if isinstance(known, JoinWatch) and known.is_fed_by(feeders):
