@@ -215,3 +215,25 @@ def attempt(doc: Document, step: Any) -> object:
         return told(carry_out(doc, step))
     except AxlogError as error:
         return error.code
+
+
+@pytest.mark.parametrize("share", ["off", "always"])
+def test_the_first_of_two_equal_views_leaves_before_a_batch_is_rolled_back(share: Any) -> None:
+    """The tables are restored by their order, which is that of the views that are left."""
+    query = 'match /r[p/a[k/"{}"]/x/$x][q/b[k/"{}"]/x/$x] return $x'
+    call = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
+    doc = axlog.Document(
+        f"<r><p>{call.format('p')}</p><q>{call.format('q')}</q></r>",
+        options=axlog.Options(keep="needed", share=share),
+    )
+    for name, constants in (("first", (2, 3)), ("other", (1, 1)), ("equal", (2, 3))):
+        doc.watch(query.format(*constants), name)
+    doc.feed("p", "<a><k>1</k><x>3</x></a>")
+    doc.feed("p", "<a><k>2</k><x>4</x></a>")
+    doc.unwatch("first")
+    with pytest.raises(KeyError), doc.batch():
+        raise KeyError
+    doc.feed("q", "<b><k>1</k><x>3</x></b>")
+    doc.feed("q", "<b><k>3</k><x>4</x></b>")
+    assert [row["x"] for row in doc.view("other").rows()] == ["3"]
+    assert [row["x"] for row in doc.view("equal").rows()] == ["4"]

@@ -18,6 +18,8 @@ then on, and every program that uses it is set aside. The other programs continu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import count
+from operator import lt
 
 from axlog.document.delta import Delta
 from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, NONE, Tree
@@ -61,7 +63,9 @@ class CountingEngine:
         self.on_set_aside: Callable[[], None] = lambda: None
         """Called after programs were set aside."""
         self.block = self._most = block  # in nodes; the results do not depend on it
-        self._programs: dict[Relation, int] = {}
+        self._programs: dict[Relation, list[tuple[int, Member | None]]] = {}
+        """The users of each program, numbered as they came; in the order of the first ones."""
+        self._users = count()
         self._known: dict[tuple[object, ...], Relation] = {}
         self.shelf = shelf  # the store of the rows; None: in memory
         new_index = dict if shelf is None else shelf.new_index
@@ -128,7 +132,7 @@ class CountingEngine:
         Programs that are added in sequence are evaluated together, in one pass.
         """
         root = share(program.root, self._known)
-        self._programs[root] = self._programs.get(root, 0) + 1
+        self._programs.setdefault(root, []).append((next(self._users), member))
         self.meters.enter(root, member)
         self._waiting.append((root, load))
         self.version += 1
@@ -150,11 +154,18 @@ class CountingEngine:
             if not self._refused_by[root]:
                 self._forget_refused(root)
             return
-        self._programs[root] -= 1
-        if self._programs[root]:
+        users = self._programs[root]
+        users.remove(next(user for user in users if user[1] is member))
+        if not users:
+            del self._programs[root], self._roots[root]
+        elif self._is_in_order():
             return
-        del self._programs[root], self._roots[root]
         self._keep_used()
+
+    def _is_in_order(self) -> bool:
+        """Whether the programs are in the order of their first users."""
+        firsts = [users[0][0] for users in self._programs.values()]
+        return all(map(lt, firsts, firsts[1:]))
 
     def _forget_refused(self, root: Relation) -> None:
         """Forget a program without views, but later: its last reader still gets the error."""
@@ -164,14 +175,16 @@ class CountingEngine:
             del self._refused[oldest], self._refused_by[oldest]
 
     def _keep_used(self) -> None:
-        """Drop the relations and states that no program uses."""
+        """Drop the relations and states that no program uses; put the others in order."""
+        self._programs = dict(sorted(self._programs.items(), key=lambda each: each[1][0][0]))
+        self._roots = {root: self._roots[root] for root in self._programs if root in self._roots}
         every = dict.fromkeys(r for kept in self._programs for r in kept.walk())
         order = {relation: number for number, relation in enumerate(every)}
         self._known = {key: r for key, r in self._known.items() if r in order}
         self._rules.keep_only(set(order))
         self.meters.keep_only(order)
         for site in self._sites.values():
-            # In the order of an engine without the dropped programs: snapshots rely on it.
+            # In the order of an engine without the dropped users: snapshots rely on it.
             kept = [state for state in site.states if state.relation in order]
             site.states = sorted(kept, key=lambda state: order[state.relation])
         self.version += 1
@@ -189,7 +202,7 @@ class CountingEngine:
             errors = [self.noted[r] for r in root.walk() if r in self.noted]
             if errors:
                 self._refused[root] = errors[0]
-                self._refused_by[root] = self._programs.pop(root)
+                self._refused_by[root] = len(self._programs.pop(root))
                 self._roots.pop(root, None)
         self.noted.clear()
         self._keep_used()
