@@ -109,7 +109,7 @@ class WatchedJoins:
         inputs = self.inputs = stream_inputs(engine, places)
         keyed = self._keyed()
         # Once messages are dropped, only its tables describe a join whose streams have ended.
-        may_forget = bool(places) and not self._keeps
+        may_forget = not self._keeps and (bool(places) or self.is_restoring)
         is_changing = any(map(engine.is_value_sensitive, places.values()))
         replacing, counted = set(replacing_streams(document)), self._counted()
         for node, state in joins_of_two(engine):
@@ -127,13 +127,14 @@ class WatchedJoins:
                 continue  # a part may gain or lose rows although no stream feeds it
             self.joins[self._waiting(state, feeders, keyed, old)] = node
         if self._how != "joins":
-            self._watch_more(old, places, keyed)
+            self._watch_more(old, places, keyed, may_forget)
 
     def _watch_more(
         self,
         old: dict[SiteRelation, Watch],
         places: dict[str, int],
         keyed: dict[Relation, list[tuple[Column, Key]]],
+        may_forget: bool,
     ) -> None:
         """Watch joins of three or more parts, or with `not`s, whose streams have no limits."""
         document, tree, inputs = self._document, self._document.tree, self.inputs
@@ -155,7 +156,7 @@ class WatchedJoins:
             streams = {feeder.stream for each in feeders for feeder in each}
             if state in inputs.entangled or state in inputs.narrowed:
                 continue
-            if not (streams or state in old) or not streams.isdisjoint(limited):
+            if not (streams or may_forget or state in old) or not streams.isdisjoint(limited):
                 continue
             known = old.get(state)
             if isinstance(known, JoinWatch) and known.is_fed_by(feeders):
