@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -17,6 +18,7 @@ CALL = '<ax:call xmlns:ax="urn:axlog" stream="{0}"/>'
 DOCUMENT = "<r>" + "".join(f"<{s}>{CALL.format(s)}</{s}>" for s in "abc") + "</r>"
 THREE = "match /r[a/o/k/$x#t1][b/o[w]/k/$x#t2][c/o/k/$x] where t2 - t1 <= 5 return $x"
 TWO = "match /r[a/o/k/$x#t1][b/o/k/$x#t2] where t2 - t1 <= 5 return $x"
+ABSENT = "match /r[not(c/o/k/$x)][a/o/k/$x] return $x"
 KEYS = tuple(f"key {stream}/o by k trusted" for stream in "abc")
 
 
@@ -85,3 +87,46 @@ def test_never_comes_at_the_same_moment_after_a_restart() -> None:
     """A key value is used at the instant of a row, or before a row that has a deadline."""
     assert run_case(5034, "7") is None
     check_replay(make_replay_case(Random(279)))
+
+
+ENDED = [(ABSENT, "a"), (ABSENT, "ac"), (TWO, "ab"), (TWO, "abc"), (THREE, "abc")]
+
+
+@pytest.mark.parametrize(("query", "ends"), ENDED)
+def test_a_store_opens_after_the_streams_of_a_join_have_ended(
+    tmp_path: Path, query: str, ends: str
+) -> None:
+    options = axlog.Options(keep="needed")
+    with axlog.open(tmp_path, DOCUMENT, views={"v": query}, facts=KEYS, options=options) as doc:
+        doc.feed("a", message(1), at=0)
+        for stream in ends:
+            doc.end(stream)
+        wanted = [doc.view("v").truth, doc.view("v").status({"x": "9"})]
+        doc.snapshot()
+    with axlog.open(tmp_path) as again:
+        assert [again.view("v").truth, again.view("v").status({"x": "9"})] == wanted
+        assert wanted[1] is Truth.NEVER
+        if query is ABSENT and "c" not in ends:
+            assert [change.op for change in again.feed("c", message(1), at=1)] == ["delete"]
+
+
+def test_a_batch_is_undone_after_a_join_was_collected() -> None:
+    doc = document(TWO)
+    other = doc.watch("match /r/c/o/k/$x return $x", "other")
+    doc.feed("a", message(1), at=0)
+    doc.end("a")
+    doc.end("b")
+    assert doc.collect().nodes
+    assert doc.view("v").truth is Truth.NEVER
+
+    def undone() -> None:
+        with doc.batch():
+            doc.feed("c", message(1), at=1)
+            raise RuntimeError("undo it")
+
+    with pytest.raises(RuntimeError, match="undo it"):
+        undone()
+    assert list(other) == []
+    assert doc.view("v").truth is Truth.NEVER
+    doc.feed("c", message(1), at=1)
+    assert [row["x"] for row in other] == ["1"]
