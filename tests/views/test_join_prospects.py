@@ -108,3 +108,25 @@ def test_a_store_opens_after_the_streams_of_a_join_have_ended(
         assert wanted[1] is Truth.NEVER
         if query is ABSENT and "c" not in ends:
             assert [change.op for change in again.feed("c", message(1), at=1)] == ["delete"]
+
+
+def test_a_batch_is_undone_after_a_join_was_collected() -> None:
+    doc = document(TWO)
+    other = doc.watch("match /r/c/o/k/$x return $x", "other")
+    doc.feed("a", message(1), at=0)
+    doc.end("a")
+    doc.end("b")
+    assert doc.collect().nodes
+    assert doc.view("v").truth is Truth.NEVER
+
+    def undone() -> None:
+        with doc.batch():
+            doc.feed("c", message(1), at=1)
+            raise RuntimeError("undo it")
+
+    with pytest.raises(RuntimeError, match="undo it"):
+        undone()
+    assert list(other) == []
+    assert doc.view("v").truth is Truth.NEVER
+    doc.feed("c", message(1), at=1)
+    assert [row["x"] for row in other] == ["1"]

@@ -41,7 +41,7 @@ from axlog.document.operations import end_call
 from axlog.document.parser import Element
 from axlog.document.times import Shown, plain
 from axlog.document.tree import DOCUMENT_NODE
-from axlog.errors import StreamError, UndecidedError, UnsupportedError
+from axlog.errors import StoreError, StreamError, UndecidedError, UnsupportedError
 from axlog.evaluate.joins import Row
 from axlog.future.garbage import (
     StreamEnded,
@@ -77,8 +77,8 @@ _NO_PARTNER = "they waited for a partner: the stream ended, the key's value came
 
 Deadlines: TypeAlias = Sequence[tuple[float, int, Row]]
 """A heap of deadlines, each with the part and the row of a join."""
-SavedKeys: TypeAlias = tuple[tuple[tuple[str, ...], ...], ...]
-"""For each join and each of its parts, the key values that it remembers."""
+SavedKeys: TypeAlias = tuple[tuple[int, tuple[tuple[str, ...], ...]], ...]
+"""For each join, its number and, for each of its parts, the key values that it remembers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Collector:
 
     def __init__(self, document: MaintainedTree, drops: bool, never: str, keeps: bool) -> None:
         self._document = document
-        self._drops, self._keeps = drops, keeps
+        self._drops = drops
         self._came: list[tuple[Watch, int, str]] = []  # keys that a message of nodes uses up
         self.tracker = NeverTracker(document, never, keeps)
         self._watched = WatchedJoins(document, drops, keeps, self.tracker.how)
@@ -285,24 +285,33 @@ class Collector:
     # Saved state ----------------------------------------------------------------------------------
 
     def saved_keys(self) -> SavedKeys:
-        """Return the key values remembered at each join that `restore` finds, as plain tuples.
-
-        Where messages are kept, it finds none whose streams have ended: the document answers.
-        """
+        """Return the key values remembered at each join, by its number, as plain tuples."""
         self.refresh()
-        joins = [join for join in self._joins if any(join.open) or not self._keeps]
-        return tuple(join.saved_values() for join in joins)
+        numbered = self._watched.numbered()
+        return tuple((number, numbered[number].saved_values()) for number in sorted(numbered))
 
-    def restore(self, keys: SavedKeys) -> None:
-        """Continue with tables filled from outside, and the key values saved with them."""
+    def restore(self, keys: SavedKeys | tuple[Any, ...]) -> None:
+        """Continue with tables filled from outside, and the key values saved with them.
+
+        The joins of the saved state are watched, also those whose streams have all ended since.
+        """
         self.detach()
-        self._watched.is_restoring = True
-        try:
+        is_numbered = all(each and isinstance(each[0], int) for each in keys)
+        saved = dict(keys) if is_numbered else None
+        with self._watched.restoring(saved):
             self.refresh()
-        finally:
-            self._watched.is_restoring = False
-        for join, values in zip(self._joins, keys, strict=True):
-            join.restore(values)
+        joins = self._watched.numbered()
+        if saved is None:  # version 0.1 wrote the values of all joins, without their numbers
+            saved = dict(zip(joins, keys, strict=False))
+        if joins.keys() != saved.keys() or len(saved) != len(keys):
+            raise StoreError(
+                "AX872",
+                f"the saved state has key values of {len(keys)} joins, and the views have "
+                f"{len(joins)} such joins",
+                advice="run the version that wrote it, or start again without this state",
+            )
+        for number, values in saved.items():
+            joins[number].restore(values)
 
     # Dropped rows -----------------------------------------------------------------------------
 

@@ -8,7 +8,8 @@ changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from math import inf
 
 from axlog.future.garbage import Feeder, Pair, pair_of
@@ -23,6 +24,7 @@ from axlog.views.counting.join_watch import JoinWatch
 from axlog.views.counting.join_watch import refusal as more_refusal
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.sites import SiteRelation
+from axlog.views.counting.state_codec import numbered_states
 from axlog.views.counting.stream_inputs import (
     StreamInputs,
     joins_of_more,
@@ -44,7 +46,8 @@ class WatchedJoins:
         self._found_for: tuple[int, list[MaintainedView], list[str]] | None = None
         self.joins: dict[Watch, int] = {}  # the watched joins, each with its site
         self.inputs = StreamInputs()
-        self.is_restoring = False  # whether key values come from a saved state
+        self._is_restoring = False  # whether key values come from a saved state
+        self._saved: Container[int] | None = None  # the numbers of the joins in this state
 
     def clear(self) -> None:
         """Stop watching all joins."""
@@ -53,6 +56,20 @@ class WatchedJoins:
             join.state.join.waiting = None
         self.joins.clear()
         self.inputs, self._found_for = StreamInputs(), None
+
+    def numbered(self) -> dict[int, Watch]:
+        """Return the watched joins by the numbers of their states."""
+        numbers = numbered_states(self._document.engine)
+        return {numbers[join.state]: join for join in self.joins}
+
+    @contextmanager
+    def restoring(self, saved: Container[int] | None) -> Iterator[None]:
+        """Find the joins of a saved state in the body. None: it does not name them."""
+        self._is_restoring, self._saved = True, saved
+        try:
+            yield
+        finally:
+            self._is_restoring, self._saved = False, None
 
     def admit_new_streams(self) -> None:
         """Add the streams that the last message of another stream opened to the joins they feed."""
@@ -98,14 +115,6 @@ class WatchedJoins:
                 found.update(each for root in maintainer.roots for each in root.walk())
         return found
 
-    @property
-    def _may_forget(self) -> bool:
-        """Whether messages are dropped: only its tables describe a join whose streams have ended.
-
-        A saved state has the joins whose streams had ended, also when no stream was open.
-        """
-        return not self._keeps and (self.is_restoring or bool(self._places()))
-
     def _may_delete(self) -> bool:
         tree = self._document.tree
         return any(tree.call(node).deletes != "no" for node in tree.calls().values())
@@ -116,6 +125,7 @@ class WatchedJoins:
         places = self._places()
         inputs = self.inputs = stream_inputs(engine, places)
         keyed = self._keyed()
+        wanted = self._wanted(places, old)
         is_changing = any(map(engine.is_value_sensitive, places.values()))
         replacing, counted = set(replacing_streams(document)), self._counted()
         for node, state in joins_of_two(engine):
@@ -123,7 +133,7 @@ class WatchedJoins:
                 continue
             feeders = (inputs.of(state, 0), inputs.of(state, 1))
             streams = {feeder.stream for each in feeders for feeder in each}
-            if state in inputs.entangled or not (streams or self._may_forget or state in old):
+            if state in inputs.entangled or not wanted(state, streams):
                 continue
             if any(engine.is_value_sensitive(places[stream]) for stream in streams):
                 continue
@@ -133,13 +143,27 @@ class WatchedJoins:
                 continue  # a part may gain or lose rows although no stream feeds it
             self.joins[self._waiting(state, feeders, keyed, old)] = node
         if self._how != "joins":
-            self._watch_more(old, places, keyed)
+            self._watch_more(old, places, keyed, wanted)
+
+    def _wanted(
+        self, places: dict[str, int], old: dict[SiteRelation, Watch]
+    ) -> Callable[[SiteRelation, set[str]], bool]:
+        """Return the function that decides whether to watch a join that some streams feed."""
+        # A join stays watched when its streams have ended, so what to watch depends on the past.
+        saved = self._saved
+        if saved is not None:
+            numbers = numbered_states(self._document.engine)
+            return lambda state, streams: numbers.get(state) in saved
+        # Once messages are dropped, only its tables describe a join whose streams have ended.
+        may_forget = bool(places) and not self._keeps
+        return lambda state, streams: bool(streams) or may_forget or state in old
 
     def _watch_more(
         self,
         old: dict[SiteRelation, Watch],
         places: dict[str, int],
         keyed: dict[Relation, list[tuple[Column, Key]]],
+        wanted: Callable[[SiteRelation, set[str]], bool],
     ) -> None:
         """Watch joins of three or more parts, or with `not`s, whose streams have no limits."""
         document, tree, inputs = self._document, self._document.tree, self.inputs
@@ -161,7 +185,7 @@ class WatchedJoins:
             streams = {feeder.stream for each in feeders for feeder in each}
             if state in inputs.entangled or state in inputs.narrowed:
                 continue
-            if not (streams or self._may_forget or state in old) or not streams.isdisjoint(limited):
+            if not wanted(state, streams) or not streams.isdisjoint(limited):
                 continue
             known = old.get(state)
             if isinstance(known, JoinWatch) and known.is_fed_by(feeders):
@@ -182,7 +206,7 @@ class WatchedJoins:
             return []
         if isinstance(known, JoinWatch):
             return [known.values_of(key) for key in keys]
-        if self.is_restoring:
+        if self._is_restoring:
             return [() for _ in keys]
         if document.forgotten or document.collected:
             return None

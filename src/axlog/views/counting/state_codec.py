@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from axlog.errors import StoreError
 from axlog.views.counting.engine import CountingEngine
+from axlog.views.counting.sites import SiteRelation
 from axlog.views.operators.operator import Operator, Snapshot
 
 SavedTables: TypeAlias = tuple[Snapshot, ...]
@@ -57,9 +58,19 @@ def _grouped(operators: list[Operator], saved: Iterable[Any]) -> SavedTables:
     return grouped
 
 
+def numbered_states(engine: CountingEngine) -> dict[SiteRelation, int]:
+    """The numbers of the relations whose operators are saved, equal after a restart."""
+    engine.build()
+    states = (state for node in sorted(engine.sites()) for state in engine.states_at(node))
+    with_state = (state for state in states if any(map(_has_state, state.operators())))
+    return {state: number for number, state in enumerate(with_state)}
+
+
 def _operators(engine: CountingEngine) -> Iterator[Operator]:
     """The operators with state. The others depend on the sites, which a restart may choose anew."""
-    engine.build()
-    for node in sorted(engine.sites()):
-        for state in engine.states_at(node):
-            yield from (each for each in state.operators() if each.has_state)
+    for state in numbered_states(engine):
+        yield from filter(_has_state, state.operators())
+
+
+def _has_state(operator: Operator) -> bool:
+    return operator.has_state
