@@ -1,4 +1,4 @@
-"""`axlog proxy --to ADDRESS`: pass HTTP requests on, and tell the calls as messages of a stream.
+"""`axlog proxy --to ADDRESS`: forward HTTP requests, and publish the calls as messages of a stream.
 
 Without `--channel` they are written to standard output, one JSON object per line, as `axlog
 maintain` reads them. Secrets are masked by their names (`connect/alerters/secrets.py`).
@@ -55,9 +55,9 @@ def proxy(
     ] = None,
     stream: Annotated[str, typer.Option(help="Name of the stream.")] = "calls",
     header: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Tell this header; repeatable.")
+        list[str] | None, typer.Option(metavar="NAME", help="Publish this header; repeatable.")
     ] = None,
-    bodies: Annotated[bool, typer.Option("--bodies/--no-bodies", help="Tell bodies.")] = True,
+    bodies: Annotated[bool, typer.Option("--bodies/--no-bodies", help="Publish bodies.")] = True,
     show: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="This name is no secret; repeatable."),
@@ -68,11 +68,11 @@ def proxy(
     ] = None,
     filter: Annotated[
         list[str] | None,
-        typer.Option(metavar="QUERY", help="Tell only calls that match; repeatable."),
+        typer.Option(metavar="QUERY", help="Publish only calls that match; repeatable."),
     ] = None,
     namespace: options.Namespaces = None,
 ) -> None:
-    """Pass HTTP requests on to ADDRESS and tell the calls, with bodies, as messages of a stream."""
+    """Forward HTTP requests to ADDRESS, and publish the calls as messages of a stream."""
     if calls not in ("in", "out"):
         raise typer.BadParameter("in or out", param_hint="--calls")
     import_extra("uvicorn")
@@ -86,8 +86,8 @@ def proxy(
     for number, text in enumerate(filter or ()):
         wanted = wanted or Filter()
         wanted.add(str(number), text, namespaces=options.namespaces_of(namespace))
-    told = CallOptions(tuple(header or ()), bodies, masks=Masks(show or (), hide or ()))
-    publisher = CallPublisher(target, stream, told, wanted)
+    parts = CallOptions(tuple(header or ()), bodies, masks=Masks(show or (), hide or ()))
+    publisher = CallPublisher(target, stream, parts, wanted)
     forwarding = ForwardingApplication(to)
     callee = forwarding.host if calls == "out" else None
     app = CallMiddleware(forwarding, publisher, callee)

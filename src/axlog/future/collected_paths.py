@@ -1,8 +1,8 @@
 """Patterns with collected paths, as the analyses of the future see them.
 
 A collected path may be empty, so it is no condition: a row is there if the rest of the pattern
-matches. It is identified by its plain values and by the nodes at which its paths start. What comes
-into such a path updates the row.
+matches. It is identified by its plain values and by the nodes at which its paths start. A node that
+arrives in such a path updates the row.
 """
 
 from __future__ import annotations

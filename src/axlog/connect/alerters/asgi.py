@@ -1,9 +1,9 @@
-"""Middleware for ASGI applications (Starlette, FastAPI, Django, Quart) that tells their calls.
+"""Middleware for ASGI applications (Starlette, FastAPI, Django, Quart) that publishes their calls.
 
     app = CallMiddleware(app, CallPublisher(channel))
 
-Bodies pass unchanged, part by part; a copy of their first bytes is kept. The call is told when the
-answer is complete, or when the application fails.
+Bodies pass unchanged, part by part; a copy of their first bytes is kept. The call is
+published when the answer is complete, or when the application fails.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 class CallMiddleware:
-    """An application whose calls an publisher tells.
+    """An application whose calls are published.
 
     Parameters:
         app: The application.

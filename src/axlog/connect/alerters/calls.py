@@ -12,7 +12,7 @@ The names are those of the source `access-log`. A call that the observed program
 Bodies. XML stays XML. JSON becomes elements below `body`: a member is an element of its name, a
 member of a list one `item`; a name that XML does not allow is `member` with the attribute `name`. A
 form becomes its fields. Texts stay texts. Of anything else, and of a body that is longer than the
-limit, only the number of bytes is told. XML that holds calls of axlog is told as text: a client
+limit, only the number of bytes is published. XML that holds calls of axlog becomes text: a client
 must not be able to add a call to a document.
 """
 
@@ -82,10 +82,10 @@ class Call:
 
 @dataclass(frozen=True)
 class CallOptions:
-    """What is told of a call.
+    """The parts of a call to publish.
 
-    `headers` are the names of headers that are told, `bodies` whether bodies are, `size` the bytes
-    of the largest body. `masks` decides which values are secrets.
+    `headers` names the headers to publish, `bodies` says whether to publish bodies, `size` is the
+    largest size of a body in bytes. `masks` decides which values are secrets.
     """
 
     headers: Iterable[str] = ()
@@ -116,8 +116,8 @@ def call_xml(call: Call, options: CallOptions) -> str:
     for side, headers in (("header", call.asked), ("answer-header", call.answered)):
         for name, value in headers:
             if name.lower() in wanted:
-                told = etree.SubElement(made, side, name=name.lower())
-                told.text = clean(masks.value(name, value))
+                part = etree.SubElement(made, side, name=name.lower())
+                part.text = clean(masks.value(name, value))
     if options.bodies:
         _add_body(made, "request", call.request, call.asked, options)
         _add_body(made, "response", call.response, call.answered, options)
@@ -131,9 +131,9 @@ def _add_body(
         return
     given = {key.lower(): value for key, value in headers}
     kind = given.get("content-type", "").partition(";")[0].strip().lower()
-    told = etree.SubElement(made, name, bytes=str(body.size))
+    part = etree.SubElement(made, name, bytes=str(body.size))
     if kind:
-        told.set("type", clean(kind))
+        part.set("type", clean(kind))
     content = _unpacked(body.content, given.get("content-encoding", ""), options.size)
     if content is None:
         return
@@ -142,9 +142,9 @@ def _add_body(
     except (AxlogError, ValueError, RecursionError):  # not what its type says
         inner = _as_text(content)
     if isinstance(inner, str):
-        told.text = clean(inner)
+        part.text = clean(inner)
     elif inner is not None:
-        told.append(inner)
+        part.append(inner)
 
 
 def _unpacked(content: bytes | None, encoding: str, limit: int) -> bytes | None:

@@ -1,8 +1,8 @@
 """A small forwarding proxy, for programs that middleware cannot be added to.
 
 It passes every request on to one address, and the answer back, part by part. `CallMiddleware`
-around it tells the calls: `in-call` if it stands before a server, `out-call` if a program uses its
-address in place of a service's. The address is given by whoever starts it, so a client cannot
+around it publishes the calls: `in-call` if the proxy stands before a server, `out-call` if a
+program uses its address in place of a service's. The operator gives the address, so a client cannot
 choose where its requests go. Redirects are passed back, not followed.
 """
 

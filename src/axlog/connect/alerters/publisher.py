@@ -35,7 +35,7 @@ class CallPublisher:
     Parameters:
         channel: The channel, here or at a peer (`HttpChannel`).
         stream: Name of the stream on the channel.
-        options: What is told of a call.
+        options: The parts of a call to publish.
         wanted: Only calls that pass this filter are published; None: all.
         most: Calls that may wait to be published.
 

@@ -1,4 +1,4 @@
-"""Middleware for WSGI applications (Flask, Django, Bottle) that tells their calls.
+"""Middleware for WSGI applications (Flask, Django, Bottle) that publishes their calls.
 
 app.wsgi_app = CallMiddleware(app.wsgi_app, CallPublisher(channel))
 """
@@ -18,7 +18,7 @@ Application = Callable[[Environment, StartResponse], Iterable[bytes]]
 
 
 class CallMiddleware:
-    """An application whose calls an publisher tells.
+    """An application whose calls are published.
 
     Parameters:
         app: The application.
@@ -98,7 +98,7 @@ class _Input:
 
 
 class _Answer:
-    """The body of an answer; when the server closes it, the call is told."""
+    """The body of an answer; the call is published when the server closes it."""
 
     def __init__(
         self, inner: Iterable[bytes], call: Call, publisher: CallPublisher, began: float
