@@ -172,13 +172,17 @@ def _changes(changes: list[dict[str, Any]]) -> Table:
     table = Table("", "view", "row", "at", title="Newest changes", title_justify="left")
     table.expand, table.columns[2].ratio = True, 1  # a fixed width, so that the table does not jump
     for change in changes[:_CHANGES]:
-        fields = ", ".join(
-            f"{k} {'?' if v is None else v if isinstance(v, str) else _moment(v)}"
-            for k, v in change["row"].items()
-        )
+        fields = ", ".join(f"{name} {_field(name, value)}" for name, value in change["row"].items())
         op = Text(change["op"], style=_STYLES.get(change["op"], ""))
         table.add_row(op, change["view"], fields, _moment(change["time"]))
     return table
+
+
+def _field(name: str, value: Any) -> str:
+    """A value of a changed row: times as dates, numbers as numbers."""
+    if value is None:
+        return "?"
+    return _moment(value) if name.endswith(".time") else _text(value)
 
 
 def _moment(time: Time | None) -> str:
