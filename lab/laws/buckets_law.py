@@ -24,17 +24,19 @@ from axlog.document.stream_update import StreamUpdate
 from axlog.document.times import microseconds
 from axlog.pipeline import kinds
 from axlog.pipeline.model import PipelineModel
+from axlog.runtime.bucket_engines import Buckets
 from axlog.runtime.bucket_state import forget_live
 from axlog.runtime.definition import Definition
 from axlog.runtime.embedded import Runner
-from axlog.runtime.extraction import ASIDE, Extractor, Message, packed
+from axlog.runtime.extraction import ASIDE, Extractor, Message
 from axlog.runtime.final_step import DurableFinalSteps, FinalSteps
 from axlog.runtime.order import PARTITIONS_APART
+from axlog.runtime.packet_rows import packed
 from axlog.runtime.packets import unpack
 from axlog.runtime.past import NOTHING
 from axlog.runtime.plan import SparkPlan, make_plan
 from axlog.spark.batch_result import gather_batch
-from axlog.spark.buckets import Buckets, DriverBuckets, durable_state
+from axlog.spark.buckets import DriverBuckets, durable_state
 from axlog.views.change import Change
 from lab.laws.pipeline_cases import (
     Answer,
@@ -288,9 +290,9 @@ def run_buckets(made: BucketsCase) -> Answer:
                 side.catch_up(number - 1)
             for batch in batches_of(random, part):
                 rows = [
-                    (f"{unit}/{bucket}/0", body)
+                    (f"{bucket}/0", body)
                     for messages in batch
-                    for unit, bucket, body in packed(extractor.extract(messages), plan)
+                    for bucket, body in packed(extractor.extract(messages), plan)
                 ]
                 if random.random() < 0.1:
                     side = side.crashed(number, rows)
@@ -385,7 +387,7 @@ class _Side:
                 said += [(ASIDE, body) for body in bodies]
             else:
                 store = self._stores.setdefault(key, _Store())
-                said.append((key, self._buckets.take(key, store, bodies)[0].body))
+                said += self._buckets.take(key, store, bodies).rows
         return said if self._finals is None else said + self._finals.take(number, said)
 
     def close(self) -> None:

@@ -3,7 +3,8 @@
 Law 7: the changes that all runs together write are those of the embedded engine, none lost and none
 doubled. The views are of every kind that Spark runs in its own way (`VIEWS`). A driver is killed
 with its processes, after a batch and a random delay, so that the kill falls anywhere in the next
-one. A worker is one of two of a standalone cluster on this machine.
+one. A worker is one of two of a standalone cluster on this machine; the query goes on with the
+other, and once more after its driver is killed too.
 
 `tests/spark/test_spark_kills.py` kills one driver and one worker, each in a short run; `python -m
 lab torture --spark N` runs N random cases, with both places of state and up to three kills.
@@ -93,21 +94,26 @@ def kill_drivers(
 
 
 def kill_worker(place: Path, batch: int, messages: int = MESSAGES) -> Counter[str]:
-    """Kill one of the two workers of a cluster after a batch; return all changes."""
+    """Kill one of the two workers of a cluster after a batch, and the driver after the next one.
+    Restart it with the worker that is left; return all changes.
+    """
     with _cluster(place) as (address, workers):
         java = " ".join([*QUICK, *archive_options(writes=False)])
         more = (
-            f'master: "{address}", spark: {{spark.driver.host: 127.0.0.1,'
-            " spark.sql.shuffle.partitions: '2', spark.executor.memory: 512m,"
+            "partitions: 2, spark: {spark.driver.host: 127.0.0.1, spark.executor.memory: 512m,"
             f' spark.executor.extraJavaOptions: "{java}"}}'
         )
         write_pipeline(place, more, messages)
         # The workers are on this machine: their Python can be forked, as that of a local session.
         launcher = preloaded()
-        process = _run(place, **({"PYSPARK_PYTHON": str(launcher.python)} if launcher else {}))
+        forked = {"PYSPARK_PYTHON": str(launcher.python)} if launcher else {}
+        process = _run(place, "--master", address, **forked)
         _wait_for_batch(place, batch, process)
         os.killpg(workers[0].pid, signal.SIGKILL)
-        _finish(process, place)
+        _wait_for_batch(place, batch + 1, process)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        _finish(_run(place, "--master", address, **forked), place)
     return logged(place)
 
 
@@ -157,11 +163,11 @@ def logged(place: Path) -> Counter[str]:
     return Counter(json.dumps([c["view"], c["op"], c["row"]]) for c in map(json.loads, lines))
 
 
-def _run(place: Path, **environment: str) -> subprocess.Popen[bytes]:
+def _run(place: Path, *options: str, **environment: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", "from axlog.cli import main; main()", "run", "pipeline.yaml"]
     with (place / "spark.log").open("ab") as log:
         return subprocess.Popen(
-            [*command, "--engine", "spark", "--once"],
+            [*command, "--engine", "spark", "--once", *options],
             cwd=place,
             env={**os.environ, **environment},
             stdout=subprocess.DEVNULL,

@@ -20,15 +20,16 @@ from axlog.connect.sinks.jsonl import read_log
 from axlog.pipeline.loader import check, load
 from axlog.pipeline.model import PipelineModel
 from axlog.runtime.bucket import Instance
-from axlog.runtime.bucket_state import read_packet
 from axlog.runtime.embedded import Runner
-from axlog.runtime.extraction import Extractor, Message, packed
+from axlog.runtime.extraction import Extractor, Message
 from axlog.runtime.order import Packet
+from axlog.runtime.packet_rows import read_packet
 from axlog.runtime.pipeline_definition import definition_of
 from axlog.runtime.plan import make_plan
 from axlog.samples import payments
 from axlog.testing import FakeClock
 from axlog.views.change import Change
+from tests.runtime.engine_packets import engine_packets
 
 _START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 _HOLD = 1
@@ -96,7 +97,7 @@ def _buckets(model: PipelineModel, steps: list[Step]) -> Iterator[list[Told]]:
             messages.append(Message(0, stream, "insert", content.encode(), time, number, ""))
             number += 1
         sent: dict[tuple[str, int], list[Packet]] = {key: [] for key in instances}
-        for unit, at, body in packed(extractor.extract(messages), plan):
+        for unit, at, body in engine_packets(extractor.extract(messages), plan):
             if (unit, at) in sent:
                 sent[unit, at].append(read_packet(body))
         changes: list[Change] = []

@@ -11,14 +11,15 @@ import axlog
 from axlog.connect.sinks.memory import MemorySink
 from axlog.pipeline.model import PipelineModel
 from axlog.runtime.bucket import Instance
-from axlog.runtime.bucket_state import read_packet
 from axlog.runtime.definition import Definition
 from axlog.runtime.embedded import Runner
-from axlog.runtime.extraction import Extractor, Message, packed
+from axlog.runtime.extraction import Extractor, Message
 from axlog.runtime.order import Packet
+from axlog.runtime.packet_rows import read_packet
 from axlog.runtime.plan import make_plan
 from axlog.testing import FakeClock
 from axlog.views.change import Change
+from tests.runtime.engine_packets import engine_packets
 
 SHOP = """<shop xmlns:ax="urn:axlog"><orders><ax:call stream="orders"/></orders>
 <shipped><ax:call stream="shipped"/></shipped></shop>"""
@@ -92,7 +93,7 @@ def test_a_rejected_message_moves_no_clock_in_a_bucket() -> None:
         {"stream": "orders", "at": 7200, "insert": "<order>no key</order>"},
     ]
     instance = Instance(definition, unit, 0, hold=0)
-    out = packed(Extractor(definition, plan).extract(_messages(sent)), plan)
+    out = engine_packets(Extractor(definition, plan).extract(_messages(sent)), plan)
     bodies = [body for name, at, body in out if (name, at) == (unit.name, 0)]
     outcome = instance.batch([read_packet(body) for body in bodies])
     assert (len(outcome.refused), outcome.changes) == (1, [])
@@ -114,7 +115,9 @@ def test_a_bucket_is_due_when_a_row_appears(tmp_path: Path) -> None:
         instance = Instance(definition, unit, bucket, hold=0)
         bodies = [
             body
-            for name, at, body in packed(Extractor(definition, plan).extract(messages), plan)
+            for name, at, body in engine_packets(
+                Extractor(definition, plan).extract(messages), plan
+            )
             if (name, at) == (unit.name, bucket)
         ]
         found += instance.batch([read_packet(body) for body in bodies]).changes

@@ -17,24 +17,27 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from axlog.errors import PipelineError
+from axlog.errors import AxlogError, PipelineError
 from axlog.live.document import Document
 from axlog.live.internals import streams_of
 from axlog.runtime import bucket_state as keeping
 from axlog.runtime.bucket import Instance
-from axlog.runtime.bucket_state import Keeper, forget_live, speak
+from axlog.runtime.bucket_engines import Buckets
+from axlog.runtime.bucket_state import Keeper, forget_live
 from axlog.runtime.bucket_tuner import Tuning, tuned_at
 from axlog.runtime.definition import Definition
-from axlog.runtime.extraction import ASIDE, Extractor, Message, bags_of, packed
+from axlog.runtime.extraction import ASIDE, Extractor, Message, bags_of
 from axlog.runtime.order import Order, Packet, lane_of
+from axlog.runtime.packet_rows import packed, read_packet
 from axlog.runtime.packets import pack, unpack
 from axlog.runtime.plan import SparkPlan, make_plan
 from axlog.samples import orders
 from axlog.spark.batch_result import gather_batch
-from axlog.spark.buckets import Buckets, DriverBuckets
+from axlog.spark.buckets import DriverBuckets
 from axlog.views.change import Change
 from axlog.views.net_changes import net
 from tests.amounts import cases
+from tests.runtime.engine_packets import engine_packets
 
 CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"{}/>'
 SHOP = "<shop><a>{}</a><b>{}</b><static><item><k>k1</k></item></static></shop>".format(
@@ -118,34 +121,28 @@ def run(
     local = None if driver is None else start()
     extractor = Extractor(definition, plan, key)
     tuning = None if place is None else Tuning(plan, place)
-    stores: dict[tuple[str, int], Memory] = {}
+    stores: dict[str, Memory] = {}
+    buckets = Buckets(definition, plan, hold, "run", tunes=tuning is not None)
     told: list[list[Change]] = []
     refused: list[str] = []
     for number, batch in enumerate(batches):
         if place is not None:
             extractor.tune(tuned_at(place, number))
-        inbox: dict[tuple[str, int], list[bytes]] = {}
+        inbox: dict[str, list[bytes]] = {}
         for partition in batch:
-            for unit, bucket, body in packed(extractor.extract(partition), plan):
-                if unit == ASIDE:
+            for bucket, body in packed(extractor.extract(partition), plan):
+                if bucket == ASIDE:
                     refused += [one[2] for one in unpack(body)["refused"]]
                     if kept is not None:
                         kept.append(unpack(body)["kept"])
                 else:
-                    inbox.setdefault((unit, bucket), []).append(body)
+                    inbox.setdefault(f"{bucket}/0", []).append(body)
         rows: list[tuple[str, bytes]] = []
         if local is not None:
-            sent = [(f"{u}/{b}/0", body) for (u, b), bodies in inbox.items() for body in bodies]
+            sent = [(key, body) for key, bodies in inbox.items() for body in bodies]
             local, rows = by_driver(local, start, number, sent, forgets)
-        for (unit, bucket), bodies in inbox.items() if local is None else ():
-            chosen = plan.unit(unit)
-            made = partial(Instance, definition, chosen, bucket, hold)
-            store = stores.setdefault((unit, bucket), Memory())
-            times = chosen.kind == "documents"
-            keeper = Keeper(store, f"{unit} {bucket}", made, times, times)
-            rows.append(
-                (f"{unit}/{bucket}/0", speak(keeper, chosen, bodies, 0, tuning is not None).body)
-            )
+        for key_, bodies in inbox.items() if local is None else ():
+            rows += buckets.take(key_, stores.setdefault(key_, Memory()), bodies).rows
         report = gather_batch(len(told), rows)
         if tuning is not None:
             tuning.hear(number, report.claims)
@@ -236,7 +233,7 @@ def definition_of(*views: str, document: str = SHOP, facts: tuple[str, ...] = ()
 
 
 def test_the_plan_says_what_travels_and_why() -> None:
-    plan = make_plan(definition_of(*VIEWS), cores=2)
+    plan = make_plan(definition_of(*VIEWS))
     said = {view: unit for unit in plan.units for view in unit.views}
     assert [said[v].key for v in ("join", "path", "not", "time", "some")] == [
         "$x",
@@ -245,13 +242,50 @@ def test_the_plan_says_what_travels_and_why() -> None:
         "$x",
         "$x",
     ]
-    assert said["join"].buckets == 4
+    assert said["join"].buckets == 16
     assert said["boolean"].buckets == said["cross"].buckets == 1
     assert "cannot be partitioned" in said["cross"].reason
     assert said["content"].kind == "messages"
     text = str(plan)
-    assert "join: 4 buckets, key $x, bindings travel" in text
+    assert "join: 16 buckets, key $x, bindings travel" in text
     assert "content: one partition, whole messages travel (content shows cont of nodes)" in text
+
+
+@pytest.mark.parametrize("how", ['deletes="yes"', 'most="9"'])
+def test_a_stream_that_deletes_concerns_only_the_views_that_use_it(how: str) -> None:
+    """The others stay spread; one engine without views decides what is rejected."""
+    document = SHOP.replace('stream="b"', f'stream="b" {how}')
+    definition = definition_of("path", "join", document=document)
+    spread, whole = make_plan(definition).units
+    assert (spread.views, spread.buckets, spread.unused) == (("path",), 16, {"b"})
+    assert (whole.views, whole.kind) == (("join",), "messages")
+    alone = definition_of("path", document=document)
+    plan = make_plan(alone, buckets=3)
+    judge = plan.units[1]
+    assert (judge.views, judge.judges) == ((), {"b"})
+    assert "(no view): one partition" in str(plan)
+    random = Random(8)
+    messages = [m._replace(source=0) for m in updates(random, 60)]
+    if "deletes" in how:
+        messages[30] = messages[30]._replace(stream="b", action="delete", content=b"item[k]")
+        messages[40] = messages[40]._replace(stream="a", action="delete", content=b"item[k]")
+    parts = list(cut(random, messages, 4))
+    told, refused = run(alone, plan, parts, forgets=random)
+    doc = alone.make()
+    expected: list[Change] = []
+    lost: list[str] = []
+    for message in messages:
+        at = (message.time or 0) / 1e6
+        try:
+            if message.action == "delete":
+                expected += doc.delete(message.stream, message.content.decode(), at=at)
+            else:
+                expected += doc.feed(message.stream, message.content, at=at)
+        except AxlogError:
+            lost.append(message.origin)
+    assert sum((plain(one) for one in told), Counter()) == plain(list(net(expected))) != Counter()
+    assert sorted(refused) == sorted(lost)
+    assert lost
 
 
 def test_what_may_delete_or_become_nodes_travels_whole() -> None:
@@ -446,8 +480,8 @@ def test_a_bucket_drops_final_rows_that_it_emitted(query: str) -> None:
     for start in range(0, 3000, 500):
         some = islice(messages, 500)
         parts = [Message(0, *as_row(m), start + n, "") for n, m in enumerate(some)]
-        body = next(b for _, _, b in packed(extractor.extract(parts), plan))
-        outcome = instance.batch([keeping.read_packet(body)])
+        body = next(b for _, _, b in engine_packets(extractor.extract(parts), plan))
+        outcome = instance.batch([read_packet(body)])
         rows += sum(change.op == "insert" for change in outcome.changes)
         sizes.append(len(pack(instance.state())))
         again = Instance(definition, plan.units[0], 0)
@@ -461,7 +495,7 @@ def test_a_bucket_drops_final_rows_that_it_emitted(query: str) -> None:
     loose = make_plan(without, buckets=1)
     other = Instance(without, loose.units[0], 0)
     extracted = Extractor(without, loose).extract(parts)
-    other.batch([keeping.read_packet(next(b for _, _, b in packed(extracted, loose)))])
+    other.batch([read_packet(next(b for _, _, b in engine_packets(extracted, loose)))])
     assert len(other.doc.views["v"]) > 1  # an order may come again
 
 
@@ -474,7 +508,7 @@ def test_an_engine_of_an_attempt_that_failed_is_not_trusted() -> None:
     def body(stream: str, number: int) -> bytes:
         message = Message(0, stream, "insert", b"<item><k>k2</k></item>", number, number, "m")
         extracted = Extractor(definition, plan).extract([message])
-        return next(b for unit, _, b in packed(extracted, plan) if unit != ASIDE)
+        return next(b for unit, _, b in engine_packets(extracted, plan) if unit != ASIDE)
 
     keeper.batch("", [body("a", 1)])
     before = Memory(store)
@@ -497,7 +531,7 @@ def test_a_live_engine_that_is_behind_catches_up() -> None:
 
     def body(stream: str, number: int) -> bytes:
         message = Message(0, stream, "insert", b"<item><k>k2</k></item>", number, number, "m")
-        return next(packed(Extractor(definition, plan).extract([message]), plan))[2]
+        return next(engine_packets(Extractor(definition, plan).extract([message]), plan))[2]
 
     here, there = Keeper(store, "here", make), Keeper(store, "there", make)
     here.batch("", [body("a", 1)])

@@ -21,7 +21,8 @@ from axlog.runtime import batch_state
 from axlog.runtime import bucket_state as keeping
 from axlog.runtime.batch_state import DurableState
 from axlog.runtime.definition import Definition
-from axlog.runtime.extraction import Extractor, Message, packed
+from axlog.runtime.extraction import Extractor, Message
+from axlog.runtime.packet_rows import packed
 from axlog.runtime.plan import make_plan
 from axlog.runtime.state_placement import Asked, placed
 from axlog.samples import orders
@@ -60,7 +61,8 @@ def write(random: Random, state: DurableState, now: Maps) -> None:
             del now[bucket, key]
             state.store(bucket).remove(key)
     if random.random() < 0.05:
-        state.store("a").clear()
+        for key in list(state.store("a").keys()):
+            state.store("a").remove(key)
         for found in [each for each in now if each[0] == "a"]:
             del now[found]
 
@@ -189,7 +191,7 @@ class Sent:
             for stream, n in said
         ]
         found = packed(Extractor(definition, plan).extract(messages), plan)
-        self._rows = [(f"{unit}/{number}/0", body) for unit, number, body in found]
+        self._rows = [(f"{bucket}/0", body) for bucket, body in found]
 
     def collect(self) -> list[tuple[str, bytes]]:
         return self._rows

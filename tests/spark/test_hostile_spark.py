@@ -29,13 +29,14 @@ from axlog.document.parser import DEFAULT_LIMITS
 from axlog.document.record_reader import split
 from axlog.errors import AxlogError
 from axlog.runtime.bucket import Instance
-from axlog.runtime.bucket_state import read_packet
 from axlog.runtime.definition import Definition
-from axlog.runtime.extraction import Extractor, Message, packed
+from axlog.runtime.extraction import Extractor, Message
+from axlog.runtime.packet_rows import read_packet
 from axlog.runtime.plan import make_plan
 from axlog.spark import evaluate, maintain, shred
 from axlog.spark.batch.shredder import _shred_texts
 from tests.hostile_attacks import LINE_ATTACKS, XML_ATTACKS, XML_LURES, Outside, aims, is_text
+from tests.runtime.engine_packets import engine_packets
 
 pytestmark = pytest.mark.spark
 
@@ -235,12 +236,12 @@ def test_attacks_on_both_halves_of_a_plan(
 ) -> None:
     """Without Spark, one message a batch: what travels, and what the engine makes of it."""
     definition = Definition.of(axlog.parse(DOCUMENT, views={view: VIEWS[view]}))
-    plan = make_plan(definition, 1, 1)
+    plan = make_plan(definition, 1)
     extractor, (unit,) = Extractor(definition, plan), plan.units
     for name, content in {**attacks, "good": good("files", 1)}.items():
         message = Message(0, "files", "insert", content, 1_000_000, 1, name)
         extracted = extractor.extract([message])
-        *sent, _ = packed(extracted, plan)
+        *sent, _ = engine_packets(extracted, plan)
         engine = Instance(definition, unit, 0)
         refused = extracted.refused + [
             letter for _, _, body in sent for letter in engine.batch([read_packet(body)]).refused

@@ -11,6 +11,7 @@ import pytest
 from axlog.errors import PipelineError
 from axlog.runtime.definition import Definition
 from axlog.runtime.plan import make_plan
+from axlog.spark import rescale
 from tests.runtime.test_spark_bucket import SHOP, VIEWS, by_document, definition_of, updates
 from tests.spark.test_spark_streaming import WAYS, Collecting, run, state_after
 
@@ -44,8 +45,6 @@ def test_views_that_come_are_filled_and_those_that_go_are_dropped(
     for view in more[1:]:
         told = [c for batch in expected for c in batch if c.view == view]
         assert rows(sink, view) == state_after(told)
-    known = json.loads((Path(place) / "axlog.json").read_text())
-    assert {key.rsplit("/", 2)[0] for key in known["gone"]} == {"view path"}
     assert size > 0
 
     changed = Definition(SHOP, {"join": (VIEWS["path"], None)}, ("key a/item by k trusted",))
@@ -59,6 +58,35 @@ def test_views_that_come_are_filled_and_those_that_go_are_dropped(
         run(spark, definition_of(*more[1:]), messages, sink, **{**options, "state": other})
     with pytest.raises(PipelineError, match="source 0 has not kept what they need"):
         run(spark, definition_of(*more[1:], "some"), messages[:10], sink, **options)
+
+
+def test_a_stopped_query_is_rescaled(spark: Any, tmp_path: Path) -> None:
+    """Its state moves to more partitions, and to fewer, and the answers are those of one document.
+
+    The views include a final step on the driver, whose state counts the batches.
+    """
+    totals = ("match /shop[a/item/k/$x]/a/item/v/$y return count() as n", None)
+    views = {view: (VIEWS[view], None) for view in ("join", "cross", "time")} | {"totals": totals}
+    definition = Definition(SHOP, views)
+    messages = [m._replace(source=0) for m in updates(Random(12), 60)]
+    place = str(tmp_path / "checkpoint")
+    options = {"checkpoint": place, "limit": 20, "hold": 0, "state": "executors", "buckets": 4}
+    sink = Collecting()
+    run(spark, definition, messages[:20], sink, partitions=2, **options)
+    assert rescale(spark, place, 4) == 2
+    query = run(spark, definition, messages[:40], sink, **options)
+    assert query.query.lastProgress.stateOperators[0].numShufflePartitions == 4
+    assert rescale(spark, place, 1) == 4
+    query = run(spark, definition, messages, sink, **options)
+    assert query.query.lastProgress.stateOperators[0].numShufflePartitions == 1
+    expected = [c for b in by_document(definition, [[[m]] for m in messages]) for c in b]
+    for view in views:
+        told = [change for change in expected if change.view == view]
+        assert rows(sink, view) == state_after(told) != Counter()
+    with pytest.raises(PipelineError, match="expected: 1 to 4 partitions"):
+        rescale(spark, place, 5)
+    with pytest.raises(PipelineError, match="axlog rescale changes them"):
+        run(spark, definition, messages, sink, partitions=3, **options)
 
 
 def test_views_that_came_later_have_engines_of_their_own() -> None:

@@ -33,5 +33,7 @@ def test_a_driver_that_is_killed_goes_on(tmp_path: Path, expected: Counter[str])
     assert spark_kills.kill_drivers(tmp_path, "driver", (1,), Random(11), MESSAGES) == expected
 
 
-def test_a_worker_that_dies_costs_nothing(tmp_path: Path, expected: Counter[str]) -> None:
+def test_a_worker_that_dies_costs_nothing_and_one_is_enough_for_a_restart(
+    tmp_path: Path, expected: Counter[str]
+) -> None:
     assert spark_kills.kill_worker(tmp_path, 1, MESSAGES) == expected

@@ -24,6 +24,7 @@ VERBS = (
     "check",
     "init",
     "run",
+    "rescale",
     "serve",
     "proxy",
     "token",

@@ -49,6 +49,10 @@ def run(
         str | None,
         typer.Option(help="auto, spark or embedded (default: the engine that the file names)."),
     ] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(help="Spark: the cluster, such as spark://HOST:7077 (default: the file's)."),
+    ] = None,
     once: Annotated[
         bool, typer.Option("--once", help="Stop when the sources have no more data.")
     ] = False,
@@ -86,7 +90,9 @@ def run(
         raise typer.BadParameter("table, json or none", param_hint="--progress")
     service.set_up_logs(log_format, log_level)
     model = load(pipeline)
-    chosen = choose(model.engine, engine)
+    if master is not None and engine == "embedded":
+        raise typer.BadParameter("the engine embedded has no master", param_hint="--master")
+    chosen = choose(model.engine, "spark" if master is not None else engine)
     if log_format == "json":
         report(service.events, INFO, "engine chosen", **chosen.plain())
     else:
@@ -100,7 +106,7 @@ def run(
         if chosen.engine == "embedded":
             _run_here(model, once, seconds, show, served)
         else:
-            _run_on_spark(model, once, seconds, show, served)
+            _run_on_spark(model, once, seconds, show, served, master)
 
 
 def spark_engine() -> Any:
@@ -134,6 +140,7 @@ def _run_on_spark(
     seconds: float | None,
     show: Callable[[Progress], None] | None,
     served: _Served,
+    master: str | None,
 ) -> None:
     from axlog.runtime.health import ProgressReport
 
@@ -153,7 +160,7 @@ def _run_on_spark(
                 observed.lagging = list(progress.lagging)
                 said(progress)
 
-        engine.run(model, once=once, seconds=seconds, on_progress=tell, **more)
+        engine.run(model, once=once, seconds=seconds, on_progress=tell, master=master, **more)
 
 
 def _say(address: str) -> None:

@@ -285,7 +285,18 @@ class Settings(DocumentSettings):
         description="Maximum rounds for documents that feed each other in a cycle.",
     )
     cores: int | None = Field(default=None, ge=1, description="Spark: cores of a local master.")
-    buckets: int | None = Field(default=None, ge=1, description="Spark: buckets of keys.")
+    buckets: int | None = Field(
+        default=None,
+        ge=1,
+        description="Spark: buckets of keys, the most tasks that can share the state"
+        " (default: 16; 1 with the state on the driver). Fixed for a checkpoint.",
+    )
+    partitions: int | None = Field(
+        default=None,
+        ge=1,
+        description="Spark: state partitions, at most one per bucket (default: 4). `axlog rescale`"
+        " changes those of a checkpoint.",
+    )
     state: Literal["auto", "driver", "executors"] = Field(
         default="auto",
         description="Spark: where engines and their state live (on one machine: the driver).",

@@ -209,9 +209,8 @@ class BucketStore:
     def remove(self, key: str) -> None:
         self._state.note(self._bucket, key, self._values.pop(key, None), None)
 
-    def clear(self) -> None:
-        for key in list(self._values):
-            self.remove(key)
+    def keys(self) -> Iterable[str]:
+        return self._values.keys()
 
 
 def chain_to(records: list[tuple[int, Record]], version: int) -> list[tuple[int, Record]]:

@@ -188,6 +188,11 @@ class Instance:
         return len(self.order.pending)
 
     @property
+    def is_together(self) -> bool:
+        """Whether it has ruled out rows without a key, for which all buckets must agree."""
+        return bool(self.voided)
+
+    @property
     def may_void(self) -> bool:
         """Whether time alone can rule out a row without a key, for which all buckets must agree."""
         key = self.unit.key
@@ -360,7 +365,8 @@ class Instance:
         tree, streaming = maintained(self.doc).tree, streams_of(self.doc).engine
         if streaming.keeps or tree.version != self._first_version + len(self._ended):
             return False
-        return all(streaming.plan(stream) is not None for stream in tree.calls())
+        needed = tree.calls().keys() - self.unit.unused
+        return all(streaming.plan(stream) is not None for stream in needed)
 
     def _parts(self) -> dict[str, bytes] | None:
         """Return the document and everything that is kept with it."""

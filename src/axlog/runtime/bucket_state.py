@@ -7,7 +7,7 @@ A mark is random for every version, so an engine of a failed attempt is never mi
 stored one. An engine that is behind catches up from the log; otherwise it is rebuilt from snapshot
 and log. A batch costs what it brings, and a restart costs the state once.
 
-The store also has the bucket's totals, for progress, and the due times of its instances
+The store also has the engine's totals, for progress, and the due times of its documents
 (`timers.py`).
 
 `Store` is the part of Spark's map states that is used here; tests pass dictionaries. Values are
@@ -18,16 +18,13 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
-from axlog.runtime.bucket import Instance, told
-from axlog.runtime.order import Lane, Packet
-from axlog.runtime.outlooks import watcher_of
+from axlog.runtime.packet_rows import read_packet
 from axlog.runtime.packets import pack, unpack
-from axlog.runtime.plan import Unit
-from axlog.runtime.timers import Due, Store, tick
+from axlog.runtime.timers import Due, Store
 
 MOST_LIVE = 4096
 """Instances that a worker caches; others are rebuilt from the store when needed."""
@@ -47,9 +44,11 @@ class Head:
     chunks: int = 0  # of the snapshot
     size: int = 0  # of the snapshot, in bytes
     logged: int = 0  # bytes of log since
-    due: int | None = None  # as in `Due`
+    due: int | None = None  # the time after which it has work without a message
     rows: int = 0
     waiting: int = 0
+    heard: int = 0  # the batch of its bucket that it had last
+    together: bool = False  # it reports with every batch
 
     @classmethod
     def read(cls, written: bytes | None) -> Head:
@@ -101,6 +100,8 @@ class Kept(Protocol):
     def waiting(self) -> int: ...
     @property
     def due(self) -> int | None: ...
+    @property
+    def is_together(self) -> bool: ...
     def begin(self) -> None: ...
     def batch(self, packets: Any) -> Any: ...
     def state(self) -> Any: ...
@@ -123,7 +124,7 @@ class Keeper(Generic[K]):
         live: Live = LIVE,
         read: Callable[[bytes], Any] | None = None,
     ) -> None:
-        """`times`: time passes for instances without packets, so record their due times.
+        """`times`: there are many instances, so record their due times in the store.
 
         `begins`: a new instance emits the initial rows of its document. `read`: unpacks an input.
         """
@@ -136,9 +137,14 @@ class Keeper(Generic[K]):
         self._due = Due(store) if times else None
         self.version = 0  # of the instance that had the last batch
 
-    def batch(self, name: str, written: Sequence[bytes]) -> tuple[Any, K]:
-        """Apply the packed packets of a batch to an instance, and store the result."""
-        head = Head.read(self._store.get(f"head {name}"))
+    def batch(
+        self, name: str, written: Sequence[bytes], number: int = 0, head: Head | None = None
+    ) -> tuple[Any, K]:
+        """Apply the packed packets of a batch to an instance, and store the result.
+
+        `number` is that of the batch in its bucket; `head` the header, if it was read.
+        """
+        head = self.head(name) if head is None else head
         before = replace(head)
         instance = self._take(name, head)
         if self._begins and not head.version:
@@ -147,12 +153,17 @@ class Keeper(Generic[K]):
         self._log(name, head, written)
         self._snapshot(name, head, instance)
         head.rows, head.waiting = instance.rows, instance.waiting
+        head.heard, head.together = number, instance.is_together
         self._note_due(name, head, instance)
         self._store.put(f"head {name}", head.packed())
         self._count(before, head)
         self._keep(name, head, instance)
         self.version = head.version
         return outcome, instance
+
+    def head(self, name: str = "") -> Head:
+        """Return the header of an instance."""
+        return Head.read(self._store.get(f"head {name}"))
 
     def due(self, passed: int) -> list[str]:
         """Return the instances that have work once this time has passed."""
@@ -161,7 +172,7 @@ class Keeper(Generic[K]):
     @property
     def next(self) -> int | None:
         """Return the time after which some instance has work."""
-        return None if self._due is None else self._due.first()
+        return self.head().due if self._due is None else self._due.first()
 
     @property
     def is_new(self) -> bool:
@@ -178,10 +189,8 @@ class Keeper(Generic[K]):
         self._store.put("total", pack(asdict(total)))
 
     def _note_due(self, name: str, head: Head, instance: K) -> None:
-        if self._due is None:
-            return
         due = instance.due
-        if due is not None and due != head.due:
+        if self._due is not None and due is not None and due != head.due:
             self._due.put(name, due)
         head.due = due
 
@@ -249,58 +258,6 @@ class Keeper(Generic[K]):
         for version in range(head.snapshot + 1, head.version + 1):
             self._store.remove(f"log {name} {version}")
         head.snapshot, head.chunks, head.size, head.logged = head.version, len(parts), len(whole), 0
-
-
-def read_packet(written: bytes) -> Packet:
-    """Unpack a packet."""
-    items, census, *passed = unpack(written)
-    return Packet(items, {lane: Lane(*told) for lane, told in census.items()}, *passed)
-
-
-class Said(NamedTuple):
-    """The packed report of a bucket on a batch, and whether all buckets must be sent the time."""
-
-    body: bytes
-    ticks: bool = False
-
-
-def speak(
-    keeper: Keeper[Instance],
-    unit: Unit,
-    bodies: Sequence[bytes],
-    passed: int = 0,
-    tunes: bool = False,
-    outlook: int = 0,
-) -> Said:
-    """Apply a bucket's input and the time that has passed; return its report.
-
-    `tunes`: the report includes, from time to time, what streams are needed for; with an `outlook`,
-    that many possible rows.
-    """
-    said: list[dict[str, Any]] = []
-    ticks = False
-    if unit.kind == "documents":
-        packets = by_document(bodies)
-        passed = max([passed, *map(unpack, packets.pop("", ()))])
-        said += [told(*keeper.batch(name, mine)) for name, mine in packets.items()]
-        said += [told(*keeper.batch(name, [tick(passed)])) for name in keeper.due(passed)]
-    else:
-        keeper.due(passed)
-        outcome, instance = keeper.batch("", [*bodies, tick(passed)] if passed else bodies)
-        said.append(told(outcome, instance, instance.tune(keeper.version) if tunes else None))
-        if outlook:
-            said[-1]["outlook"] = watcher_of(instance, outlook).said()
-        ticks = unit.buckets > 1 and instance.may_void
-    return Said(pack({"told": said, **asdict(keeper.total())}), ticks)
-
-
-def by_document(rows: Iterable[bytes]) -> dict[str, list[bytes]]:
-    """Split the packets of a bucket with many documents by document."""
-    found: dict[str, list[bytes]] = {}
-    for row in rows:
-        for document, packet in unpack(row).items():
-            found.setdefault(document, []).append(pack(packet))
-    return found
 
 
 def forget_live() -> None:

@@ -61,8 +61,9 @@ def _values(saved: Iterable[Any]) -> Values:
 def agreed(each: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:
     """Return the rows without a key that all buckets of a unit rule out, one of them only now.
 
-    If some buckets have not reported, nothing is agreed on: where such rows exist, time passes for
-    all buckets together (`Instance.may_void`).
+    Engines that have ruled out such rows report with every batch; a bucket that has not ruled out a
+    row may be silent. Where time alone can rule them out, it passes for all buckets together
+    (`Instance.may_void`).
     """
     fresh: dict[str, list[Any]] = {}
     for change in (change for one in each for change in one["void"]):

@@ -33,7 +33,7 @@ from axlog.document.parser import Element, parse
 from axlog.document.tree import Tree
 from axlog.errors import AxlogError, QueryError, StreamError, UnknownStreamError
 from axlog.evaluate.joins import Bag, Value, add_all
-from axlog.live.internals import maintained, streams_of
+from axlog.live.internals import streams_of
 from axlog.match.batch_parser import chunks, roots_of
 from axlog.match.message_values import may_have_markup
 from axlog.match.stream_plan import MessagePlan
@@ -51,7 +51,6 @@ from axlog.runtime.order import (
     Refused,
     lane_of,
 )
-from axlog.runtime.packets import pack
 from axlog.runtime.past import Past
 from axlog.runtime.plan import SparkPlan, Unit
 from axlog.runtime.step_partitions import ALL
@@ -100,7 +99,6 @@ class Extracted:
     streams: dict[str, list[int]] = field(default_factory=dict)  # by stream: messages, kept
     latest: int | None = None  # the latest time of any message
     ended: list[str] = field(default_factory=list)  # streams
-    is_start: bool = False  # the first batch of a start that added or removed views
 
 
 _Sequence = tuple[int, int | None]
@@ -163,8 +161,8 @@ class Extractor:
         self._timed = {
             name for name, query in definition.queries().items() if speaks_of_time(query)
         }
-        self._policies = _policies(definition)
-        self._is_whole = any(unit.kind != "bindings" for unit in plan.units)
+        self._policies = plan.late
+        self._whole = {s for s in plan.streams if any(unit.takes(s) for unit in plan.units)}
         self._narrow: dict[tuple[str, str], Narrow] = {}
         self._plans: list[tuple[Unit, dict[str, MessagePlan]]] = []
         for unit in plan.units:
@@ -195,7 +193,6 @@ class Extractor:
         for message, root in self._parsed(messages):
             if message.action == "mark":
                 out.census.setdefault("", {})  # all buckets hear of the batch
-                out.is_start = True
                 continue
             if message.action == "rest":
                 lanes = out.census.setdefault("", {})
@@ -322,7 +319,7 @@ class Extractor:
             for unit, plans in self._plans
             for part in self._send(unit, plans, message, root, document, is_given_time)
         ]
-        if self._is_whole and message.action != "end":
+        if message.stream in self._whole and message.action != "end":
             kinds = (BINDINGS, UNREAD)
             return [(*part, ELSEWHERE if part[2] in kinds else None) for part in found]
         if not may_be_refused or message.action == "end":
@@ -344,13 +341,17 @@ class Extractor:
     ) -> Iterable[tuple[int, str, Any]]:
         """Return what a unit receives of a message: buckets, the kind of item, its body."""
         if unit.kind != "bindings":
+            if not unit.takes(message.stream):
+                return ()
             bucket = unit.bucket_of(document) if unit.kind == "documents" else 0
             return [(bucket, message.action, text_of(message.content))]
         plan = plans.get(message.stream)
+        if message.stream in unit.unused and message.action != "end":
+            return ()
+        if message.action == "end" and message.stream in self._streams:
+            return [(bucket, "end", "") for bucket in range(unit.buckets)]
         if plan is None:
             raise UnknownStreamError("AX401", f"there is no stream {message.stream!r}")
-        if message.action == "end":
-            return [(bucket, "end", "") for bucket in range(unit.buckets)]
         if message.action == "delete":
             raise StreamError("AX405", f"the stream {message.stream!r} may not delete")
         key = None if plan.replace is None else key_of(plan, message.content, root)
@@ -371,12 +372,6 @@ class Extractor:
                 every = range(at := _bucket_of(unit, key, message.identity), at + 1)
             return [(bucket, UNREAD, content) for bucket in every]
         return by_bucket(unit, message.stream, bags, key, message.identity)
-
-
-def _policies(definition: Definition) -> dict[str, str]:
-    """Return the policy for late messages, by stream."""
-    tree = maintained(definition.make(())).tree
-    return {stream: tree.call(node).late for stream, node in tree.calls().items()}
 
 
 def text_of(content: bytes) -> str:
@@ -492,44 +487,9 @@ def _refused(message: Message, error: str) -> Refused:
     return Refused(message.stream, content, message.origin, error, message.identity)
 
 
-# Packets as they travel -------------------------------------------------------------------------
-
-
-def packed(extracted: Extracted, plan: SparkPlan) -> Iterator[tuple[str, int, bytes]]:
-    """Yield unit, bucket and bytes of each output; one row per bucket of a partition."""
-    for unit in plan.units:
-        for bucket in range(unit.buckets):
-            mine = extracted.items.get((unit.name, bucket), {})
-            if unit.kind == "documents":
-                each = {d: _packet(items, extracted.census[d]) for d, items in mine.items()}
-                # Time advances for all documents alike.
-                yield unit.name, bucket, pack({**each, "": _latest(extracted)})
-            elif extracted.census:
-                yield unit.name, bucket, pack(_packet(mine.get("", []), extracted.census[""]))
-    aside = {
-        "refused": [one.plain() for one in extracted.refused],
-        "messages": extracted.messages,
-        "kept": extracted.kept,
-        "streams": extracted.streams,
-        "latest": extracted.latest,
-        "ended": extracted.ended,
-    }
-    yield ASIDE, 0, pack(aside)
-
-
-def _latest(extracted: Extracted) -> int:
-    """The latest time of any message."""
-    lanes = [lane for census in extracted.census.values() for lane in census.values()]
-    return max((time for lane in lanes for time in (lane.latest, lane.ended) if time), default=0)
-
-
-def _packet(items: list[Item], census: dict[str, Lane]) -> tuple[Any, ...]:
-    return items, {lane: tuple(told) for lane, told in census.items()}
-
-
 @lru_cache(maxsize=16)
 def extractor_of(
-    definition: str, key: str | None, cores: int, buckets: int, only: tuple[str, ...] = ()
+    definition: str, key: str | None, buckets: int, width: int, only: tuple[str, ...] = ()
 ) -> Extractor:
     """Return the extractor of a definition given as JSON, cached per worker; for some units
     `only`.
@@ -537,7 +497,7 @@ def extractor_of(
     from axlog.runtime.plan import make_plan
 
     given = Definition.read(json.loads(definition))
-    plan = make_plan(given, cores, buckets, documents=key is not None)
+    plan = make_plan(given, buckets, key is not None, width)
     if only:
         plan = replace(plan, units=tuple(plan.unit(name) for name in only))
     return Extractor(given, plan, key)

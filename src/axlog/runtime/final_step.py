@@ -54,6 +54,7 @@ class FinalStep:
 
     waiting = 0
     due: int | None = None
+    is_together = False
 
     def begin(self) -> None:
         """The initial rows of the document are emitted elsewhere."""

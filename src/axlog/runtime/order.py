@@ -83,11 +83,13 @@ class Lane(NamedTuple):
 
 
 class Packet(NamedTuple):
-    """What one partition sends to one bucket: its items, and the census of all its messages."""
+    """What one partition sends to one engine: its items, and the census of all its messages."""
 
     items: list[Item]
     census: Mapping[str, Lane]  # by lane: `source:stream`, `source/partition:stream`
     passed: int = 0  # no item of this time or earlier can come any more
+    frontier: Mapping[str, Any] | None = None
+    """How far the lanes had advanced before the batch, for an engine that missed batches."""
 
 
 @dataclass(slots=True)
@@ -177,6 +179,9 @@ class Order:
     def take(self, packets: Sequence[Packet]) -> tuple[list[Item], list[Late]]:
         """Return the items that can be applied now, in order, and the rejected late items."""
         refused: list[Late] = []
+        for packet in packets:
+            if packet.frontier is not None:
+                self.restore({**packet.frontier, "pending": self.pending})
         self.passed = max([self.passed, *(packet.passed or self.start for packet in packets)])
         now = max(self.clock, self.passed)
         pending = self.pending
@@ -341,12 +346,15 @@ class Order:
         return len(pending)
 
     def state(self) -> dict[str, Any]:
-        """Return the state of a bucket's order, for JSON."""
+        """Return the state of an engine's order, for JSON."""
+        return {**self.frontier(), "pending": self.pending}
+
+    def frontier(self) -> dict[str, Any]:
+        """Return how far the lanes have advanced: the same for all engines of a document."""
         return {
             "lanes": self.lanes,
             "ended": self.ended,
             "resting": sorted(self.resting),
-            "pending": self.pending,
             "clock": self.clock,
             "heard": self.heard,
             "passed": self.passed,

@@ -14,9 +14,6 @@ from axlog.runtime.definition import Definition
 from axlog.runtime.plan import SparkPlan, make_plan
 from axlog.runtime.wires import Wiring
 
-CORES = 2
-"""The cores that a plan is shown for, if the file names none."""
-
 
 def definition_of(model: PipelineModel, document: str, wiring: Wiring | None = None) -> Definition:
     """Return the definition of a document of the file."""
@@ -54,6 +51,5 @@ def plans_of(model: PipelineModel) -> Iterator[tuple[str, SparkPlan]]:
     settings, wiring = model.settings, Wiring(model, Path())
     for name, written in model.documents.items():
         definition = definition_of(model, name, wiring)
-        cores = settings.cores or CORES
         documents = written.document_key is not None
-        yield name, make_plan(definition, cores, settings.buckets, documents)
+        yield name, make_plan(definition, settings.buckets, documents)

@@ -15,15 +15,19 @@ partial aggregates, candidates or rows once a batch; the final step on the drive
 (`views/step_cut.py`, `final_step.py`).
 
 Views that need nodes (contents, values of nodes, streams that delete or end after `most` trees,
-enforced keys, types) receive whole messages in one bucket, all such views together. If one
-definition is maintained over many documents, whole messages are sent by the document's key.
+enforced keys, types) receive whole messages in one bucket, all such views together. A stream that
+deletes or ends concerns only the views that use it: nothing that it brings or deletes can be part
+of another view's rows. Views that speak of time follow the document's clock, which a rejected
+message does not move, so they stay with the engine that decides what is rejected. If no view needs
+whole messages of such a stream, one engine without views decides that. If one definition is
+maintained over many documents, whole messages are sent by the document's key.
 
 Law 7 of docs/design.md: the changes are those of the embedded engine, whatever the plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from zlib import crc32
 
@@ -37,11 +41,15 @@ from axlog.query.steps import Compute, Group, Order, Step, clock_of, is_hidden
 from axlog.query.syntax_tree import Reference
 from axlog.runtime.definition import Definition
 from axlog.runtime.step_partitions import ALL, Fed, by_steps, column_of
+from axlog.runtime.upstream_filters import speaks_of_time
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.stepped import SteppedCounting
 from axlog.views.step_cut import StepCut
 
-BUCKETS_PER_CORE = 2
+BUCKETS = 16
+"""Buckets of a view that can be partitioned, unless the pipeline names another number. It does not
+depend on the cores that happen to be there: a checkpoint continues on any number of them.
+"""
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,14 @@ class Unit:
     """With a cut: the position of the key in rows of the pattern; None: they do not have it."""
     by_message: bool = False
     """Whether every message goes to one bucket, whatever its values."""
+    unused: frozenset[str] = frozenset()
+    """The streams whose messages cannot be part of its views, and that must be sent whole."""
+    judges: frozenset[str] = frozenset()
+    """Without views: the streams of which it decides what is rejected."""
+
+    def takes(self, stream: str) -> bool:
+        """Whether messages of a stream are sent to it whole."""
+        return self.kind != "bindings" and (not self.judges or stream in self.judges)
 
     def owner_of(self, row: Sequence[object]) -> int:
         """The bucket that has a row of the initial document, in a unit with a cut."""
@@ -82,6 +98,8 @@ class Unit:
         }[self.kind]
         key = f"key {self.key}" if self.key else "key document" if self.kind == "documents" else ""
         key = "by message" if self.by_message else key
+        if not self.views:
+            return f"(no view): one partition, {what} ({self.reason})"
         spread = f"{self.buckets} buckets" if self.buckets > 1 else "one partition"
         summary = ", ".join(part for part in (spread, key, what) if part)
         final = "" if self.cut is None else f"; {self.cut}"
@@ -107,6 +125,10 @@ class SparkPlan:
     units: tuple[Unit, ...]
     streams: tuple[str, ...]
     state: Lives | None = None  # None before it is decided
+    width: int = 1
+    """The number of buckets, each with the engines of all units that are in it."""
+    late: Mapping[str, str] = field(default_factory=dict)
+    """The policy for late messages, by stream."""
 
     def unit(self, name: str) -> Unit:
         return next(unit for unit in self.units if unit.name == name)
@@ -115,8 +137,19 @@ class SparkPlan:
         return any(unit.name == name for unit in self.units)
 
     @property
-    def buckets(self) -> int:
+    def engines(self) -> int:
         return sum(unit.buckets for unit in self.units)
+
+    def place(self, unit: Unit, number: int) -> int:
+        """Return the bucket that has an engine of a unit. Views with one engine each are spread."""
+        return (crc32(unit.name.encode()) + number) % self.width
+
+    def inside(self, bucket: int) -> Iterator[tuple[Unit, int]]:
+        """Yield the engines of a bucket: units, and numbers within them."""
+        for unit in self.units:
+            first = (bucket - crc32(unit.name.encode())) % self.width
+            for number in range(first, unit.buckets, self.width):
+                yield unit, number
 
     def __str__(self) -> str:
         lines = ["Spark plan", *(f"  {unit}" for unit in self.units)]
@@ -128,18 +161,29 @@ class SparkPlan:
 
 
 def make_plan(
-    definition: Definition, cores: int = 2, buckets: int | None = None, documents: bool = False
+    definition: Definition,
+    buckets: int | None = None,
+    documents: bool = False,
+    width: int | None = None,
 ) -> SparkPlan:
-    """Return the plan of a definition for a number of cores."""
-    count = buckets or BUCKETS_PER_CORE * cores
-    streams = tuple(sorted(definition.make().streams()))
+    """Return the plan of a definition; it follows from the definition and these numbers alone.
+
+    `width`: the number of buckets of an existing checkpoint.
+    """
+    count = buckets or BUCKETS
+    made = definition.make()
+    streams = tuple(sorted(made.streams()))
+    tree = maintained(made).tree
+    late = {stream: tree.call(node).late for stream, node in tree.calls().items()}
     units: list[Unit] = []
     for number, group in enumerate(definition.groups or (tuple(definition.views),)):
         finals = definition.final_steps and not number
         made = _of_group(definition, group, streams, count, documents, finals) if group else ()
         # Added views get their own engines: existing ones continue unchanged.
         units += [replace(unit, name=f"{unit.name} +{number}") if number else unit for unit in made]
-    return SparkPlan(tuple(units), streams)
+    if width is None:
+        width = count if any(unit.buckets > 1 for unit in units) else min(count, len(units))
+    return SparkPlan(tuple(units), streams, width=max(1, width), late=late)
 
 
 def _of_group(
@@ -165,9 +209,13 @@ def _of_group(
             units.append(found)
         else:
             whole[view] = found
+    judged = frozenset(stream for unit in units for stream in unit.unused)
     if whole:
         reason = "; ".join(dict.fromkeys(whole.values()))
         units.append(Unit("messages", tuple(whole), "messages", 1, reason))
+    elif judged:
+        reason = f"it decides which messages of {', '.join(sorted(judged))} are rejected"
+        units.append(Unit("messages", (), "messages", 1, reason, judges=judged))
     return units
 
 
@@ -177,8 +225,11 @@ def _of_view(
     """Return a view's unit, or why its messages are sent whole."""
     document = definition.make([view], keep="needed")
     plans: dict[str, MessagePlan] = {}
+    unused = _unused(definition, document, view, streams)
     for stream in streams:
         plan = streams_of(document).engine.plan(stream)
+        if stream in unused:
+            continue
         if plan is None:
             return _why_whole(document, view, stream)
         if may_delete(document, stream):
@@ -186,12 +237,12 @@ def _of_view(
         plans[stream] = plan
     maintainer = maintained_view(document.views[view]).maintainer
     assert isinstance(maintainer, Counting)
-    fed = Fed(plans, {stream: _noted(document, stream) for stream in streams})
+    fed = Fed(plans, {stream: _noted(document, stream) for stream in plans})
     outputs = _outputs(document, view)
     columns = [column for column in maintainer.root.columns if column in outputs]
     found = next(((c, at) for c in columns if (at := fed.positions(c)) is not None), None)
     if found is None:
-        return _cut(document, view, fed, count, finals)
+        return replace(_cut(document, view, fed, count, finals), unused=unused)
     key, positions = found
     output = outputs[key]
     reason = "every relation that a stream feeds has the key"
@@ -200,7 +251,28 @@ def _of_view(
     if replaced - replacing:
         reason += f"; keys of {min(replaced - replacing)!r} go to all buckets"
     return Unit(
-        f"view {view}", (view,), "bindings", count, reason, key, output, positions, replacing
+        f"view {view}", (view,), "bindings", count, reason, key, output, positions, replacing,
+        unused=unused,
+    )  # fmt: skip
+
+
+def _unused(
+    definition: Definition, document: Document, view: str, streams: tuple[str, ...]
+) -> frozenset[str]:
+    """Return the streams that need whole messages and that a view does not use.
+
+    A stream deletes among the siblings of its call, where its own messages are inserted: what no
+    message there can match, no deletion there can concern.
+    """
+    query = document.views[view].query
+    if definition.types or speaks_of_time(query) or any("refers" in f for f in definition.facts):
+        return frozenset()
+    engine = streams_of(document).engine
+    return frozenset(
+        stream
+        for stream in streams
+        if (engine.plan(stream) is None or may_delete(document, stream))
+        and not engine.patterns(stream)
     )
 
 

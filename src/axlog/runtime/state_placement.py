@@ -73,7 +73,7 @@ def _chosen(asked: Asked, definition: Definition) -> Lives:
         return Lives(EXECUTORS, f"{asked.buckets} buckets are configured")
     if asked.cores <= FEW:
         return Lives(DRIVER, f"on one machine of up to {FEW} cores")
-    if all(unit.buckets == 1 for unit in make_plan(definition, asked.cores).units):
+    if all(unit.buckets == 1 for unit in make_plan(definition).units):
         return Lives(DRIVER, "on one machine, and no view can be partitioned")
     return Lives(EXECUTORS, f"views are partitioned over {asked.cores} cores")
 

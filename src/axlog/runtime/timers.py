@@ -29,7 +29,7 @@ class Store(Protocol):
 
 def tick(passed: int) -> bytes:
     """Return a packet that only advances the time."""
-    return pack(([], {}, passed))
+    return pack((b"", b"", passed, b""))
 
 
 class Due:

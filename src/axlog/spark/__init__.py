@@ -8,6 +8,7 @@ The public functions:
     shred, evaluate, explain    documents as node tables, views on them by joins
     differences, propagate      the differences of node tables, and a view table kept by them
     maintain                    a document maintained by a streaming query
+    rescale                     another number of state partitions for a stopped query
 
 Modules in reading order:
 
@@ -25,6 +26,7 @@ Modules in reading order:
     batch_result.py     the end of a batch: merge reports, write sinks
     checkpoint.py       what a checkpoint was made for
     backfill.py         fill views that are added to a checkpoint
+    state_partitions.py another number of state partitions
     pipeline.py         axlog run with engine: spark
     batch/              node tables: shred and evaluate
     propagation.py      maintain a view table by delta terms
@@ -40,6 +42,7 @@ from axlog.spark.session import session
 if TYPE_CHECKING:
     from axlog.spark.batch import evaluate, explain, shred
     from axlog.spark.propagation import differences, propagate
+    from axlog.spark.state_partitions import rescale
     from axlog.spark.streaming_query import maintain
 
 _LATER = {
@@ -49,6 +52,7 @@ _LATER = {
     "shred": "axlog.spark.batch",
     "maintain": "axlog.spark.streaming_query",
     "propagate": "axlog.spark.propagation",
+    "rescale": "axlog.spark.state_partitions",
 }
 
 __all__ = [
@@ -59,6 +63,7 @@ __all__ = [
     "maintain",
     "prepare_environment",
     "propagate",
+    "rescale",
     "session",
     "shred",
 ]

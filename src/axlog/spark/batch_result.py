@@ -22,6 +22,7 @@ from axlog.connect.protocol import Refusal, Sink
 from axlog.reporting import report
 from axlog.runtime.batch_state import Row
 from axlog.runtime.bucket import Claim
+from axlog.runtime.bucket_engines import CLOCK
 from axlog.runtime.bucket_state import Total
 from axlog.runtime.bucket_tuner import Tuning
 from axlog.runtime.change_packets import agreed, read_changes, renumbered
@@ -139,6 +140,7 @@ class Delivery:
         self._dead_letters = dead_letters
         self._report = report
         self._totals: dict[str, Total] = {}
+        self._outlooks: dict[str, Any] = {}  # by engine: the last that it reported
         self._set_aside: dict[str, str] = {}
         self._clock = 0
 
@@ -188,7 +190,7 @@ class Delivery:
             self._tuning.hear(number, told.claims)
 
     def _deliver(self, rows: Iterable[Row], batch: int) -> BatchReport:
-        told = gather_batch(batch, rows)
+        told = gather_batch(batch, rows, self._outlooks)
         self._totals |= told.totals
         told.microseconds = self._clock = max(self._clock, told.microseconds)
         for view, reason in told.set_aside.items():
@@ -213,15 +215,23 @@ class Delivery:
         return told
 
 
-def gather_batch(batch: int, rows: Iterable[tuple[str, bytes]]) -> BatchReport:
-    """Merge the reports of the buckets; the result does not depend on their order."""
+def gather_batch(
+    batch: int, rows: Iterable[tuple[str, bytes]], outlooks: dict[str, Any] | None = None
+) -> BatchReport:
+    """Merge the reports of the engines; the result does not depend on their order.
+
+    `outlooks`: the last of each engine, which are updated.
+    """
+    outlooks = {} if outlooks is None else outlooks
     told = BatchReport(batch)
     changes: list[Change] = []
     by_unit: dict[str, list[Any]] = {}
     refused: dict[int, Refusal] = {}  # by message: all units may reject it, one has its content
-    outlooks: list[Any] = []
     for bucket, body in rows:
         said = unpack(body)
+        if bucket == CLOCK:
+            told.microseconds = max(told.microseconds, said)
+            continue
         if bucket != ASIDE:
             each = said.pop("told")
             told.totals[bucket] = Total(**said)
@@ -236,7 +246,8 @@ def gather_batch(batch: int, rows: Iterable[tuple[str, bytes]]) -> BatchReport:
                     before = told.streams.get(stream, (0, 0))
                     told.streams[stream] = (before[0] + messages, before[1] + kept)
                 continue
-            outlooks.append(one.get("outlook", {}))
+            if "outlook" in one:
+                outlooks[bucket] = one["outlook"]
             changes += read_changes(one["changes"])
             unit, number, _ = bucket.rsplit("/", 2)
             by_unit.setdefault(unit, []).append(one)
@@ -246,9 +257,9 @@ def gather_batch(batch: int, rows: Iterable[tuple[str, bytes]]) -> BatchReport:
             for view, (code, message) in one["set_aside"].items():
                 told.set_aside[view] = f"{code}: {message}"
     for each in by_unit.values():
-        # Every bucket of a unit reports in every batch with input: all get the census.
+        # Engines that have ruled out rows without a key report with every batch.
         changes += read_changes(agreed(each))
-    told.outlooks = together(outlooks)
+    told.outlooks = together(outlooks.values())
     told.changes = renumbered(changes, batch * BATCHES_APART)
     told.refused = [refused[key] for key in sorted(refused)]
     return told

@@ -1,64 +1,25 @@
-"""The buckets of a plan, on the executors (`processor.py`) or on the driver.
+"""The buckets of a plan on the driver, instead of on the executors (`processor.py`).
 
-Both process the input of a bucket with `Buckets.take`; they differ in the store, and in the process
-that caches the live engines. `DriverBuckets` keeps all of them in the driver's process, with a
-state that is durable by batches (`runtime/batch_state.py`). On one machine that avoids Spark's
-shuffle, its state store and the transfer of everything through Java: some hundred milliseconds per
-batch.
+Both process the input of a bucket with `Buckets.take` (`runtime/bucket_engines.py`); they differ in
+the store, and in the process that caches the live engines. `DriverBuckets` keeps all of them in
+the driver's process, with a state that is durable by batches (`runtime/batch_state.py`). On one
+machine that avoids Spark's shuffle, its state store and the transfer of everything through Java:
+some hundred milliseconds per batch.
 
 Law 7: the reports on a batch are the same, wherever the buckets are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from pathlib import Path
 from weakref import finalize
 
 from axlog.runtime.batch_state import DurableState, Row
-from axlog.runtime.bucket import Instance
-from axlog.runtime.bucket_state import LIVE, Keeper, Live, Said, speak
-from axlog.runtime.definition import Definition
+from axlog.runtime.bucket_engines import Buckets
 from axlog.runtime.extraction import ASIDE
 from axlog.runtime.final_step import FinalSteps
-from axlog.runtime.order import Hold
-from axlog.runtime.plan import SparkPlan
-from axlog.runtime.timers import Store
-from axlog.spark.backfill import past_packets
 from axlog.store.files import DiskFiles
-
-
-@dataclass
-class Buckets:
-    """Creates the engines of a plan and sends them their input."""
-
-    definition: Definition
-    plan: SparkPlan
-    hold: Hold
-    run: str  # of this process: live engines of another are not used
-    outlook: int = 0
-    fills: Mapping[str, str] = field(default_factory=dict)  # by unit: the input that it missed
-    tunes: bool = False
-    is_timed: bool = False  # wall-clock time
-    live: Live = field(default_factory=lambda: LIVE)
-
-    def take(
-        self, key: str, store: Store, bodies: list[bytes], passed: int = 0
-    ) -> tuple[Said, Keeper[Instance]]:
-        """Process the input of a bucket; return its report."""
-        name, number = bucket_of(key)
-        unit = self.plan.unit(name)
-
-        def make(document: str) -> Instance:
-            return Instance(self.definition, unit, number, self.hold, document)
-
-        many = unit.kind == "documents"
-        times, begins = self.is_timed or many, name in self.fills or many
-        keeper = Keeper(store, f"{self.run} {key}", make, times, begins, self.live)
-        if name in self.fills and keeper.is_new:
-            bodies = [*past_packets(self.fills[name], key), *bodies]
-        return speak(keeper, unit, bodies, passed, self.tunes, self.outlook), keeper
 
 
 class DriverBuckets:
@@ -89,14 +50,10 @@ class DriverBuckets:
             inbox.setdefault(key, []).append(body)
         replies: list[Row] = []
         for key in sorted(inbox):
-            name, _ = bucket_of(key)
-            if name == ASIDE:
+            if is_aside(key):
                 replies += [(ASIDE, body) for body in inbox[key]]
-            elif not self._buckets.plan.has(name):
-                self._state.store(key).clear()  # its view was removed
             else:
-                told, _ = self._buckets.take(key, self._state.store(key), inbox[key])
-                replies.append((key, told.body))
+                replies += self._buckets.take(key, self._state.store(key), inbox[key]).rows
         return replies + self._finals.say(self._finals.input(replies), self._state.store)
 
 
@@ -109,7 +66,11 @@ def durable_state(place: str) -> DurableState:
     return DurableState(DiskFiles(Path(place) / DIRECTORY))
 
 
-def bucket_of(key: str) -> tuple[str, int]:
-    """Return the unit and the number of a bucket from its key: `unit/number/salt`."""
-    unit, number, _ = key.rsplit("/", 2)
-    return unit, int(number)
+def has_durable_state(place: str) -> bool:
+    """Whether the driver has a state beside a checkpoint."""
+    return (Path(place) / DIRECTORY).exists()
+
+
+def is_aside(key: str) -> bool:
+    """Whether a key is that of dead letters and counts, which no bucket gets."""
+    return key.partition("/")[0] == ASIDE

@@ -6,6 +6,9 @@ state of another one would be meaningless. Views may be added and removed: an ad
 own engines, which are filled with the past input (`backfill.py`); the state of a removed view is
 dropped in the next batch.
 
+The numbers of buckets and of state partitions are chosen once, from the plan. They do not depend on
+cores or machines, so a checkpoint continues on any number of them.
+
 Paths with a scheme (`hdfs:`, `s3a:`, `file:`) use Hadoop's file systems, like Spark's own files.
 """
 
@@ -23,17 +26,22 @@ from axlog.errors import PipelineError
 from axlog.runtime.definition import Definition
 from axlog.runtime.extraction import ASIDE
 from axlog.runtime.hashing import hashed
-from axlog.runtime.plan import SparkPlan, Unit, make_plan
-from axlog.runtime.state_placement import EXECUTORS
+from axlog.runtime.plan import BUCKETS, SparkPlan, Unit, make_plan
+from axlog.runtime.state_placement import DRIVER, EXECUTORS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILE = "axlog.json"
-_FORM = 5
+_FORM = 6
 _FREE = ("collect", "cache", "memory", "on_violation")
 """Settings of a definition that may change between runs."""
-_SALTS = 64
+PARTITIONS = 4
+"""State partitions of a new checkpoint, at most one per bucket: tasks of the stateful stage."""
+_EVEN = 64
+"""Keys spread buckets evenly over this number of state partitions, and over its divisors."""
+_SALTS = 2048
+_EARLIER = "an earlier version of axlog wrote it, with other buckets"
 ANEW = (
     "use a new checkpoint: the sources are read again from their beginning, so new views"
     " are filled; or undo the change"
@@ -47,11 +55,12 @@ class Settled:
     run: str
     definition: Definition
     plan: SparkPlan
-    keys: Mapping[str, str]  # of buckets: `unit/number`
+    keys: Mapping[str, str]  # of buckets, by their names: `number/salt`
+    buckets: int  # of a view that can be partitioned
+    partitions: int  # of the state
     mark: str = ""  # of the start that last added or removed views
     # by unit: the location of its past input
     fills: Mapping[str, str] = field(default_factory=dict)
-    gone: tuple[str, ...] = ()  # keys of removed buckets
 
 
 Fill = Callable[[Settled, tuple[Unit, ...]], Mapping[str, str]]
@@ -67,20 +76,19 @@ def settle(
 ) -> Settled:
     """Return the content of a checkpoint: as found, if it fits, or new.
 
-    `rest` is what else must not change between runs, such as cores, buckets and documents.
+    `rest` is what else must not change between runs, such as documents and the place of state; its
+    buckets and partitions are wishes, None if there are none.
     """
     found = _read(spark, place)
     if found is not None:
         return _taken_up(spark, place, definition, rest, json.loads(found), fill)
-    plan = _plan(definition, rest)
-    keys = _keys(_hashing(spark, rest), plan.units, ASIDE)
-    made = Settled(uuid4().hex, definition, plan, keys)
+    on_driver = rest["state"] == DRIVER  # one process has all buckets
+    count = rest["buckets"] or (1 if on_driver else BUCKETS)
+    plan = make_plan(definition, count, rest["documents"] is not None, 1 if on_driver else None)
+    partitions = min(plan.width, rest["partitions"] or PARTITIONS)
+    made = Settled(uuid4().hex, definition, plan, _keys(plan.width), count, partitions)
     _write(spark, place, _written(made, rest))
     return made
-
-
-def _plan(definition: Definition, rest: Mapping[str, Any]) -> SparkPlan:
-    return make_plan(definition, rest["cores"], rest["buckets"], rest["documents"] is not None)
 
 
 def _taken_up(
@@ -94,11 +102,16 @@ def _taken_up(
     """Return the content of an existing checkpoint, with the added views and without the removed
     ones.
     """
-    known = {"state": EXECUTORS, **known}
+    if known.get("form") != _FORM:
+        raise _refused(place, [_EARLIER])
+    chosen = {name: known[name] for name in ("buckets", "partitions") if rest[name] is None}
+    rest = {**rest, **chosen}
     free = {name: getattr(definition, name) for name in _FREE}
     known["definition"] = {"rejecting": [], "final_steps": True, **known["definition"], **free}
     wanted = {"form": _FORM, "definition": definition.plain(), **rest}
     changed = list(differences(known, json.loads(json.dumps(wanted))))
+    if rest["partitions"] != known["partitions"]:
+        changed[-1:] = [f"{changed[-1]} (axlog rescale changes them)"]
     if changed:
         raise _refused(place, changed)
     before = Definition.read(known["definition"])
@@ -109,7 +122,8 @@ def _taken_up(
         raise _refused(place, [said])
     left = tuple(tuple(view for view in group if view in definition.views) for group in groups)
     definition = replace(definition, groups=(*left, added) if added else left)
-    plan = _plan(definition, rest)
+    many = rest["documents"] is not None
+    plan = make_plan(definition, known["buckets"], many, known["width"])
     units = {unit.name: unit for unit in plan.units}
     fresh = tuple(unit for name, unit in units.items() if set(unit.views) <= set(added))
     if any(
@@ -118,19 +132,13 @@ def _taken_up(
         if unit not in fresh
     ):
         raise _refused(place, ["its partitioning differs (another version of axlog)"])
-    gone = [key for key in known["keys"].values() if _unit(key) not in {*units, ASIDE}]
-    keys = {b: key for b, key in known["keys"].items() if _unit(key) in {*units, ASIDE}}
     settled = Settled(
-        known["run"], definition, plan, keys, known["mark"], known["fills"], tuple(known["gone"])
-    )
+        known["run"], definition, plan, known["keys"], known["buckets"], known["partitions"],
+        known["mark"], known["fills"],
+    )  # fmt: skip
     if not added and left == groups:
         return settled
-    settled = replace(
-        settled,
-        keys={**keys, **_keys(_hashing(spark, rest), fresh)},
-        mark=uuid4().hex,
-        gone=(*settled.gone, *gone),
-    )
+    settled = replace(settled, mark=uuid4().hex)
     if fresh:
         settled = replace(settled, fills={**settled.fills, **fill(settled, fresh)})
     _write(spark, place, _written(settled, rest))
@@ -151,11 +159,13 @@ def _written(settled: Settled, rest: Mapping[str, Any]) -> str:
         "definition": settled.definition.plain(),
         "units": {unit.name: _shape(unit) for unit in settled.plan.units},
         **rest,
+        "buckets": settled.buckets,
+        "width": settled.plan.width,
+        "partitions": settled.partitions,
         "run": settled.run,
         "keys": settled.keys,
         "mark": settled.mark,
         "fills": settled.fills,
-        "gone": settled.gone,
     }
     return json.dumps(saved, indent=1)
 
@@ -164,11 +174,6 @@ def _shape(unit: Unit) -> list[Any]:
     """Return what state depends on; views that a unit no longer has are skipped."""
     shape = [unit.kind, unit.buckets, unit.key]
     return shape if unit.cut is None else [*shape, unit.by_message, unit.cut.what]
-
-
-def _unit(key: str) -> str:
-    """Return the unit of a bucket's key: `unit/number/salt`."""
-    return key.rsplit("/", 2)[0]
 
 
 def differences(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
@@ -194,33 +199,40 @@ def state_of(spark: SparkSession, place: str) -> str | None:
     return None if found is None else str(json.loads(found).get("state", EXECUTORS))
 
 
-def _hashing(spark: SparkSession, rest: Mapping[str, Any]) -> SparkSession | None:
-    """Return the number of hash partitions for buckets; none if all are on the driver."""
-    return spark if rest["state"] == EXECUTORS else None
+@dataclass(frozen=True)
+class Shape:
+    """How the state of a checkpoint is spread."""
+
+    state: str
+    width: int  # its buckets
+    partitions: int
 
 
-def _keys(spark: SparkSession | None, units: Iterable[Unit], *others: str) -> dict[str, str]:
+def shape_of(spark: SparkSession, place: str) -> Shape | None:
+    """Return how the state of a checkpoint is spread; None if there is no checkpoint yet."""
+    found = _read(spark, place)
+    if found is None:
+        return None
+    known = json.loads(found)
+    if known.get("form") != _FORM:
+        raise _refused(place, [_EARLIER])
+    return Shape(known["state"], known["width"], known["partitions"])
+
+
+def repartitioned(spark: SparkSession, place: str, partitions: int) -> None:
+    """Record that the state of a checkpoint has another number of partitions."""
+    known = json.loads(_read(spark, place) or "{}")
+    _write(spark, place, json.dumps({**known, "partitions": partitions}, indent=1))
+
+
+def _keys(width: int) -> dict[str, str]:
     """Return a key for every bucket, such that Spark's hash distributes them evenly."""
-    if spark is None:
-        return {
-            f"{name}/{number}": f"{name}/{number}/0"
-            for name, count in [*((u.name, u.buckets) for u in units), *((o, 1) for o in others)]
-            for number in range(count)
-        }
-    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 2)
-    buckets = [(u.name, number) for u in units for number in range(u.buckets)]
-    buckets += [(name, 0) for name in others]
-    return {
-        f"{unit}/{number}": next(
-            (
-                key
-                for salt in range(_SALTS)
-                if hashed(key := f"{unit}/{number}/{salt}") % partitions == at % partitions
-            ),
-            f"{unit}/{number}/0",
-        )
-        for at, (unit, number) in enumerate(buckets)
-    }
+    return {name: _key(name, at) for at, name in enumerate([*map(str, range(width)), ASIDE])}
+
+
+def _key(name: str, at: int) -> str:
+    salted = (f"{name}/{salt}" for salt in range(_SALTS))
+    return next((key for key in salted if hashed(key) % _EVEN == at % _EVEN), f"{name}/0")
 
 
 def _read(spark: SparkSession, place: str) -> str | None:

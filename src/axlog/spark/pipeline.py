@@ -34,6 +34,7 @@ from axlog.runtime.wires import Wiring
 from axlog.spark.batch_result import BatchReport
 from axlog.spark.checkpoint import Settled
 from axlog.spark.session import session
+from axlog.spark.state_partitions import rescale
 from axlog.spark.streaming_query import Maintained, maintain
 from axlog.views.change import Change
 
@@ -47,21 +48,20 @@ def run(
     on_report: Callable[[str, BatchReport], None] | None = None,
     outlook: int = 0,
     quick: bool | None = None,
+    master: str | None = None,
     stopping: threading.Event | None = None,
 ) -> Progress:
     """Run a pipeline on Spark until stopped, for a time, or (`once`) while there is input.
 
     `on_report` is called with each batch of each document, with possible rows if `outlook` is set.
-    `quick` starts faster and runs a little slower; `once` implies it. `stopping` ends a run in
-    another thread.
+    `quick` starts faster and runs a little slower; `once` implies it. `master` is used instead of
+    the file's. `stopping` ends a run in another thread.
     """
     model = model.located(model.directory.absolute())  # tasks run in other directories
     stopping = stopping or threading.Event()
     pipeline = SparkPipeline(model, once, stopping)
-    settings = model.settings
-    master = settings.master or (f"local[{settings.cores}]" if settings.cores else None)
     is_quick = once if quick is None else quick
-    spark = session(master, model.name or "axlog", quick=is_quick, settings=settings.spark)
+    spark = session_of(model, master, is_quick)
     shown = Shown(pipeline, on_progress)
     possible = outlook or (1 if on_progress is not None else 0)
 
@@ -84,6 +84,28 @@ def run(
     finally:
         pipeline.close()
     return shown.progress
+
+
+def session_of(model: PipelineModel, master: str | None = None, quick: bool = True) -> Any:
+    """Return the session of a pipeline: on a master, or on that of its settings."""
+    settings = model.settings
+    chosen = master or settings.master or (f"local[{settings.cores}]" if settings.cores else None)
+    return session(chosen, model.name or "axlog", quick=quick, settings=settings.spark)
+
+
+def rescale_pipeline(
+    model: PipelineModel, partitions: int, master: str | None = None
+) -> dict[str, int]:
+    """Give the state of every document another number of partitions; return the numbers before."""
+    checkpoint = model.settings.checkpoint
+    if checkpoint is None:
+        raise PipelineError(
+            "AX855", "the pipeline has no checkpoint", expected="settings: {checkpoint: PATH}"
+        )
+    found = local_path(checkpoint)
+    place = checkpoint if found is None else str(model.directory.absolute() / found)
+    spark = session_of(model, master)
+    return {name: rescale(spark, f"{place}/{name}", partitions) for name in model.documents}
 
 
 class SparkPipeline:
@@ -171,6 +193,7 @@ class SparkPipeline:
             hold=settings.hold,
             documents=written.document_key,
             buckets=settings.buckets,
+            partitions=settings.partitions,
             limit=settings.batch,
             clock=settings.clock,
             state=settings.state,

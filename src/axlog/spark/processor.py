@@ -1,8 +1,8 @@
-"""The stateful processor: Spark's interface to `bucket_state.Keeper`.
+"""The stateful processor: Spark's interface to `runtime/bucket_engines.py`.
 
-One key is one bucket. The output of a partition for a bucket is one row, and the report of a bucket
-is one row, so that a batch costs Spark a handful of rows whatever its number of messages. Other
-rows (dead letters, counts) pass through, so that they are delivered with their batch.
+One key is one bucket. The output of a partition for a bucket is one row, and the report of an
+engine is one row, so that a batch costs Spark a handful of rows whatever its number of messages.
+Other rows (dead letters, counts) pass through, so that they are delivered with their batch.
 
 With a wall clock (`delay`), each bucket has one timer: at its next due time, or, where rows without
 a key may be ruled out, every second for all buckets together. Spark stores a batch's time with its
@@ -25,15 +25,15 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from axlog.runtime.bucket import Instance
-from axlog.runtime.bucket_state import Keeper, Said
+from axlog.runtime.bucket_engines import Buckets, Said
 from axlog.runtime.definition import Definition
 from axlog.runtime.extraction import ASIDE
 from axlog.runtime.gc_pause import collector_paused
 from axlog.runtime.order import Hold
 from axlog.runtime.packets import pack, unpack
 from axlog.runtime.plan import SparkPlan, make_plan
-from axlog.spark.buckets import Buckets, bucket_of
+from axlog.spark.backfill import past_packets
+from axlog.spark.buckets import is_aside
 
 OUTPUT = "bucket string, body binary"
 TOGETHER = 1000
@@ -42,11 +42,11 @@ TOGETHER = 1000
 
 @lru_cache(maxsize=16)
 def _known(
-    written: str, cores: int, buckets: int | None, documents: bool
+    written: str, buckets: int | None, documents: bool, width: int
 ) -> tuple[Definition, SparkPlan]:
     """Return a definition from JSON and its plan, cached per worker."""
     definition = Definition.read(json.loads(written))
-    return definition, make_plan(definition, cores, buckets, documents)
+    return definition, make_plan(definition, buckets, documents, width)
 
 
 class MapStore:
@@ -65,8 +65,8 @@ class MapStore:
     def remove(self, key: str) -> None:
         self._state.removeKey((key,))
 
-    def clear(self) -> None:
-        self._state.clear()
+    def keys(self) -> Iterator[str]:
+        return (key[0] for key, _ in self._state.iterator())
 
 
 class Maintaining(StatefulProcessor):
@@ -76,9 +76,9 @@ class Maintaining(StatefulProcessor):
         self,
         definition: Definition,
         *,
-        cores: int,
         buckets: int | None,
         documents: bool,
+        width: int,
         hold: Hold,
         run: str,
         outlook: int = 0,
@@ -88,7 +88,7 @@ class Maintaining(StatefulProcessor):
         tunes: bool = False,
     ) -> None:
         self._definition = json.dumps(definition.plain())
-        self._shape = (cores, buckets, documents)
+        self._shape = (buckets, documents, width)
         self._hold = hold
         self._run = run
         self._outlook = outlook
@@ -99,11 +99,9 @@ class Maintaining(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
         self._store = MapStore(handle.getMapState("engine", "key string", "value binary"))
-        definition, plan = _known(self._definition, *self._shape)
-        self._plan = plan
         self._buckets = Buckets(
-            definition, plan, self._hold, self._run, self._outlook, self._fills, self._tunes,
-            is_timed=self._delay is not None,
+            *_known(self._definition, *self._shape), self._hold, self._run, self._outlook,
+            self._fills, self._tunes, past_packets,
         )  # fmt: skip
 
     def handleInputRows(
@@ -113,48 +111,39 @@ class Maintaining(StatefulProcessor):
         timerValues: TimerValues,
     ) -> Iterator[Row]:
         bodies = [bytes(row["body"]) for row in rows]
-        if bucket_of(key[0])[0] == ASIDE:
+        if is_aside(key[0]):
             for body in bodies:
                 yield Row(bucket=ASIDE, body=body)
             return
-        if not self._plan.has(bucket_of(key[0])[0]):
-            self._store.clear()  # its view was removed
-            return
-        with collector_paused():
-            row = self._said(key[0], bodies, timerValues)
-        yield row
+        yield from self._said(key[0], bodies, timerValues)
 
     def handleExpiredTimer(
         self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
     ) -> Iterator[Row]:
-        if not self._plan.has(bucket_of(key[0])[0]):
-            return
         self._store.remove("timer")  # Spark has removed it
-        with collector_paused():
-            row = self._said(key[0], [], timerValues)
-        yield row
+        yield from self._said(key[0], [], timerValues)
 
     def close(self) -> None:
         """Nothing to close: live engines stay in the worker for the next batch."""
 
-    def _said(self, key: str, bodies: list[bytes], times: TimerValues) -> Row:
-        if self._delay is None:
-            reply, _ = self._buckets.take(key, self._store, bodies)
-        else:
-            now = times.getCurrentProcessingTimeInMs()
-            passed = max(0, now * 1000 - self._delay)
-            reply, keeper = self._buckets.take(key, self._store, bodies, passed)
-            self._wake(keeper, reply, now, self._delay)
-        return Row(bucket=key, body=reply.body)
+    def _said(self, key: str, bodies: list[bytes], times: TimerValues) -> list[Row]:
+        with collector_paused():
+            if self._delay is None:
+                said = self._buckets.take(key, self._store, bodies)
+            else:
+                now = times.getCurrentProcessingTimeInMs()
+                passed = max(0, now * 1000 - self._delay)
+                said = self._buckets.take(key, self._store, bodies, passed)
+                self._wake(said, now, self._delay)
+            return [Row(bucket=engine, body=body) for engine, body in said.rows]
 
-    def _wake(self, keeper: Keeper[Instance], reply: Said, now: int, delay: int) -> None:
+    def _wake(self, said: Said, now: int, delay: int) -> None:
         """Set a timer for the next due time."""
-        due = keeper.next
         wanted: int | None = None
-        if reply.ticks:
+        if said.ticks:
             wanted = (now // TOGETHER + 1) * TOGETHER
-        elif due is not None:
-            wanted = max((due + delay) // 1000 + 1, now + 1)
+        elif said.due is not None:
+            wanted = max((said.due + delay) // 1000 + 1, now + 1)
         written = self._store.get("timer")
         found: int | None = None if written is None else unpack(written)
         if found is not None and found != wanted:

@@ -31,22 +31,24 @@ import pyarrow as pa
 from axlog.connect.locations import is_address, local_path
 from axlog.connect.protocol import Refusal, Sink
 from axlog.live.document import Document
+from axlog.runtime.bucket_engines import Buckets
 from axlog.runtime.bucket_tuner import Tuned, Tuning, tuned_at
 from axlog.runtime.definition import Definition
-from axlog.runtime.extraction import Message, extractor_of, packed
+from axlog.runtime.extraction import Message, extractor_of
 from axlog.runtime.final_step import DurableFinalSteps, FinalSteps
 from axlog.runtime.gc_pause import collector_paused
 from axlog.runtime.message_rows import Values
 from axlog.runtime.order import PARTITIONS_APART, Hold
+from axlog.runtime.packet_rows import packed
 from axlog.runtime.past import NOTHING, Past, read_past, write_past
 from axlog.runtime.plan import SparkPlan, Unit
 from axlog.runtime.progress import Lagging
 from axlog.runtime.state_placement import DRIVER, Asked, placed
 from axlog.runtime.unreachable import lagging
 from axlog.runtime.upstream_filters import speaks_of_time
-from axlog.spark.backfill import fill, last_done
+from axlog.spark.backfill import fill, last_done, past_packets
 from axlog.spark.batch_result import BatchReport, Behind, Delivery
-from axlog.spark.buckets import Buckets, DriverBuckets, durable_state
+from axlog.spark.buckets import DriverBuckets, durable_state
 from axlog.spark.checkpoint import Settled, settle, state_of
 from axlog.spark.frames import FROM_FRAME
 from axlog.spark.sources import MOST, PACKETS, Through, frame_of
@@ -137,6 +139,7 @@ def maintain(
     hold: float | None = None,
     documents: str | None = None,
     buckets: int | None = None,
+    partitions: int | None = None,
     limit: int = MOST,
     dead_letters: Callable[[int, Sequence[Refusal]], None] | None = None,
     report: Callable[[BatchReport], None] | None = None,
@@ -161,6 +164,8 @@ def maintain(
       unknown.
     - `clock="wall"`: time follows the wall clock, `hold` seconds behind it. Timers fire deadlines
       that pass while no message arrives.
+    - `buckets` and `partitions`: the number of buckets of a view, and of state partitions, of a new
+      checkpoint. Both stay as they are on any number of cores.
     - `tune`: compute beside the query what streams are still needed for, and filter at the readers.
     - `first` is the number of the first batch; `begin` is called with the run before it.
     - `outlook`: reports include the possible rows, at most this many of each bucket.
@@ -182,15 +187,13 @@ def maintain(
     asked = Asked(state, context.master, place, cores, buckets, clock, documents)
     lives = placed(asked, definition, state_of(spark, place))
     on_driver = lives.at == DRIVER
-    if on_driver:
-        buckets = buckets or 1  # one process has them all
-    rest = {"sources": len(given), "documents": documents, "cores": 1 if on_driver else cores,
-            "buckets": buckets, "clock": clock, "state": lives.at}  # fmt: skip
+    rest = {"sources": len(given), "documents": documents, "buckets": buckets,
+            "partitions": partitions, "clock": clock, "state": lives.at}  # fmt: skip
 
     def filled(settled: Settled, units: Sequence[Unit]) -> Mapping[str, str]:
         def left(frames: Sequence[DataFrame]) -> DataFrame:
             only = tuple(unit.name for unit in units)
-            return _extract(frames, _sender(settled, documents, cores, buckets, only))
+            return _extract(frames, _sender(settled, documents, only))
 
         return fill(spark, place, given, settled, units, left)
 
@@ -205,7 +208,7 @@ def maintain(
         mark += uuid4().hex  # deadlines may have passed meanwhile
     if beside and last_done(beside) is None:
         write_past(beside, NOTHING)
-    send = _sender(settled, documents, cores, buckets, (), beside, tune, delay)
+    send = _sender(settled, documents, (), beside, tune, delay)
     horizon = settled.definition.horizon(clock == "wall")
     frames = [
         frame_of(spark, source, at, limit, cores, waits, getattr(source, "streams", ()),
@@ -220,7 +223,7 @@ def maintain(
     if on_driver:
         local = _local(settled, place, held, tune, outlook)
     else:
-        changes = _keep(packets, settled, documents, cores, buckets, held, delay, tune, outlook)
+        changes = _keep(packets, settled, documents, held, delay, tune, outlook)
         finals = _finals(settled, place)
     delivery = Delivery(sinks, dead_letters, report, first, tuning, local, beside, finals)
     done = last_done(place) if on_driver or finals is not None else None
@@ -235,7 +238,7 @@ def maintain(
         if once
         else writer.trigger(processingTime=f"{every} seconds")
     )
-    with _batches_without_input(spark, clock == "wall" and not once):
+    with _configured(spark, clock == "wall" and not once, settled.partitions):
         query = (writer.queryName(name) if name else writer).start()
     names = [getattr(source, "name", f"source {at}") for at, source in enumerate(given)]
     plan = replace(settled.plan, state=lives)
@@ -250,21 +253,25 @@ HOLD = 2.0
 
 LEAST = 0.5
 """Minimum seconds between batches, where Spark runs them without input."""
-_EMPTY = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
 @contextmanager
-def _batches_without_input(spark: SparkSession, wanted: bool) -> Iterator[None]:
-    """Whether a query that starts now runs batches without input: timers need them.
-
-    A query with `once` would never end with them.
+def _configured(spark: SparkSession, is_timed: bool, partitions: int) -> Iterator[None]:
+    """Set what a query that starts now keeps: its number of state partitions, and whether it runs
+    batches without input. Timers need them, and a query with `once` would never end with them.
     """
-    before = spark.conf.get(_EMPTY)
-    spark.conf.set(_EMPTY, str(wanted).lower())
+    wanted = {
+        "spark.sql.streaming.noDataMicroBatches.enabled": str(is_timed).lower(),
+        "spark.sql.shuffle.partitions": str(partitions),
+    }
+    before = {name: spark.conf.get(name) for name in wanted}
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
     try:
         yield
     finally:
-        spark.conf.set(_EMPTY, str(before))
+        for name, old in before.items():
+            spark.conf.set(name, str(old))
 
 
 def _waits(sources: Sequence[Any], hold: float | None, documents: str | None) -> float:
@@ -279,8 +286,6 @@ def _waits(sources: Sequence[Any], hold: float | None, documents: str | None) ->
 def _sender(
     settled: Settled,
     documents: str | None,
-    cores: int,
-    buckets: int | None,
     only: tuple[str, ...] = (),
     place: str = "",
     tunes: bool = False,
@@ -288,10 +293,10 @@ def _sender(
 ) -> Through:
     """The stateless half: a partition's messages to one row per bucket; for some units `only`."""
     written = json.dumps(settled.definition.plain(), sort_keys=True)
-    names, gone = dict(settled.keys), settled.gone
+    names, buckets, width = dict(settled.keys), settled.buckets, settled.plan.width
 
     def send(messages: Iterable[Values]) -> pa.RecordBatch:
-        extractor = extractor_of(written, documents, cores, buckets, only)
+        extractor = extractor_of(written, documents, buckets, width, only)
         batch = batch_of_task() if tunes and place else None
         # Only what was known before the batch: a repeated batch is read with the same filters.
         extractor.tune(Tuned() if batch is None else tuned_at(place, batch))
@@ -302,12 +307,9 @@ def _sender(
         with collector_paused():
             extracted = extractor.extract(map(Message._make, messages))
             found = list(packed(extracted, extractor.plan))
-        keyed = [names[f"{unit}/{number}"] for unit, number, _ in found]
-        if extracted.is_start:
-            keyed += gone
-            found += [("", 0, b"")] * len(gone)
+        keyed = [names[bucket] for bucket, _ in found]
         return pa.RecordBatch.from_arrays(
-            [pa.array(keyed, pa.string()), pa.array([body for *_, body in found], pa.binary())],
+            [pa.array(keyed, pa.string()), pa.array([body for _, body in found], pa.binary())],
             schema=_SCHEMA,
         )
 
@@ -382,7 +384,7 @@ def _local(settled: Settled, place: str, hold: Hold, tunes: bool, outlook: int) 
     """The stateful half in this process."""
     made = Buckets(
         settled.definition, settled.plan, hold, uuid4().hex, outlook, settled.fills, tunes,
-        live=OrderedDict(),
+        past_packets, OrderedDict(),
     )  # fmt: skip
     return DriverBuckets(made, place)
 
@@ -397,8 +399,6 @@ def _keep(
     packets: DataFrame,
     settled: Settled,
     documents: str | None,
-    cores: int,
-    buckets: int | None,
     hold: Hold,
     delay: int | None,
     tunes: bool,
@@ -409,9 +409,9 @@ def _keep(
 
     processor = Maintaining(
         settled.definition,
-        cores=cores,
-        buckets=buckets,
+        buckets=settled.buckets,
         documents=documents is not None,
+        width=settled.plan.width,
         hold=hold,
         run=uuid4().hex,  # of this process: live engines of another are not used
         outlook=outlook,
