@@ -257,12 +257,12 @@ def test_a_stream_that_deletes_concerns_only_the_views_that_use_it(how: str) -> 
     document = SHOP.replace('stream="b"', f'stream="b" {how}')
     definition = definition_of("path", "join", document=document)
     spread, whole = make_plan(definition).units
-    assert (spread.views, spread.buckets, spread.unused) == (("path",), 16, {"b"})
+    assert (spread.views, spread.buckets, spread.unused) == (("path",), 16, frozenset("b"))
     assert (whole.views, whole.kind) == (("join",), "messages")
     alone = definition_of("path", document=document)
     plan = make_plan(alone, buckets=3)
     judge = plan.units[1]
-    assert (judge.views, judge.judges) == ((), {"b"})
+    assert (judge.views, judge.judges) == ((), frozenset("b"))
     assert "(no view): one partition" in str(plan)
     random = Random(8)
     messages = [m._replace(source=0) for m in updates(random, 60)]

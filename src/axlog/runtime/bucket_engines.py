@@ -73,6 +73,7 @@ class Buckets:
     tunes: bool = False
     past: Callable[[str, str], Sequence[bytes]] | None = None
     """Returns the rows that a bucket missed, from their location and the bucket's key."""
+    begins: bool = False  # engines emit the initial rows of the document
     live: Live = field(default_factory=lambda: LIVE)
 
     def take(self, key: str, store: BucketStore, bodies: Iterable[bytes], passed: int = 0) -> Said:
@@ -134,7 +135,7 @@ class Buckets:
             return Instance(self.definition, unit, number, self.hold, document)
 
         many = unit.kind == "documents"
-        begins = unit.name in self.fills or many
+        begins = self.begins or unit.name in self.fills or many
         run = f"{self.run} {key} {unit.name} {number}"
         return Keeper(_Part(store, _prefix(unit.name, number)), run, make, many, begins, self.live)
 

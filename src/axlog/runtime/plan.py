@@ -171,9 +171,9 @@ def make_plan(
     `width`: the number of buckets of an existing checkpoint.
     """
     count = buckets or BUCKETS
-    made = definition.make()
-    streams = tuple(sorted(made.streams()))
-    tree = maintained(made).tree
+    document = definition.make()
+    streams = tuple(sorted(document.streams()))
+    tree = maintained(document).tree
     late = {stream: tree.call(node).late for stream, node in tree.calls().items()}
     units: list[Unit] = []
     for number, group in enumerate(definition.groups or (tuple(definition.views),)):

@@ -8,6 +8,8 @@ The public functions:
     shred, evaluate, explain    documents as node tables, views on them by joins
     differences, propagate      the differences of node tables, and a view table kept by them
     maintain                    a document maintained by a streaming query
+    register                    sources by `format("axlog")` with plain options
+    changes, view               the changes and the rows of a view as DataFrames
     rescale                     another number of state partitions for a stopped query
 
 Modules in reading order:
@@ -20,7 +22,9 @@ Modules in reading order:
     cluster.py          a standalone cluster from the pip package
     streaming_query.py  maintain: the streaming query of a document
     sources.py          sources of axlog in Spark's Data Source API
+    source_options.py   sources that plain options name
     frames.py           DataFrames of the user as messages
+    change_frames.py    changes and rows as DataFrames
     processor.py        Spark's stateful processor around the buckets
     buckets.py          buckets on the executors or on the driver
     batch_result.py     the end of a batch: merge reports, write sinks
@@ -41,21 +45,27 @@ from axlog.spark.session import session
 
 if TYPE_CHECKING:
     from axlog.spark.batch import evaluate, explain, shred
+    from axlog.spark.change_frames import changes, view
     from axlog.spark.propagation import differences, propagate
+    from axlog.spark.sources import register
     from axlog.spark.state_partitions import rescale
     from axlog.spark.streaming_query import maintain
 
 _LATER = {
+    "changes": "axlog.spark.change_frames",
     "differences": "axlog.spark.propagation",
     "evaluate": "axlog.spark.batch",
     "explain": "axlog.spark.batch",
     "shred": "axlog.spark.batch",
+    "view": "axlog.spark.change_frames",
     "maintain": "axlog.spark.streaming_query",
     "propagate": "axlog.spark.propagation",
+    "register": "axlog.spark.sources",
     "rescale": "axlog.spark.state_partitions",
 }
 
 __all__ = [
+    "changes",
     "differences",
     "evaluate",
     "explain",
@@ -63,9 +73,11 @@ __all__ = [
     "maintain",
     "prepare_environment",
     "propagate",
+    "register",
     "rescale",
     "session",
     "shred",
+    "view",
 ]
 
 

@@ -86,7 +86,7 @@ def settle(
     count = rest["buckets"] or (1 if on_driver else BUCKETS)
     plan = make_plan(definition, count, rest["documents"] is not None, 1 if on_driver else None)
     partitions = min(plan.width, rest["partitions"] or PARTITIONS)
-    made = Settled(uuid4().hex, definition, plan, _keys(plan.width), count, partitions)
+    made = Settled(uuid4().hex, definition, plan, bucket_keys(plan.width), count, partitions)
     _write(spark, place, _written(made, rest))
     return made
 
@@ -107,7 +107,8 @@ def _taken_up(
     chosen = {name: known[name] for name in ("buckets", "partitions") if rest[name] is None}
     rest = {**rest, **chosen}
     free = {name: getattr(definition, name) for name in _FREE}
-    known["definition"] = {"rejecting": [], "final_steps": True, **known["definition"], **free}
+    stored = {"rejecting": [], "final_steps": True, **known["definition"], **free}
+    known = {**known, "definition": stored}
     wanted = {"form": _FORM, "definition": definition.plain(), **rest}
     changed = list(differences(known, json.loads(json.dumps(wanted))))
     if rest["partitions"] != known["partitions"]:
@@ -225,7 +226,7 @@ def repartitioned(spark: SparkSession, place: str, partitions: int) -> None:
     _write(spark, place, json.dumps({**known, "partitions": partitions}, indent=1))
 
 
-def _keys(width: int) -> dict[str, str]:
+def bucket_keys(width: int) -> dict[str, str]:
     """Return a key for every bucket, such that Spark's hash distributes them evenly."""
     return {name: _key(name, at) for at, name in enumerate([*map(str, range(width)), ASIDE])}
 

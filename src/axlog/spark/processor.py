@@ -86,6 +86,7 @@ class Maintaining(StatefulProcessor):
         delay: int | None = None,
         fills: Mapping[str, str] | None = None,  # by unit: the location of the input that it missed
         tunes: bool = False,
+        begins: bool = False,  # engines emit the initial rows of the document
     ) -> None:
         self._definition = json.dumps(definition.plain())
         self._shape = (buckets, documents, width)
@@ -95,13 +96,14 @@ class Maintaining(StatefulProcessor):
         self._delay = delay
         self._fills = dict(fills or {})
         self._tunes = tunes
+        self._begins = begins
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
         self._store = MapStore(handle.getMapState("engine", "key string", "value binary"))
         self._buckets = Buckets(
             *_known(self._definition, *self._shape), self._hold, self._run, self._outlook,
-            self._fills, self._tunes, past_packets,
+            self._fills, self._tunes, past_packets, self._begins,
         )  # fmt: skip
 
     def handleInputRows(

@@ -55,6 +55,7 @@ from axlog.runtime.message_rows import (
 from axlog.runtime.order import EVERY
 from axlog.runtime.unreachable import TRIES, clear_failure, pause_after, record_failure, words
 from axlog.runtime.upstream_filters import filter_of
+from axlog.spark.source_options import COLUMNS, message_batch, named_source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,13 +73,15 @@ SLOWEST = 60.0
 
 
 class SourceFormat(DataSource):
-    """The format `axlog`: a source of axlog, pickled into an option."""
+    """The format `axlog`: a source of axlog, pickled into an option or named by plain options."""
 
     @classmethod
     def name(cls) -> str:
         return "axlog"
 
     def schema(self) -> str:
+        if "source" not in self.options:
+            return COLUMNS
         return PACKETS if "through" in self.options else MESSAGES
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
@@ -118,8 +121,9 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads one source."""
 
     def __init__(self, options: Any) -> None:
-        self._make: Callable[[], Source] = cloudpickle.loads(base64.b64decode(options["source"]))
-        self._index = int(options["index"])
+        self._make = _make_of(options)
+        self._is_named = "source" not in options
+        self._index = int(options.get("index", 0))
         self._limit = int(options.get("limit", MOST))
         self._parts = int(options.get("parts", 2))
         self._source: Source | None = None
@@ -233,7 +237,9 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a part again in a task: its messages, or the pipeline's output for them."""
         assert isinstance(partition, Part)
-        if self._through is None:
+        if self._is_named:
+            yield from map(message_batch, read_part(self._make, self._index, partition))
+        elif self._through is None:
             yield from map(record_batch, self._rows(partition))
         else:
             yield self._through(chain.from_iterable(self._rows(partition)))
@@ -338,17 +344,28 @@ class SpanReader(DataSourceReader):
     """Reads known ranges of a source."""
 
     def __init__(self, options: Any) -> None:
-        self._make: Callable[[], Source] = cloudpickle.loads(base64.b64decode(options["source"]))
-        self._index = int(options["index"])
-        self._cuts: list[list[Any]] = json.loads(options["cuts"])
+        self._make = _make_of(options)
+        self._is_named = "source" not in options
+        self._index = int(options.get("index", 0))
+        self._cuts: list[list[Any]] | None = json.loads(options.get("cuts", "null"))
         self._horizon = _horizon(options)
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [Part(*cut) for cut in self._cuts] or [Part("null", 0, 0)]
+        cuts = _cuts_now(self._make) if self._cuts is None else self._cuts
+        return [Part(*cut) for cut in cuts] or [Part("null", 0, 0)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Part)
-        yield from map(record_batch, read_part(self._make, self._index, partition, self._horizon))
+        made = message_batch if self._is_named else record_batch
+        yield from map(made, read_part(self._make, self._index, partition, self._horizon))
+
+
+def _make_of(options: Any) -> Callable[[], Source]:
+    """Return the function that opens the source of a reader."""
+    if "source" not in options:
+        return named_source(options)
+    found: Callable[[], Source] = cloudpickle.loads(base64.b64decode(options["source"]))
+    return found
 
 
 def _horizon(options: Any) -> Horizon | None:
@@ -446,6 +463,46 @@ def span_of(
     reader = reader.option("source", base64.b64encode(_pickled(make)).decode())
     reader = reader.option("horizon", _written(horizon))
     return reader.option("cuts", json.dumps(cuts)).load()
+
+
+def all_of(spark: SparkSession, source: Any, index: int) -> DataFrame:
+    """Return a DataFrame of all messages that a source has now, or of a DataFrame of the user."""
+    from pyspark.sql import DataFrame
+
+    from axlog.spark.frames import from_frame
+
+    if isinstance(source, DataFrame):
+        return from_frame(source, index)
+    make = made_of(source)
+    return span_of(spark, make, index, _cuts_now(make))
+
+
+def _cuts_now(make: Callable[[], Source]) -> list[list[Any]]:
+    """Return the parts of all that a source has now."""
+    opened = make()
+    cuts: list[list[Any]] = []
+    position, number = None, 0
+    try:
+        while True:
+            reach = reach_of(opened, position, PART)
+            if not reach.count:
+                break
+            end = json.dumps(reach.position) if isinstance(opened, Ranged) else None
+            cuts.append([json.dumps(position), reach.count, number, "rest", None, end])
+            position, number = reach.position, number + reach.count
+            if not reach.more:
+                break
+    finally:
+        opened.close()
+    return cuts
+
+
+def register(spark: SparkSession) -> None:
+    """Let a session read sources with `format("axlog")` and plain options.
+
+    `kind` names the kind of a pipeline file, and the other options are its own.
+    """
+    spark.dataSource.register(SourceFormat)
 
 
 def made_of(source: Any) -> Callable[[], Source]:

@@ -181,7 +181,7 @@ def maintain(
     if not beside:
         definition = replace(definition, final_steps=False)
     given = list(sources)
-    waits = _waits(given, hold, documents)
+    waits = waiting_time(given, hold, documents)
     held: Hold = None if waits else 0
     delay = round(1e6 * (HOLD if hold is None else hold)) if clock == "wall" else None
     asked = Asked(state, context.master, place, cores, buckets, clock, documents)
@@ -193,7 +193,7 @@ def maintain(
     def filled(settled: Settled, units: Sequence[Unit]) -> Mapping[str, str]:
         def left(frames: Sequence[DataFrame]) -> DataFrame:
             only = tuple(unit.name for unit in units)
-            return _extract(frames, _sender(settled, documents, only))
+            return extract_packets(frames, sender(settled, documents, only))
 
         return fill(spark, place, given, settled, units, left)
 
@@ -208,14 +208,14 @@ def maintain(
         mark += uuid4().hex  # deadlines may have passed meanwhile
     if beside and last_done(beside) is None:
         write_past(beside, NOTHING)
-    send = _sender(settled, documents, (), beside, tune, delay)
+    send = sender(settled, documents, (), beside, tune, delay)
     horizon = settled.definition.horizon(clock == "wall")
     frames = [
         frame_of(spark, source, at, limit, cores, waits, getattr(source, "streams", ()),
                  "" if at else mark, send, beside, filters, horizon)
         for at, source in enumerate(given)
     ]  # fmt: skip
-    packets = _extract(frames, send)
+    packets = extract_packets(frames, send)
     tuning = Tuning(settled.plan, beside, tuned_at(beside)) if tune and beside else None
     local: DriverBuckets | None = None
     finals: DurableFinalSteps | None = None
@@ -223,7 +223,7 @@ def maintain(
     if on_driver:
         local = _local(settled, place, held, tune, outlook)
     else:
-        changes = _keep(packets, settled, documents, held, delay, tune, outlook)
+        changes = keep_buckets(packets, settled, documents, held, delay, tune, outlook)
         finals = _finals(settled, place)
     delivery = Delivery(sinks, dead_letters, report, first, tuning, local, beside, finals)
     done = last_done(place) if on_driver or finals is not None else None
@@ -274,7 +274,7 @@ def _configured(spark: SparkSession, is_timed: bool, partitions: int) -> Iterato
             spark.conf.set(name, str(old))
 
 
-def _waits(sources: Sequence[Any], hold: float | None, documents: str | None) -> float:
+def waiting_time(sources: Sequence[Any], hold: float | None, documents: str | None) -> float:
     """Return the seconds for which messages wait for slower streams."""
     from pyspark.sql import DataFrame
 
@@ -283,15 +283,19 @@ def _waits(sources: Sequence[Any], hold: float | None, documents: str | None) ->
     return HOLD if hold is None else hold
 
 
-def _sender(
+def sender(
     settled: Settled,
     documents: str | None,
     only: tuple[str, ...] = (),
     place: str = "",
     tunes: bool = False,
     delay: int | None = None,
+    knows_all: bool = False,
 ) -> Through:
-    """The stateless half: a partition's messages to one row per bucket; for some units `only`."""
+    """The stateless half: a partition's messages to one row per bucket; for some units `only`.
+
+    `knows_all`: tasks need not send contents of messages that buckets may reject.
+    """
     written = json.dumps(settled.definition.plain(), sort_keys=True)
     names, buckets, width = dict(settled.keys), settled.buckets, settled.plan.width
 
@@ -301,7 +305,7 @@ def _sender(
         # Only what was known before the batch: a repeated batch is read with the same filters.
         extractor.tune(Tuned() if batch is None else tuned_at(place, batch))
         # A back-fill uses no filters; without a local path nothing is known of other batches.
-        extractor.past = NOTHING if only else read_past(place) if place else Past()
+        extractor.past = NOTHING if only or knows_all else read_past(place) if place else Past()
         if delay is not None:
             extractor.past = extractor.past.at(round(1e6 * time()) - delay)
         with collector_paused():
@@ -316,7 +320,7 @@ def _sender(
     return send
 
 
-def _extract(frames: Sequence[DataFrame], send: Through) -> DataFrame:
+def extract_packets(frames: Sequence[DataFrame], send: Through) -> DataFrame:
     """Return the packets of all sources; for axlog's own they are computed where messages are
     read.
     """
@@ -384,7 +388,7 @@ def _local(settled: Settled, place: str, hold: Hold, tunes: bool, outlook: int) 
     """The stateful half in this process."""
     made = Buckets(
         settled.definition, settled.plan, hold, uuid4().hex, outlook, settled.fills, tunes,
-        past_packets, OrderedDict(),
+        past_packets, live=OrderedDict(),
     )  # fmt: skip
     return DriverBuckets(made, place)
 
@@ -395,7 +399,7 @@ def _finals(settled: Settled, place: str) -> DurableFinalSteps | None:
     return DurableFinalSteps(steps, durable_state(place)) if steps.units else None
 
 
-def _keep(
+def keep_buckets(
     packets: DataFrame,
     settled: Settled,
     documents: str | None,
@@ -403,6 +407,7 @@ def _keep(
     delay: int | None,
     tunes: bool,
     outlook: int,
+    begins: bool = False,
 ) -> DataFrame:
     """The stateful half on the executors: engines in their buckets, in Spark's state store."""
     from axlog.spark.processor import OUTPUT, Maintaining
@@ -418,6 +423,7 @@ def _keep(
         delay=delay,
         fills=settled.fills,
         tunes=tunes,
+        begins=begins,
     )
     return packets.groupBy("bucket").transformWithState(
         statefulProcessor=processor,

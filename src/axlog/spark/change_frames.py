@@ -1,0 +1,289 @@
+"""The changes and the rows of a view as DataFrames: nothing passes through the driver.
+
+    changes    a streaming DataFrame, one row for each change; write it with `writeStream`
+    view       a DataFrame of the rows after all input of batch sources
+
+Both run the stages of `maintain`: executors read and match, a shuffle by bucket, an engine for each
+bucket. Here the reports of the engines become typed rows on the executors. There is no final step
+on the driver: a view whose steps need rows of several buckets has one bucket, and so does a view
+with rows that only all buckets together can rule out.
+
+The columns of `changes` are `op` (insert, update, delete, never), the columns of the view, `before`
+(their values before an update), `key` (identifies the row), `time` (seconds, or a timestamp),
+`final`, `batch`, `bucket` and `number` (the order within a batch and bucket).
+
+Law: the changes of all buckets of a batch are those of `maintain`, and the rows are those that the
+changes leave.
+
+Not handled: rejected messages are dropped, since a DataFrame has one kind of rows; `maintain`
+delivers them. Documents by key, the wall clock and tuning need `maintain` too.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from axlog.connect.kinds import Column, ViewShape
+from axlog.connect.sinks.arrow import schema_of
+from axlog.connect.sinks.tables import check_columns, columns_of, digest, values_of
+from axlog.errors import PipelineError
+from axlog.live.document import Document
+from axlog.reporting import report
+from axlog.runtime.bucket import Instance
+from axlog.runtime.bucket_engines import CLOCK, Buckets
+from axlog.runtime.change_packets import read_changes
+from axlog.runtime.definition import Definition
+from axlog.runtime.packets import unpack
+from axlog.runtime.plan import BUCKETS, make_plan
+from axlog.runtime.upstream_filters import speaks_of_time
+from axlog.spark.buckets import is_aside
+from axlog.spark.checkpoint import Settled, bucket_keys
+from axlog.spark.sources import MOST, all_of, frame_of
+from axlog.spark.streaming_query import (
+    batch_of_task,
+    extract_packets,
+    keep_buckets,
+    sender,
+    waiting_time,
+)
+from axlog.views.change import Change
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+log = logging.getLogger(__name__)
+ENVELOPE = ("op", "before", "key", "time", "final", "batch", "bucket", "number")
+"""The columns of changes that are not the view's."""
+_STORE = "spark.sql.streaming.stateStore.providerClass"
+
+
+def changes(
+    spark: SparkSession,
+    document: Document | Definition,
+    sources: Iterable[Any],
+    view: str | None = None,
+    *,
+    buckets: int | None = None,
+    hold: float | None = None,
+    limit: int = MOST,
+) -> DataFrame:
+    """Return the changes of a view as a streaming DataFrame.
+
+    - `sources` are sources of axlog (or functions that create one), and streaming DataFrames with
+      the columns `stream`, `xml` and optionally `time`.
+    - `view` may be omitted if the document has one.
+    - `buckets`, `hold` and `limit` are those of `maintain`.
+
+    Write it with `writeStream` and a checkpoint, which belongs to this document and these buckets.
+    """
+    told = _Told.of(document, view, buckets)
+    _check_session(spark, told.settled.partitions)
+    given = list(sources)
+    waits = waiting_time(given, hold, None)
+    send = sender(told.settled, None, knows_all=told.knows_all)
+    parts = int(spark.sparkContext.defaultParallelism)
+    horizon = told.settled.definition.horizon()
+    frames = [
+        frame_of(spark, source, at, limit, parts, waits, getattr(source, "streams", ()),
+                 through=send, horizon=horizon)
+        for at, source in enumerate(given)
+    ]  # fmt: skip
+    packets = extract_packets(frames, send)
+    held = None if waits else 0
+    reports = keep_buckets(packets, told.settled, None, held, None, False, 0, begins=True)
+    return reports.mapInArrow(told.rows, told.schema)
+
+
+def view(
+    spark: SparkSession,
+    document: Document | Definition,
+    sources: Iterable[Any],
+    view: str | None = None,
+    *,
+    buckets: int | None = None,
+) -> DataFrame:
+    """Return the rows of a view after all input that its sources have, as a DataFrame.
+
+    The parameters are those of `changes`; DataFrames are not streaming. Each bucket is computed by
+    one task from its messages, so that a bucket must fit into the memory of an executor.
+    """
+    told = _Told.of(document, view, buckets)
+    send = sender(told.settled, None, knows_all=told.knows_all)
+    frames = [all_of(spark, source, at) for at, source in enumerate(sources)]
+    packets = extract_packets(frames, send)
+    return packets.groupBy("bucket").applyInArrow(told.final_rows, told.row_schema)
+
+
+@dataclass(frozen=True)
+class _Told:
+    """One view of a document: its plan, and its changes as rows."""
+
+    settled: Settled
+    view: str
+    columns: tuple[Column, ...]
+    knows_all: bool
+
+    @classmethod
+    def of(cls, document: Document | Definition, view: str | None, buckets: int | None) -> _Told:
+        given = document if isinstance(document, Definition) else Definition.of(document)
+        name = _one_view(given, view)
+        views = {name: given.views[name]}
+        definition = replace(given, views=views, groups=(), final_steps=False)
+        query = definition.queries()[name]
+        shape = ViewShape.of(name, query, times=definition.times)
+        check_columns(shape, ENVELOPE)
+        plan = make_plan(definition, buckets or BUCKETS)
+        alone = Instance(definition, plan.units[0], 0)
+        if plan.units[0].buckets > 1 and alone.may_void:
+            plan = make_plan(definition, 1)
+        count = max(unit.buckets for unit in plan.units)
+        settled = Settled(
+            uuid4().hex, definition, plan, bucket_keys(plan.width), count, min(4, plan.width)
+        )
+        # What is late is rejected by the buckets; only where such a message gets another time does
+        # a task have to know it.
+        knows_all = not speaks_of_time(query) or "clock" not in plan.late.values()
+        return cls(settled, name, columns_of(shape), knows_all)
+
+    @property
+    def row_schema(self) -> StructType:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        return from_arrow_schema(schema_of(self.columns))
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        fields = schema_of(self.columns)
+        is_dated = self.settled.definition.times == "dates"
+        time = pa.timestamp("us", "UTC") if is_dated else pa.float64()
+        return pa.schema(
+            [
+                pa.field("op", pa.string()),
+                *fields,
+                pa.field("before", pa.struct(list(fields))),
+                pa.field("key", pa.string()),
+                pa.field("time", time),
+                pa.field("final", pa.bool_()),
+                pa.field("batch", pa.int64()),
+                pa.field("bucket", pa.int32()),
+                pa.field("number", pa.int64()),
+            ]
+        )
+
+    @property
+    def schema(self) -> StructType:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        return from_arrow_schema(self.arrow_schema)
+
+    @property
+    def rows(self) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+        """The function of a task: reports of engines to rows of changes."""
+        names, schema = [column.name for column in self.columns], self.arrow_schema
+        own = self.view
+
+        def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            batch = batch_of_task()
+            for each in batches:
+                found: list[list[Any]] = []
+                for engine, body in zip(*(c.to_pylist() for c in each.columns), strict=True):
+                    if engine != CLOCK and not is_aside(engine):
+                        bucket = int(engine.rsplit("/", 2)[1])
+                        for at, change in enumerate(_changes(body, own)):
+                            found.append(_change_row(change, names, batch or 0, bucket, at))
+                columns = list(zip(*found, strict=True)) if found else [()] * len(schema)
+                arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+        return rows
+
+    @property
+    def final_rows(self) -> Callable[[pa.Table], pa.Table]:
+        """The function of a task: all packets of a bucket to the rows of the view."""
+        definition, plan, own = self.settled.definition, self.settled.plan, self.view
+        schema = schema_of(self.columns)
+
+        def rows(table: pa.Table) -> pa.Table:
+            key = table["bucket"][0].as_py()
+            found: list[Sequence[Any]] = []
+            if not is_aside(key):
+                buckets = Buckets(definition, plan, 0, uuid4().hex, begins=True, live=OrderedDict())
+                said = buckets.take(key, _Store(), table["body"].to_pylist())
+                for engine, body in said.rows:
+                    if engine != CLOCK:
+                        for change in _changes(body, own):
+                            found += [values_of(change.row)] if change.op == "insert" else []
+            columns = list(zip(*found, strict=True)) if found else [()] * len(schema)
+            arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
+            return pa.Table.from_arrays(arrays, schema=schema)
+
+        return rows
+
+
+class _Store(dict[str, bytes]):
+    """The map of a bucket that lives for one batch."""
+
+    def put(self, key: str, value: bytes) -> None:
+        self[key] = value
+
+    def remove(self, key: str) -> None:
+        del self[key]
+
+
+def _changes(body: bytes, view: str) -> Iterator[Change]:
+    """Yield the changes of a view in the report of an engine."""
+    for one in unpack(body)["told"]:
+        for change in read_changes(one["changes"]):
+            if change.view == view:
+                yield change
+
+
+def _change_row(
+    change: Change, names: Sequence[str], batch: int, bucket: int, number: int
+) -> list[Any]:
+    before = None
+    if change.before is not None:
+        before = dict(zip(names, values_of(change.before), strict=True))
+    return [
+        change.op, *values_of(change.row), before, digest(change.row), change.time, change.final,
+        batch, bucket, number,
+    ]  # fmt: skip
+
+
+def _one_view(definition: Definition, view: str | None) -> str:
+    if view is None and len(definition.views) == 1:
+        return next(iter(definition.views))
+    if view is None or view not in definition.views:
+        raise PipelineError(
+            "AX852",
+            f"there is no view {view!r}" if view else "the document has several views",
+            expected=f"view= one of {', '.join(definition.views)}",
+        )
+    return view
+
+
+def _check_session(spark: SparkSession, partitions: int) -> None:
+    """Check the session of a user for what state on the executors needs."""
+    store = str(spark.conf.get(_STORE))
+    if not store.endswith("RocksDBStateStoreProvider"):
+        raise PipelineError(
+            "AX868",
+            f"the session keeps state with {store.rpartition('.')[2]}, and transformWithState"
+            " needs RocksDB",
+            advice=f"spark.conf.set('{_STORE}', 'org.apache.spark.sql.execution.streaming.state"
+            ".RocksDBStateStoreProvider'), or axlog.spark.session()",
+        )
+    found = int(spark.conf.get("spark.sql.shuffle.partitions") or 0)
+    if found > 4 * partitions:
+        report(
+            log, logging.WARNING, "many state partitions", partitions=found, buckets=partitions,
+            advice=f"spark.conf.set('spark.sql.shuffle.partitions', {partitions}) before the start",
+        )  # fmt: skip

@@ -1,0 +1,106 @@
+"""The changes and the rows of a view as DataFrames: those of an embedded document."""
+
+import json
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from axlog.connect.sources.memory import MemorySource
+from axlog.errors import PipelineError
+from axlog.runtime.definition import Definition
+from axlog.spark import changes, register, view
+from tests.runtime.test_spark_bucket import SHOP, definition_of, updates
+from tests.spark.test_spark_streaming import given
+
+pytestmark = pytest.mark.spark
+
+
+def fed(definition: Definition, messages: Any) -> Any:
+    """A document that was fed the messages, and the changes of its views."""
+    doc, told = definition.make(on_error="dead-letter"), []
+    for message in messages:
+        told += doc.feed(message.stream, message.content, at=(message.time or 0) / 1e6)
+    return doc, told
+
+
+def test_changes_are_a_typed_stream(spark: Any, tmp_path: Path) -> None:
+    """Two batches of a source with a restart between, from a checkpoint of the query's own."""
+    query = "match /shop[a/item/k/$x#s][b/item/k/$x#t] where t - s <= 5 return $x, s.time"
+    definition = Definition(SHOP, {"soon": (query, None)}, ("key a/item by k trusted",))
+    firsts: dict[Any, Any] = {}
+    for message in updates(Random(2), 80):
+        firsts.setdefault((message.stream, message.content), message._replace(source=0))
+    messages = sorted(firsts.values(), key=lambda m: m.number)
+    for share in (len(messages) // 2, len(messages)):
+        source = partial(MemorySource, given(messages[:share]))
+        frame = changes(spark, definition, [source], hold=0, buckets=3, limit=10)
+        assert frame.schema["x"].dataType.simpleString() == "string"
+        assert frame.schema["s.time"].dataType.simpleString() == "double"
+        assert frame.isStreaming
+        frame.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(
+            availableNow=True
+        ).start(str(tmp_path / "out"), format="parquet").awaitTermination()
+    found = spark.read.parquet(str(tmp_path / "out")).collect()
+    _, told = fed(definition, messages)
+    expected = Counter((c.op, c.row["x"], c.row.get("s.time"), c.time) for c in told)
+    assert Counter((r.op, r.x, r["s.time"], r.time) for r in found) == expected
+    assert {op for op, *_ in expected} >= {"insert", "never"}
+    assert len({(r.batch, r.bucket, r.number) for r in found}) == len(found)
+    assert len({r.batch for r in found}) > 2
+
+
+@pytest.mark.parametrize("name", ["join", "static", "some", "cross", "content"])
+def test_rows_are_a_table(spark: Any, tmp_path: Path, name: str) -> None:
+    definition = definition_of("path", name)
+    messages = [m for m in updates(Random(6), 60) if m.content != b"<item>"]
+    doc, _ = fed(definition, messages)
+    expected = Counter(tuple(row.to_dict().values()) for row in doc.views[name].rows())
+    lines = [
+        json.dumps({"stream": m.stream, "xml": m.content.decode(), "time": (m.time or 0) / 1e6})
+        for m in messages
+    ]
+    (tmp_path / "a.json").write_text("\n".join(lines))
+    frame = spark.read.schema("stream string, xml string, time double").json(str(tmp_path))
+    for source in (frame, partial(MemorySource, given(messages))):
+        found = view(spark, definition, [source], name, buckets=3).collect()
+        assert Counter(map(tuple, found)) == expected != Counter()
+
+
+def test_a_source_is_read_by_plain_options(spark: Any, tmp_path: Path) -> None:
+    """As a table and as a stream; a stream of it feeds a document."""
+    definition = definition_of("join")
+    messages = [m._replace(source=0) for m in updates(Random(4), 40) if m.content != b"<item>"]
+    lines = [
+        json.dumps({"stream": m.stream, "insert": m.content.decode(), "at": (m.time or 0) / 1e6})
+        for m in messages
+    ]
+    (tmp_path / "in.jsonl").write_text("\n".join([*lines, "no JSON", ""]))
+    register(spark)
+    options = {"kind": "jsonl", "path": "in.jsonl", "directory": str(tmp_path)}
+    rows = spark.read.format("axlog").options(**options).load().collect()
+    assert [(r.stream, r.xml) for r in rows[:-1]] == [
+        (m.stream, m.content.decode()) for m in messages
+    ]
+    assert (rows[-1].action, rows[-1].xml) == ("refused", "no JSON\n")
+    stream = spark.readStream.format("axlog").options(**options).load()
+    told = changes(spark, definition, [stream.where("action = 'insert'")], buckets=2)
+    query = told.writeStream.format("memory").queryName("told").trigger(availableNow=True).start()
+    query.awaitTermination()
+    doc, _ = fed(definition, messages)
+    assert Counter(r.x for r in spark.table("told").where("op = 'insert'").collect()) == Counter(
+        row["x"] for row in doc.views["join"].rows()
+    )
+    with pytest.raises(Exception, match="option 'path' of the source 'jsonl'"):
+        spark.read.format("axlog").option("kind", "jsonl").load().count()
+
+
+def test_what_cannot_be_a_table_is_refused(spark: Any) -> None:
+    with pytest.raises(PipelineError, match="view= one of join, path"):
+        changes(spark, definition_of("join", "path"), [])
+    taken = Definition(SHOP, {"v": ("match /shop/a/item/k/$op return $op", None)})
+    with pytest.raises(PipelineError, match="reserved for axlog"):
+        changes(spark, taken, [])
