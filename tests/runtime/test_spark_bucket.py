@@ -22,7 +22,7 @@ from axlog.live.document import Document
 from axlog.live.internals import streams_of
 from axlog.runtime import bucket_state as keeping
 from axlog.runtime.bucket import Instance
-from axlog.runtime.bucket_state import Keeper, forget_live, speak
+from axlog.runtime.bucket_state import Keeper, apply_packets, forget_live
 from axlog.runtime.bucket_tuner import Tuning, tuned_at
 from axlog.runtime.definition import Definition
 from axlog.runtime.extraction import ASIDE, Extractor, Message, bags_of, packed
@@ -144,11 +144,14 @@ def run(
             times = chosen.kind == "documents"
             keeper = Keeper(store, f"{unit} {bucket}", made, times, times)
             rows.append(
-                (f"{unit}/{bucket}/0", speak(keeper, chosen, bodies, 0, tuning is not None).body)
+                (
+                    f"{unit}/{bucket}/0",
+                    apply_packets(keeper, chosen, bodies, 0, tuning is not None).body,
+                )
             )
         report = gather_batch(len(told), rows)
         if tuning is not None:
-            tuning.hear(number, report.claims)
+            tuning.receive(number, report.claims)
         refused += [one.origin for one in report.refused]
         told.append(report.changes)
         if forgets is not None and forgets.random() < 0.5:
@@ -171,7 +174,7 @@ def by_driver(
 ) -> tuple[DriverBuckets, Rows]:
     """What the driver's buckets say of a batch; perhaps they are started again, at any moment."""
     local.begin(number, sent)
-    rows = local.say(sent)
+    rows = local.apply(sent)
     is_told = forgets is None or forgets.random() < 0.6
     if is_told:
         local.end()
@@ -185,7 +188,7 @@ def by_driver(
             again = local.missed(number)
             assert again in (None, sent)
         if again is not None:
-            changes = gather_batch(0, local.say(again)).changes
+            changes = gather_batch(0, local.apply(again)).changes
             assert plain(changes) == plain(gather_batch(0, rows).changes)
             is_told = forgets.random() < 0.6
             if is_told:

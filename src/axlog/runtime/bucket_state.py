@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
-from axlog.runtime.bucket import Instance, told
+from axlog.runtime.bucket import Instance, instance_report
 from axlog.runtime.order import Lane, Packet
 from axlog.runtime.outlooks import watcher_of
 from axlog.runtime.packets import pack, unpack
@@ -254,44 +254,48 @@ class Keeper(Generic[K]):
 def read_packet(written: bytes) -> Packet:
     """Unpack a packet."""
     items, census, *passed = unpack(written)
-    return Packet(items, {lane: Lane(*told) for lane, told in census.items()}, *passed)
+    return Packet(items, {lane: Lane(*counts) for lane, counts in census.items()}, *passed)
 
 
-class Said(NamedTuple):
+class Reply(NamedTuple):
     """The packed report of a bucket on a batch, and whether all buckets must be sent the time."""
 
     body: bytes
     ticks: bool = False
 
 
-def speak(
+def apply_packets(
     keeper: Keeper[Instance],
     unit: Unit,
     bodies: Sequence[bytes],
     passed: int = 0,
     tunes: bool = False,
     outlook: int = 0,
-) -> Said:
+) -> Reply:
     """Apply a bucket's input and the time that has passed; return its report.
 
     `tunes`: the report includes, from time to time, what streams are needed for; with an `outlook`,
     that many possible rows.
     """
-    said: list[dict[str, Any]] = []
+    reports: list[dict[str, Any]] = []
     ticks = False
     if unit.kind == "documents":
         packets = by_document(bodies)
         passed = max([passed, *map(unpack, packets.pop("", ()))])
-        said += [told(*keeper.batch(name, mine)) for name, mine in packets.items()]
-        said += [told(*keeper.batch(name, [tick(passed)])) for name in keeper.due(passed)]
+        reports += [instance_report(*keeper.batch(name, mine)) for name, mine in packets.items()]
+        reports += [
+            instance_report(*keeper.batch(name, [tick(passed)])) for name in keeper.due(passed)
+        ]
     else:
         keeper.due(passed)
         outcome, instance = keeper.batch("", [*bodies, tick(passed)] if passed else bodies)
-        said.append(told(outcome, instance, instance.tune(keeper.version) if tunes else None))
+        reports.append(
+            instance_report(outcome, instance, instance.tune(keeper.version) if tunes else None)
+        )
         if outlook:
-            said[-1]["outlook"] = watcher_of(instance, outlook).said()
+            reports[-1]["outlook"] = watcher_of(instance, outlook).summary()
         ticks = unit.buckets > 1 and instance.may_void
-    return Said(pack({"told": said, **asdict(keeper.total())}), ticks)
+    return Reply(pack({"told": reports, **asdict(keeper.total())}), ticks)
 
 
 def by_document(rows: Iterable[bytes]) -> dict[str, list[bytes]]:

@@ -55,7 +55,7 @@ from axlog.runtime.packets import pack
 from axlog.runtime.past import Past
 from axlog.runtime.plan import SparkPlan, Unit
 from axlog.runtime.step_partitions import ALL
-from axlog.runtime.upstream_filters import speaks_of_time
+from axlog.runtime.upstream_filters import tests_time
 
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 FAR = 1 << 62
@@ -160,9 +160,7 @@ class Extractor:
         self._floors: dict[tuple[str, int, int | None], int] = {}
         self._places: dict[_Sequence, tuple[int, str]] = {}
         self._before: dict[int, int] = {}  # by source: the latest time of parts before this one
-        self._timed = {
-            name for name, query in definition.queries().items() if speaks_of_time(query)
-        }
+        self._timed = {name for name, query in definition.queries().items() if tests_time(query)}
         self._policies = _policies(definition)
         self._is_whole = any(unit.kind != "bindings" for unit in plan.units)
         self._narrow: dict[tuple[str, str], Narrow] = {}
@@ -524,7 +522,7 @@ def _latest(extracted: Extracted) -> int:
 
 
 def _packet(items: list[Item], census: dict[str, Lane]) -> tuple[Any, ...]:
-    return items, {lane: tuple(told) for lane, told in census.items()}
+    return items, {lane: tuple(counts) for lane, counts in census.items()}
 
 
 @lru_cache(maxsize=16)

@@ -18,7 +18,7 @@ from weakref import finalize
 
 from axlog.runtime.batch_state import DurableState, Row
 from axlog.runtime.bucket import Instance
-from axlog.runtime.bucket_state import LIVE, Keeper, Live, Said, speak
+from axlog.runtime.bucket_state import LIVE, Keeper, Live, Reply, apply_packets
 from axlog.runtime.definition import Definition
 from axlog.runtime.extraction import ASIDE
 from axlog.runtime.final_step import FinalSteps
@@ -45,7 +45,7 @@ class Buckets:
 
     def take(
         self, key: str, store: Store, bodies: list[bytes], passed: int = 0
-    ) -> tuple[Said, Keeper[Instance]]:
+    ) -> tuple[Reply, Keeper[Instance]]:
         """Process the input of a bucket; return its report."""
         name, number = bucket_of(key)
         unit = self.plan.unit(name)
@@ -58,7 +58,7 @@ class Buckets:
         keeper = Keeper(store, f"{self.run} {key}", make, times, begins, self.live)
         if name in self.fills and keeper.is_new:
             bodies = [*past_packets(self.fills[name], key), *bodies]
-        return speak(keeper, unit, bodies, passed, self.tunes, self.outlook), keeper
+        return apply_packets(keeper, unit, bodies, passed, self.tunes, self.outlook), keeper
 
 
 class DriverBuckets:
@@ -82,7 +82,7 @@ class DriverBuckets:
         """Record that a batch is applied and delivered."""
         self._state.commit()
 
-    def say(self, rows: Iterable[Row]) -> list[Row]:
+    def apply(self, rows: Iterable[Row]) -> list[Row]:
         """Return the reports of the buckets on a batch."""
         inbox: dict[str, list[bytes]] = {}
         for key, body in rows:
@@ -95,9 +95,9 @@ class DriverBuckets:
             elif not self._buckets.plan.has(name):
                 self._state.store(key).clear()  # its view was removed
             else:
-                told, _ = self._buckets.take(key, self._state.store(key), inbox[key])
-                replies.append((key, told.body))
-        return replies + self._finals.say(self._finals.input(replies), self._state.store)
+                reply, _ = self._buckets.take(key, self._state.store(key), inbox[key])
+                replies.append((key, reply.body))
+        return replies + self._finals.apply(self._finals.input(replies), self._state.store)
 
 
 DIRECTORY = "driver"

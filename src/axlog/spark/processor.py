@@ -26,7 +26,7 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from axlog.runtime.bucket import Instance
-from axlog.runtime.bucket_state import Keeper, Said
+from axlog.runtime.bucket_state import Keeper, Reply
 from axlog.runtime.definition import Definition
 from axlog.runtime.extraction import ASIDE
 from axlog.runtime.gc_pause import collector_paused
@@ -121,7 +121,7 @@ class Maintaining(StatefulProcessor):
             self._store.clear()  # its view was removed
             return
         with collector_paused():
-            row = self._said(key[0], bodies, timerValues)
+            row = self._apply_packets(key[0], bodies, timerValues)
         yield row
 
     def handleExpiredTimer(
@@ -131,13 +131,13 @@ class Maintaining(StatefulProcessor):
             return
         self._store.remove("timer")  # Spark has removed it
         with collector_paused():
-            row = self._said(key[0], [], timerValues)
+            row = self._apply_packets(key[0], [], timerValues)
         yield row
 
     def close(self) -> None:
         """Nothing to close: live engines stay in the worker for the next batch."""
 
-    def _said(self, key: str, bodies: list[bytes], times: TimerValues) -> Row:
+    def _apply_packets(self, key: str, bodies: list[bytes], times: TimerValues) -> Row:
         if self._delay is None:
             reply, _ = self._buckets.take(key, self._store, bodies)
         else:
@@ -147,7 +147,7 @@ class Maintaining(StatefulProcessor):
             self._wake(keeper, reply, now, self._delay)
         return Row(bucket=key, body=reply.body)
 
-    def _wake(self, keeper: Keeper[Instance], reply: Said, now: int, delay: int) -> None:
+    def _wake(self, keeper: Keeper[Instance], reply: Reply, now: int, delay: int) -> None:
         """Set a timer for the next due time."""
         due = keeper.next
         wanted: int | None = None

@@ -43,7 +43,7 @@ from axlog.runtime.plan import SparkPlan, Unit
 from axlog.runtime.progress import Lagging
 from axlog.runtime.state_placement import DRIVER, Asked, placed
 from axlog.runtime.unreachable import lagging
-from axlog.runtime.upstream_filters import speaks_of_time
+from axlog.runtime.upstream_filters import tests_time
 from axlog.spark.backfill import fill, last_done
 from axlog.spark.batch_result import BatchReport, Behind, Delivery
 from axlog.spark.buckets import Buckets, DriverBuckets, durable_state
@@ -198,8 +198,8 @@ def maintain(
     if begin is not None:
         begin(settled)
     # Messages dropped at a source advance no clock here.
-    speaks = any(map(speaks_of_time, settled.definition.queries().values()))
-    filters = tune and bool(beside) and not speaks
+    has_times = any(map(tests_time, settled.definition.queries().values()))
+    filters = tune and bool(beside) and not has_times
     mark = settled.mark
     if clock == "wall":
         mark += uuid4().hex  # deadlines may have passed meanwhile
