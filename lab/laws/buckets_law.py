@@ -377,7 +377,7 @@ class _Side:
     def _say(self, number: int, rows: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
         if self._driver is not None:
             self._driver.begin(number, rows)
-            return self._driver.say(rows)
+            return self._driver.apply(rows)
         inbox: dict[str, list[bytes]] = {}
         for key, body in rows:
             inbox.setdefault(key, []).append(body)

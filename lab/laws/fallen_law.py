@@ -100,7 +100,7 @@ class _Run(StreamedCase):
             return
         wanted = self._never()
         self.said.append(str(edits or "advance"))
-        if wanted is None or self._is_told_by_joins:
+        if wanted is None or self._is_reported_by_joins:
             self.seen["not compared"] += 1
             return
         if told != wanted:
@@ -109,7 +109,7 @@ class _Run(StreamedCase):
         self.seen["never"] += len(wanted)
 
     @property
-    def _is_told_by_joins(self) -> bool:
+    def _is_reported_by_joins(self) -> bool:
         return "tables" in maintained_view(self.view).how_never()
 
     def _take(self, edits: tuple[Edit, ...]) -> list[Shown]:

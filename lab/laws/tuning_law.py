@@ -230,7 +230,7 @@ def check_tuning(case: Case, tell: Callable[[TuningReport], object] | None = Non
             if tell is not None:
                 tell(report)
             continue
-        reporting = {name for name in patterns if keeps or _is_told_by_join(untuned, name)}
+        reporting = {name for name in patterns if keeps or _is_reported_by_join(untuned, name)}
         told = _take(tested, step) if source is None else source.send(step)
         wanted, too = _take(plain, step), _take(untuned, step)
         if isinstance(told, str) or isinstance(wanted, str) or isinstance(too, str):
@@ -292,7 +292,7 @@ def _take(doc: Document, step: Step) -> list[Change] | str:
         return error.code
 
 
-def _is_told_by_join(doc: Document, name: str) -> bool:
+def _is_reported_by_join(doc: Document, name: str) -> bool:
     """Whether a join's state reports `never` of a view: all that does without the messages."""
     return streams_of(doc).prospects(maintained(doc).views[name]) is not None
 

@@ -252,9 +252,9 @@ class _Load:
     def __init__(self, path: Path, sizes: Sizes, show: Callable[[Moment], None] | None) -> None:
         self.sizes, self._path, self._show = sizes, path, show
         self.doc: DurableDocument = open_store(
-            path, DOCUMENT, views=views_of(sizes.views), sync=sizes.sync,
-            compact_after=sizes.compact_after,
+            path, DOCUMENT, views=views_of(sizes.views), sync=sizes.sync
         )  # fmt: skip
+        self.doc.compact_after = sizes.compact_after
         self._fed = _Fed()
         self.takers: dict[str, Taker] = {}
         for view in list(self.doc.views)[: sizes.publishers]:

@@ -305,7 +305,8 @@ def child(directory: Path, seed: int, count: int, sync: Sync) -> None:
     """A process that feeds its store until it is killed, or the plan is done."""
     plan = make_plan(seed, count)
     doc = open_store(directory / "store", plan.document, views={VIEW: plan.query}, sync=sync,
-                        compact_after=60, options=plan.options)  # fmt: skip
+                     options=plan.options)  # fmt: skip
+    doc.compact_after = 60
     draw = Random(f"child:{seed}:{doc.record}")
     sink = SqliteSink(directory / "published.sqlite")
     box = doc.publish(VIEW, _Telling(sink), VIEW)
@@ -355,7 +356,8 @@ def by_killing(seed: int, count: int = 150, sync: str = "always", kills: int = 6
             if is_done:
                 break
             killed[round_.inside] += 1
-        doc = open_store(directory / "store", compact_after=None)
+        doc = open_store(directory / "store")
+        doc.compact_after = None
         sink = SqliteSink(directory / "published.sqlite")
         try:
             outside = _Outside()

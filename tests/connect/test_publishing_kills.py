@@ -29,7 +29,8 @@ from tests.connect.test_publishing_kills import COUNT, DOCUMENT, VIEW, step
 
 place, seed = Path(sys.argv[1]), int(sys.argv[2])
 chance = random.Random(seed)
-document = axlog.open(place / "store", DOCUMENT, views={"v": VIEW}, sync="batch", compact_after=30)
+document = axlog.open(place / "store", DOCUMENT, views={"v": VIEW}, sync="batch")
+document.compact_after = 30
 shape = ViewShape.of("v", document.view("v").query, False)
 origin = Origin(place, run="run", views=(shape,))
 document.publish("v", SqlSink(SqlOptions(url=Secret("sqlite:///t.db")), origin), name="sql")

@@ -78,7 +78,8 @@ def test_fuzzed_stores():
 
 def test_records_that_were_acknowledged_are_not_truncated_after_a_close(tmp_path: Path):
     """The report that started it: 2,000 rows, sync="off", one bit."""
-    with axlog.open(tmp_path, DOCUMENT, views=VIEWS, sync="off", compact_after=None) as doc:
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS, sync="off") as doc:
+        doc.compact_after = None
         for number in range(2000):
             doc.feed("f", f"<a>{number}</a>")
     path = tmp_path / segment_name(1)

@@ -246,7 +246,8 @@ def test_filters_and_positions_come_back(tmp_path: Path, by_snapshot: bool) -> N
 
 def test_a_snapshot_in_the_middle_of_a_compaction(tmp_path: Path) -> None:
     """Found by `torture`: the log that the other process reads goes with the snapshot."""
-    with axlog.open(tmp_path, DOCUMENT, views=VIEWS, compact_after=None) as doc:
+    with axlog.open(tmp_path, DOCUMENT, views=VIEWS) as doc:
+        doc.compact_after = None
         feed(doc, "1", "2")
         doc.compact(wait=False)
         doc.snapshot()

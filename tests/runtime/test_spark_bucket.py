@@ -145,7 +145,7 @@ def run(
             rows += buckets.take(key_, stores.setdefault(key_, Memory()), bodies).rows
         report = gather_batch(len(told), rows)
         if tuning is not None:
-            tuning.hear(number, report.claims)
+            tuning.receive(number, report.claims)
         refused += [one.origin for one in report.refused]
         told.append(report.changes)
         if forgets is not None and forgets.random() < 0.5:
@@ -168,7 +168,7 @@ def by_driver(
 ) -> tuple[DriverBuckets, Rows]:
     """What the driver's buckets say of a batch; perhaps they are started again, at any moment."""
     local.begin(number, sent)
-    rows = local.say(sent)
+    rows = local.apply(sent)
     is_told = forgets is None or forgets.random() < 0.6
     if is_told:
         local.end()
@@ -182,7 +182,7 @@ def by_driver(
             again = local.missed(number)
             assert again in (None, sent)
         if again is not None:
-            changes = gather_batch(0, local.say(again)).changes
+            changes = gather_batch(0, local.apply(again)).changes
             assert plain(changes) == plain(gather_batch(0, rows).changes)
             is_told = forgets.random() < 0.6
             if is_told:

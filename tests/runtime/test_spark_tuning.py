@@ -81,8 +81,8 @@ def test_nothing_is_said_of_a_unit_before_all_its_buckets_have(tmp_path: Path) -
     plan = make_plan(definition, buckets=2)
     tuning = Tuning(plan, str(tmp_path))
     nothing: bucket.Claim = {"a": ([], []), "b": ([0], ["/item/v"])}
-    assert not tuning.hear(3, {("view some", 0): nothing})
-    assert tuning.hear(4, {("view some", 1): {"a": ([0], ["/item/k"]), "b": ([], [])}})
+    assert not tuning.receive(3, {("view some", 0): nothing})
+    assert tuning.receive(4, {("view some", 1): {"a": ([0], ["/item/k"]), "b": ([], [])}})
     assert tuning.now.units == {"view some": {"a": [0], "b": [0]}}
     assert tuning.now.patterns == {}  # of the view of contents nothing is known
     extractor = Extractor(definition, plan)

@@ -270,13 +270,13 @@ def test_what_an_engine_elsewhere_reports(page, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text('{"stream": "f", "insert": "<x>17</x>", "at": 5}\n')
     model = load(str(tmp_path / "p.yaml"))
     reported = Reported(model, "spark", Replay(model).plain)
-    reported.says = "starting"
+    reported.activity = "starting"
     row = Row(("x",), ("17",))
     with served(reported) as address:
         page.goto(address)
         page.wait_for_selector("#status:has-text('starting')")
         page.wait_for_selector("#tree .call:has-text('f')")
-        reported.says = ""
+        reported.activity = ""
         outlook = Outlook(1, [{"row": {"x": None}, "needs": [{"stream": "f", "pattern": "x/$x"}]}])
         refused = [Refusal("f", HOSTILE, "in.jsonl:2", f"AX101: {HOSTILE}")]
         change = Change("insert", row, view="v", microseconds=5_000_000)

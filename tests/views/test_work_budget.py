@@ -20,7 +20,7 @@ from axlog.errors import QueryError, UndecidedError
 from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.match.filters import Filter
 from axlog.pipeline.model import PipelineModel
-from axlog.runtime.bucket import Instance, told
+from axlog.runtime.bucket import Instance, instance_report
 from axlog.runtime.definition import Definition
 from axlog.runtime.embedded import Runner
 from axlog.runtime.health import ProgressReport, RunnerReport
@@ -282,7 +282,7 @@ def test_a_bucket_of_spark_says_it_too() -> None:
     instance = Instance(definition, unit, 0)
     for number in range(60):
         instance.doc.feed("s", f"<b>{number}</b>")
-    said = told(instance.batch([]), instance)
+    said = instance_report(instance.batch([]), instance)
     body = pack({"told": [said], "instances": 1, "rows": 0, "waiting": 0, "state": 0})
     batch = gather_batch(0, [("views/0/x", body)])
     assert list(batch.set_aside) == ["bomb"]

@@ -91,14 +91,14 @@ def check(
     _list_problems([*checked.problems, *lacking], json)
     if checked.model is None:
         if not is_json(json):
-            _say(f"{pipeline}: {counted(len(checked.errors), 'error')}", "red")
+            _print_finding(f"{pipeline}: {counted(len(checked.errors), 'error')}", "red")
         raise typer.Exit(2)
     if not is_json(json):
         chosen = choose(checked.model.engine)
         if chosen.engine == "spark":
             _list_plans(checked.model)
         views = len(list(checked.model.view_names()))
-        _say(f"{pipeline}: valid; {counted(views, 'view')}, {chosen}")
+        _print_finding(f"{pipeline}: valid; {counted(views, 'view')}, {chosen}")
 
 
 def _is_roles(text: str) -> bool:
@@ -118,11 +118,13 @@ def _check_roles(text: str, source: str, json: bool | None) -> None:
     _list_problems(problems, json)
     if roles is None:
         if not is_json(json):
-            _say(f"{source}: {counted(len(problems), 'error')}", "red")
+            _print_finding(f"{source}: {counted(len(problems), 'error')}", "red")
         raise typer.Exit(2)
     if not is_json(json):
         reading = "needs a token" if roles.public is None else "is public"
-        _say(f"{source}: valid; {counted(len(roles.principals), 'principal')}, reading {reading}")
+        _print_finding(
+            f"{source}: valid; {counted(len(roles.principals), 'principal')}, reading {reading}"
+        )
 
 
 def missing(error: ImportError) -> SetupError:
@@ -156,7 +158,7 @@ def _list_plans(model: PipelineModel) -> None:
             console.print(Text(f"plan: {document}: {unit}"), soft_wrap=True)
 
 
-def _say(text: str, style: str | None = None) -> None:
+def _print_finding(text: str, style: str | None = None) -> None:
     Console(highlight=False).print(text, style=style)
 
 

@@ -88,7 +88,7 @@ def demo(
         stack.enter_context(run.going())
         address = stack.enter_context(live_page.page(run.observed, port)) if page else None
         _watch(console, run, simulator, address, seconds, speed)
-        console.print(tables(run.observed, run.says, None))
+        console.print(tables(run.observed, run.activity, None))
         console.print(summary(run.observed))
 
 
@@ -146,9 +146,9 @@ def _watch(
             if monotonic() - shown >= _FRAME:
                 shown = monotonic()
                 live.update(
-                    tables(run.observed, run.says, address)
+                    tables(run.observed, run.activity, address)
                     if run.has_started
-                    else waiting(simulator.counts, run.says, address)
+                    else waiting(simulator.counts, run.activity, address)
                 )
             sleep(0.05)
     run.check()
@@ -199,12 +199,12 @@ class _Run:
         kept = self._model.settings.model_copy(update={"checkpoint": "out/checkpoint"})
         self._model = self._model.model_copy(update={"settings": kept})
         shown, take = live_page.reported(self._model, "spark")
-        shown.says = "starting Spark"
+        shown.activity = "starting Spark"
         self.observed = shown
 
         def report(document: str, batch: Any) -> None:
             take(document, batch)
-            shown.says = ""
+            shown.activity = ""
             self._reported.set()
 
         self._run = lambda: engine.run(
@@ -244,7 +244,7 @@ class _Run:
         return self._work is not None and not self._work.is_alive()
 
     @property
-    def says(self) -> str:
+    def activity(self) -> str:
         """Describe the start of the engine, while there is nothing else to show."""
         if self.has_started:
             return f"engine {self._engine}"

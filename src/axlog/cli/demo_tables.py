@@ -32,7 +32,7 @@ _LINES, _CHANGES, _DAYS = 6, 8, 1000
 _STYLES = {"insert": "green", "delete": "red", "update": "yellow", "never": "bold red"}
 
 
-def tables(observed: Observed, says: str, address: str | None) -> Group:
+def tables(observed: Observed, activity: str, address: str | None) -> Group:
     """Return everything that the terminal shows."""
     from axlog.server.row_lists import Asked
 
@@ -43,7 +43,7 @@ def tables(observed: Observed, says: str, address: str | None) -> Group:
     messages = sum(s["messages"] for w in state["documents"] for s in w["streams"])
     head = Text.assemble(
         ("the supply chain", "bold"),
-        f"  {_moment(orders['clock'])}  {messages:,} documents, {kept}; {says}",
+        f"  {_moment(orders['clock'])}  {messages:,} documents, {kept}; {activity}",
     )
     if address:
         head.append("\nlive page: ").append(address, style=f"cyan link {address}")
@@ -63,9 +63,9 @@ def tables(observed: Observed, says: str, address: str | None) -> Group:
     return Group(head, Columns(parts, padding=(0, 2)), _changes(state["changes"]), letters)
 
 
-def waiting(counts: Mapping[str, int], says: str, address: str | None) -> Group:
+def waiting(counts: Mapping[str, int], activity: str, address: str | None) -> Group:
     """Return the display before the engine has started: the waiting documents and the questions."""
-    head = Text.assemble(("the supply chain", "bold"), f"  {says}")
+    head = Text.assemble(("the supply chain", "bold"), f"  {activity}")
     if address:
         head.append("\nlive page: ").append(address, style=f"cyan link {address}")
     published = Table("published so far", "documents")

@@ -82,7 +82,7 @@ def reduce(
         raise typer.BadParameter("--sequential and --parallel exclude each other")
     given = _given(lists, on, options.namespaces_of(namespace))
     if show_conflicts:
-        _say_conflicts(given)
+        _print_conflicts(given)
     elif parallel:
         write_list(integrate(given, _policies(policy or [], len(given))), form)
     else:
@@ -113,7 +113,7 @@ def _policies(written: list[str], count: int) -> list[Policy]:
     return found
 
 
-def _say_conflicts(given: list[UpdateList]) -> None:
+def _print_conflicts(given: list[UpdateList]) -> None:
     found = conflicts([reduced(one) for one in given])
     for conflict in found:
         sides = (conflict.first, conflict.second)

@@ -96,8 +96,8 @@ def run(
     if log_format == "json":
         report(service.events, INFO, "engine chosen", **chosen.plain())
     else:
-        said = json.dumps(chosen.plain()) if progress == "json" else str(chosen)
-        typer.echo(said, err=True)
+        choice = json.dumps(chosen.plain()) if progress == "json" else str(chosen)
+        typer.echo(choice, err=True)
     if page:
         live_page.need_server()
     is_shown = page if page is not None else not once and live_page.is_there()
@@ -145,25 +145,25 @@ def _run_on_spark(
     from axlog.runtime.health import ProgressReport
 
     engine = spark_engine()
-    said = ProgressReport(show)
+    progress_report = ProgressReport(show)
     with ExitStack() as stack:
-        stack.enter_context(service.reported(served.listen, said, served.roles))
-        tell: Callable[[Progress], None] = said
+        stack.enter_context(service.reported(served.listen, progress_report, served.roles))
+        on_progress: Callable[[Progress], None] = progress_report
         more: dict[str, Any] = {}
         if served.port != _NO_PAGE:
             observed, take = live_page.reported(model, "spark")
-            shown = live_page.page(observed, served.port, said, served.roles)
-            _say(stack.enter_context(shown))
+            shown = live_page.page(observed, served.port, progress_report, served.roles)
+            _echo(stack.enter_context(shown))
             more = {"on_report": take, "outlook": live_page.POSSIBLE}
 
-            def tell(progress: Progress) -> None:
+            def on_progress(progress: Progress) -> None:
                 observed.lagging = list(progress.lagging)
-                said(progress)
+                progress_report(progress)
 
         engine.run(model, once=once, seconds=seconds, on_progress=tell, master=master, **more)
 
 
-def _say(address: str) -> None:
+def _echo(address: str) -> None:
     typer.echo(f"the live page is at {address}", err=True)
 
 
@@ -183,12 +183,12 @@ def _run_here(
         stopping.of(runner.stop)
         try:
             with ExitStack() as stack:
-                said = RunnerReport(runner)
-                stack.enter_context(service.reported(served.listen, said, served.roles))
+                progress_report = RunnerReport(runner)
+                stack.enter_context(service.reported(served.listen, progress_report, served.roles))
                 if served.port != _NO_PAGE:
                     observed = live_page.observed(runner)
-                    shown = live_page.page(observed, served.port, said, served.roles)
-                    _say(stack.enter_context(shown))
+                    shown = live_page.page(observed, served.port, progress_report, served.roles)
+                    _echo(stack.enter_context(shown))
                 runner.run(seconds)
         finally:
             runner.close()
@@ -213,11 +213,11 @@ def _write_line(progress: Progress) -> None:
     sys.stderr.flush()
 
 
-def _table(said: dict[str, Any]) -> Table:
+def _table(figures: dict[str, Any]) -> Table:
     names = ("batch", "messages", "kept", "refused", "rows", "possible", "never", "state", "held")
-    table = Table(*names, title=f"{said['seconds']:.1f} s, state {said['lives']}")
-    table.add_row(*("?" if said[name] is None else f"{said[name]:,}" for name in names))
-    for lagging in said["lagging"]:
+    table = Table(*names, title=f"{figures['seconds']:.1f} s, state {figures['lives']}")
+    table.add_row(*("?" if figures[name] is None else f"{figures[name]:,}" for name in names))
+    for lagging in figures["lagging"]:
         table.caption = (
             f"lagging: {lagging['name']} for {lagging['seconds']} s"
             f" ({lagging['tries']} tries): {lagging['error'][:200]}"

@@ -26,7 +26,7 @@ class Check:
     def __init__(self, document: Document, view: View) -> None:
         self._document = document
         self._view = view
-        self._told = self._shown(view.rows())
+        self._emitted = self._shown(view.rows())
         self.steps = 0
 
     def holds(self, changes: Iterable[Change]) -> bool:
@@ -34,11 +34,11 @@ class Check:
         self.steps += 1
         for change in changes:
             if change.op in ("delete", "update"):
-                self._told[_text(change.row if change.before is None else change.before)] -= 1
+                self._emitted[_text(change.row if change.before is None else change.before)] -= 1
             if change.op in ("insert", "update"):
-                self._told[_text(change.row)] += 1
+                self._emitted[_text(change.row)] += 1
         found, wanted = self._found(), self._wanted()
-        return found == wanted and +self._told == self._shown(self._view.rows())
+        return found == wanted and +self._emitted == self._shown(self._view.rows())
 
     def difference(self, place: str) -> str:
         """Describe where the two sides differ."""
@@ -48,8 +48,8 @@ class Check:
         lines += _side("re-evaluation has", wanted - found)
         if found == wanted:
             shown = self._shown(self._view.rows())
-            lines += _side("the changes lead to", self._told - shown)
-            lines += _side("the view has", shown - self._told)
+            lines += _side("the changes lead to", self._emitted - shown)
+            lines += _side("the view has", shown - self._emitted)
         return "\n".join(lines)
 
     def _found(self) -> Rows:

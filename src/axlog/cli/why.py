@@ -48,7 +48,7 @@ def why(
     found = [each for each in view.rows() if wanted.items() <= _texts(each).items()]
     for each in found:
         for derivation in view.why(each):
-            _tell(each, derivation, is_json(json))
+            _print_derivation(each, derivation, is_json(json))
     if not found:
         typer.echo("axlog: no such row", err=True)
         raise typer.Exit(1)
@@ -69,7 +69,7 @@ def _texts(row: Row) -> dict[str, str]:
     return {column: str(value) for column, value in row.to_dict().items()}
 
 
-def _tell(row: Row, derivation: Derivation, as_json: bool) -> None:
+def _print_derivation(row: Row, derivation: Derivation, as_json: bool) -> None:
     if not as_json:
         typer.echo(f"{in_words(row)}\n{derivation}")
         return

@@ -248,12 +248,12 @@ class Recording:
         known = self._tree.recorded_ids
         for edit, made in zip(self._edits, self.made(delta), strict=True):
             pairs = zip(edit.known_roots(), made.known_roots(), strict=True)
-            for said, actual in pairs:
-                if said is None or actual is None:
+            for recorded, actual in pairs:
+                if recorded is None or actual is None:
                     continue
-                known.pop(said, None)
-                if said != actual:
-                    known[said] = actual
+                known.pop(recorded, None)
+                if recorded != actual:
+                    known[recorded] = actual
 
 
 def is_traceable(given: UpdateList) -> bool:

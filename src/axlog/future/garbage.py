@@ -44,7 +44,7 @@ from axlog.evaluate.joins import Row
 from axlog.future.arrivals import bringable
 from axlog.future.capacity import fits
 from axlog.future.generalized_rows import Need, Values, add_need, project
-from axlog.future.keys import Key, speaks_of
+from axlog.future.keys import Key, mentions
 from axlog.future.references import ForeignKey
 from axlog.future.scenarios import Scenarios, with_join_variables
 from axlog.future.time_constraints import CLOCK, Inequality, TimeSystem, at_or_after, inequalities
@@ -292,7 +292,7 @@ def _key(
             (column, key)
             for below in feeder.relation.walk()
             for column, key in keyed.get(below, ())
-            if feeder.is_root and speaks_of(key, feeder.place, feeder.relation, below)
+            if feeder.is_root and mentions(key, feeder.place, feeder.relation, below)
         }
         common = pairs if common is None else common & pairs
     for column, key in sorted(common or (), key=str):

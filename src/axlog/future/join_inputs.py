@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from axlog.future.garbage import Feeder, never_empty
-from axlog.future.keys import Key, speaks_of
+from axlog.future.keys import Key, mentions
 from axlog.future.time_constraints import Inequality, TimeSystem, at_or_after, not_before
 from axlog.query.compile import Column, Relation, Test
 from axlog.query.pattern import TimeConstraint
@@ -205,7 +205,7 @@ def _keys(feeder: Feeder, columns: tuple[Column, ...], keyed: Keyed) -> Iterator
     """The keys of a stream's nodes. Nodes deeper in a message are at no path of a key."""
     for below in feeder.relation.walk() if feeder.is_root else ():
         for column, key in keyed.get(below, ()):
-            if column in columns and speaks_of(key, feeder.place, feeder.relation, below):
+            if column in columns and mentions(key, feeder.place, feeder.relation, below):
                 yield columns.index(column), key
 
 

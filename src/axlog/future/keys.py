@@ -247,7 +247,7 @@ def place_of(tree: Tree, node: int) -> tuple[str, ...]:
     return tuple(tree.label(n) for n in reversed(path[:-1]))
 
 
-def speaks_of(key: Key, place: tuple[str, ...], top: Relation, relation: Relation) -> bool:
+def mentions(key: Key, place: tuple[str, ...], top: Relation, relation: Relation) -> bool:
     """Whether a relation, below `top` that is matched at a place, matches the nodes of a key.
 
     Relations of equal form are shared, wherever they occur: `a/item/k/$x` and `b/item/k/$x` have

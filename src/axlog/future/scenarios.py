@@ -47,8 +47,8 @@ from axlog.future.keys import (
     KeyedNode,
     is_repeated,
     keyed_relations,
+    mentions,
     place_of,
-    speaks_of,
     values_seen,
 )
 from axlog.future.search_budget import bounded, spend
@@ -313,7 +313,7 @@ class Scenarios:
             KeyedNode(column, key, below, stream)
             for below in relation.walk()
             for column, key in self._keyed.get(below, ())
-            if speaks_of(key, place, relation, below)
+            if mentions(key, place, relation, below)
         )
 
     def _with_keyed(self, rows: Rows, relation: Relation, node: int) -> Rows:

@@ -55,6 +55,9 @@ from axlog.views.step_chain import OnValueError
 
 _events = getLogger("axlog.store")
 
+COMPACT_AFTER = 50_000
+"""Default of `DurableDocument.compact_after`."""
+
 
 class DurableDocument(Document):
     """A document whose accepted updates are in a log. Made by `axlog.open`."""
@@ -62,6 +65,8 @@ class DurableDocument(Document):
     _log: Log | None = None
     torn: Torn | None = None
     """The unfinished end of the log, cut off when the store was opened after a crash."""
+    compact_after: int | None = COMPACT_AFTER
+    """Records between two automatic snapshots; None: only on `compact`."""
 
     def _attach(self, files: Files, log: Log, found: Restored, retain: bool) -> None:
         self._files, self._retain = files, retain
@@ -69,7 +74,6 @@ class DurableDocument(Document):
         self.outboxes = found.outboxes
         self._directory: Path | None = None
         self._held_lock: IO[bytes] | None = None
-        self._compact_after: int | None = None
         self._compactor: tuple[subprocess.Popen[bytes], int, float] | None = None
         self._is_starting = False  # whether a compaction process is being started
         self._batch: list[Record] | None = None
@@ -88,9 +92,8 @@ class DurableDocument(Document):
                 "AX878", f"the log goes on at record {log.next}", expected=str(found.record + 1)
             )
 
-    def _keep_open(self, directory: Path, lock: IO[bytes], compact_after: int | None) -> None:
+    def _keep_open(self, directory: Path, lock: IO[bytes]) -> None:
         self._directory, self._held_lock = directory, lock
-        self._compact_after = compact_after
 
     # Updates --------------------------------------------------------------------------------------
 
@@ -388,7 +391,7 @@ class DurableDocument(Document):
         report(_events, INFO, "snapshot", document=self.name, seq=record, seconds=round(taken, 3))
 
     def _compact_if_due(self) -> None:
-        due = self._compact_after
+        due = self.compact_after
         if due is None or self._directory is None:
             return
         if self._compactor is not None:

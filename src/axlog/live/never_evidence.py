@@ -419,7 +419,7 @@ def changes_of(view: MaintainedView, emitted: ViewChanges) -> list[Change] | Non
     return None
 
 
-def is_told_by_join(prospects: AnyProspects, kept: FamilyCounting) -> bool:
+def is_reported_by_join(prospects: AnyProspects, kept: FamilyCounting) -> bool:
     """Return whether the `never` changes of members are those of their family, with their texts.
 
     All parameters must be texts of one part of a two-way join, and the rows of the other part must

@@ -32,7 +32,7 @@ from axlog.live.never_evidence import (
     ScenarioEvidence,
     Update,
     changes_of,
-    is_told_by_join,
+    is_reported_by_join,
 )
 from axlog.query.compile import Relation
 from axlog.views.change import Change
@@ -149,7 +149,7 @@ class NeverTracker:
             if (
                 isinstance(joined, JoinEvidence)
                 and isinstance(kept, FamilyCounting)
-                and is_told_by_join(joined.prospects, kept)
+                and is_reported_by_join(joined.prospects, kept)
             ):
                 return "join"
         if alone is None or isinstance(alone, JoinEvidence):

@@ -29,10 +29,6 @@ from axlog.store.log import POLICIES, Log
 
 _events = getLogger("axlog.store")
 
-COMPACT_AFTER = 50_000
-"""Default number of records between two snapshots."""
-
-
 Sync: TypeAlias = Literal["always", "batch", "off"]
 
 
@@ -45,7 +41,6 @@ def open_store(
     options: Options = DEFAULT_OPTIONS,
     sync: Sync = "always",
     retain: bool = False,
-    compact_after: int | None = COMPACT_AFTER,
 ) -> DurableDocument:
     """Open the durable document in a directory, or make one there from a source.
 
@@ -60,7 +55,6 @@ def open_store(
             or leave it to the operating system (`off`).
         retain: Keep the log before a snapshot, for `axlog replay` and for views that are added
             later to a document that does not keep its messages.
-        compact_after: Records between two snapshots; None: only on `compact`.
 
     >>> import tempfile
     >>> directory = tempfile.mkdtemp()
@@ -83,7 +77,7 @@ def open_store(
     except BaseException:
         lock.close()
         raise
-    made._keep_open(directory, lock, compact_after)
+    made._keep_open(directory, lock)
     report(_events, INFO, "store opened", document=made.name, seq=made.record, sync=sync,
            torn=made.torn and made.torn.size, seconds=round(perf_counter() - began, 3))  # fmt: skip
     return made

@@ -242,7 +242,7 @@ class Instance:
         stream, kind, time = item[STREAM], item[KIND], self._time(item, engine.clock)
         if kind == "end" and not self._gets_all:
             # Messages elsewhere have advanced the clock; the end is not the cause of that.
-            engine.advance(min(self.order.heard, time))
+            engine.advance(min(self.order.latest, time))
         if kind == SET_ASIDE:
             self._set_aside(QueryError(*item[BODY]))
             engine.advance(time)
@@ -473,7 +473,9 @@ def _late(item: Item, clock: int) -> LateError:
     )
 
 
-def told(outcome: Outcome, instance: Instance, claim: Claim | None = None) -> dict[str, Any]:
+def instance_report(
+    outcome: Outcome, instance: Instance, claim: Claim | None = None
+) -> dict[str, Any]:
     """The report of one instance on a batch, as plain data."""
     return {
         "claim": claim,

@@ -51,7 +51,7 @@ class Tuning:
         self._claims: dict[str, dict[int, Mapping[str, Any]]] = {}
         self.now = before or Tuned()
 
-    def hear(self, batch: int, claims: Mapping[tuple[str, int], Mapping[str, Any]]) -> bool:
+    def receive(self, batch: int, claims: Mapping[tuple[str, int], Mapping[str, Any]]) -> bool:
         """Add the reports of buckets (unit and number) of a batch; return whether anything is
         new.
         """
@@ -68,19 +68,19 @@ class Tuning:
         """Return what is needed, for units whose buckets have all reported."""
         units = {name: {s: sorted(n) for s, n in w.items()} for name, w in self.now.units.items()}
         patterns: dict[str, set[str]] = {}
-        spoken = 0
+        reported = 0
         for unit in self._plan.units:
             claims = self._claims.get(unit.name, {})
             if len(claims) < unit.buckets:
                 continue
-            spoken += 1
+            reported += 1
             wanted: dict[str, set[int]] = {stream: set() for stream in self._plan.streams}
             for claim in claims.values():
                 for stream, (numbers, texts) in claim.items():
                     wanted[stream] |= set(numbers)
                     patterns.setdefault(stream, set()).update(texts)
             units[unit.name] = {stream: sorted(n) for stream, n in wanted.items()}
-        is_whole = spoken == len(self._plan.units)
+        is_whole = reported == len(self._plan.units)
         if not is_whole:
             return Tuned(units, self.now.patterns)
         return Tuned(units, {s: sorted(patterns.get(s, ())) for s in self._plan.streams})

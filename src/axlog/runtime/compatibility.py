@@ -47,9 +47,9 @@ def fingerprint(model: PipelineModel) -> dict[str, Any]:
 
 
 def _view(written: ViewModel) -> dict[str, Any]:
-    said = {"query": written.query, "language": written.language}
+    text = {"query": written.query, "language": written.language}
     rejects = written.on_value_error == "reject"
-    return {**said, "on_value_error": "reject"} if rejects else said
+    return {**text, "on_value_error": "reject"} if rejects else text
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ from axlog.runtime.order import (
 from axlog.runtime.past import Past
 from axlog.runtime.plan import SparkPlan, Unit
 from axlog.runtime.step_partitions import ALL
-from axlog.runtime.upstream_filters import speaks_of_time
+from axlog.runtime.upstream_filters import tests_time
 
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 FAR = 1 << 62

@@ -65,9 +65,9 @@ class FinalStep:
         Each report is the handover and the views that the bucket set aside. The time and the cause
         of the changes are those of the last message that moved anything.
         """
-        for said in (said for _, broken in given for said in broken.values()):
+        for replies in (replies for _, broken in given for replies in broken.values()):
             if self._view.broken is None:  # a bucket exceeded a limit: the rows are unknown
-                self._view.put_aside(QueryError(*said))
+                self._view.put_aside(QueryError(*replies))
         moved = [handover for handover, _ in given if handover is not None]
         if not moved or self._view.broken is not None:
             return []
@@ -111,11 +111,11 @@ class FinalSteps:
         """The units that have one."""
         return [unit for unit in self.plan.units if unit.cut is not None]
 
-    def input(self, said: Iterable[Row]) -> list[Row]:
+    def input(self, replies: Iterable[Row]) -> list[Row]:
         """Return what the reports of buckets hand over to final steps, by unit."""
         names = {unit.name for unit in self.units}
         found: list[Row] = []
-        for key, body in sorted(said):
+        for key, body in sorted(replies):
             name = key.rsplit("/", 2)[0]
             if key.partition("/")[0] == ASIDE or name not in names:
                 continue
@@ -123,18 +123,18 @@ class FinalSteps:
             found.append((name, pack((one["handover"], one["clock"], one["set_aside"]))))
         return found
 
-    def say(self, given: Iterable[Row], store: Callable[[str], Store]) -> list[Row]:
+    def apply(self, given: Iterable[Row], store: Callable[[str], Store]) -> list[Row]:
         """Run the final steps on the input of a batch; return their reports."""
         by_unit: dict[str, list[tuple[Any, ...]]] = {}
         for name, body in given:
             by_unit.setdefault(name, []).append(unpack(body))
         return [
-            self._say(self.plan.unit(name), each, store(f"{name}{_AT}"))
+            self._apply(self.plan.unit(name), each, store(f"{name}{_AT}"))
             for name, each in by_unit.items()
             if self.plan.has(name)
         ]
 
-    def _say(self, unit: Unit, each: Sequence[tuple[Any, ...]], store: Store) -> Row:
+    def _apply(self, unit: Unit, each: Sequence[tuple[Any, ...]], store: Store) -> Row:
         key = f"{unit.name}{_AT}"
         keeper: Keeper[FinalStep] = Keeper(
             store,
@@ -145,7 +145,7 @@ class FinalSteps:
         )
         given = [pack((one, broken)) for one, _, broken in each if one is not None or broken]
         changes, _ = keeper.batch("", given) if given else ([], None)
-        told = {
+        report = {
             "claim": None,
             "handover": None,
             "changes": [plain_change(change) for change in changes],
@@ -156,7 +156,7 @@ class FinalSteps:
             "clock": max(clock for _, clock, _ in each),
             "set_aside": {},
         }
-        return key, pack({"told": [told], **asdict(keeper.total())})
+        return key, pack({"told": [report], **asdict(keeper.total())})
 
 
 class DurableFinalSteps:
@@ -170,14 +170,14 @@ class DurableFinalSteps:
         """Resume after the last batch that Spark committed; sinks have its changes."""
         missed = self._state.missed(last)
         if missed is not None:
-            self._steps.say(missed, self._state.store)
+            self._steps.apply(missed, self._state.store)
             self._state.commit()
 
-    def take(self, number: int, said: Sequence[Row]) -> list[Row]:
+    def take(self, number: int, replies: Sequence[Row]) -> list[Row]:
         """Return the reports of the final steps on a batch."""
-        given = self._steps.input(said)
+        given = self._steps.input(replies)
         self._state.begin(number, given)
-        return self._steps.say(given, self._state.store)
+        return self._steps.apply(given, self._state.store)
 
     def end(self) -> None:
         """Record that the batch is delivered."""

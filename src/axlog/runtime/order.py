@@ -126,7 +126,7 @@ class Order:
     resting: set[str] = field(default_factory=set)  # lanes; `source:*` for all of a source
     pending: list[Item] = field(default_factory=list)
     clock: int = 0
-    heard: int = 0  # the latest time of a message other than an end
+    latest: int = 0  # the latest time of a message other than an end
     passed: int = 0  # the wall-clock time that has passed
     start: int = 0  # the document's first clock
     # by partition: the place of its last update
@@ -134,7 +134,7 @@ class Order:
     appended: int = 0
 
     def __post_init__(self) -> None:
-        self.clock = self.heard = self.passed = self.start
+        self.clock = self.latest = self.passed = self.start
 
     # Whole sequences ------------------------------------------------------------------------------
 
@@ -246,7 +246,7 @@ class Order:
         known = (self.lanes.get(lane), news.latest, news.ended)
         self.lanes[lane] = max((time for time in known if time is not None), default=self.start)
         if news.latest is not None:
-            self.heard = max(self.heard, news.latest)
+            self.latest = max(self.latest, news.latest)
         if news.ended is not None:
             stream = _stream(lane)
             self.ended[stream] = min(news.ended, self.ended.get(stream, news.ended))
@@ -281,9 +281,9 @@ class Order:
             # Messages after a stream's end are rejected: nothing waits for them.
             if any(s not in self.ended or latest[partition] < self.ended[s] for s in each)
         ]
-        heard = {_stream(lane) for lane in self.lanes} | self.ended.keys()
-        unheard = [s for s in self.streams if s not in heard and not self._rests(s)]
-        return [*found, *((EARLIEST, stream, 0, "") for stream in unheard)]
+        reporting = {_stream(lane) for lane in self.lanes} | self.ended.keys()
+        missing = [s for s in self.streams if s not in reporting and not self._rests(s)]
+        return [*found, *((EARLIEST, stream, 0, "") for stream in missing)]
 
     def _frontier(self, partition: str, latest: int, stream: str) -> Place:
         """Return the earliest place at which a partition can bring an update."""
@@ -356,7 +356,7 @@ class Order:
             "ended": self.ended,
             "resting": sorted(self.resting),
             "clock": self.clock,
-            "heard": self.heard,
+            "heard": self.latest,
             "passed": self.passed,
             "places": self.places,
         }
@@ -366,7 +366,7 @@ class Order:
         self.ended = dict(state["ended"])
         self.resting = set(state["resting"])
         self.pending = [list(item) for item in state["pending"]]
-        self.clock, self.heard, self.passed = state["clock"], state["heard"], state["passed"]
+        self.clock, self.latest, self.passed = state["clock"], state["heard"], state["passed"]
         self.places = {name: (time, stream) for name, (time, stream) in state["places"].items()}
 
 

@@ -40,19 +40,19 @@ class Watcher:
     """Queries one instance, rarely enough to cost little."""
 
     def __init__(self, instance: Instance, most: int) -> None:
-        self._asked = ref(instance)  # the worker's cache decides how long it lives
+        self._instance = ref(instance)  # the worker's cache decides how long it lives
         self._most = most
         self._due = 0.0
-        self._said: dict[str, Any] = {}
+        self._summary: dict[str, Any] = {}
 
-    def said(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """Return the possible rows of each view, for JSON."""
         now = time.monotonic()
-        instance = self._asked()
+        instance = self._instance()
         if now >= self._due and instance is not None:
-            self._said = {name: self._of(instance, v) for name, v in instance.doc.views.items()}
+            self._summary = {name: self._of(instance, v) for name, v in instance.doc.views.items()}
             self._due = now + max(0.5, _SHARE * (time.monotonic() - now))
-        return self._said
+        return self._summary
 
     def _of(self, instance: Instance, view: View) -> dict[str, Any]:
         if (

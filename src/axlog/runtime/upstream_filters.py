@@ -23,7 +23,7 @@ from axlog.query.steps import clock_of
 from axlog.runtime.instances import Instances
 
 
-def speaks_of_time(query: Query) -> bool:
+def tests_time(query: Query) -> bool:
     """Whether a view depends on the clock."""
     pattern = query.pattern
     if clock_of(query.steps) is not None:
@@ -46,7 +46,7 @@ def filter_of(wanted: Iterable[str]) -> Filter | None:
 
 def narrow_subscription(one: Instances, stream: str, source: ChannelSource) -> bool:
     """Narrow a channel's subscription to what is needed; return False if nothing is."""
-    if not one.is_single or any(speaks_of_time(query) for query in one.queries.values()):
+    if not one.is_single or any(tests_time(query) for query in one.queries.values()):
         return True
     status = one.documents[""].streams().get(stream)
     if status is None or not status.is_tuned:

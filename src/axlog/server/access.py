@@ -187,8 +187,8 @@ class Access:
         Browsers send the origin of a request. A request that writes with a cookie must have one.
         """
         site = request.headers.get("sec-fetch-site")
-        is_told = site == "same-origin" or request.headers.get("origin") is not None
-        if site in ("cross-site", "same-site") or not (request.method in SAFE or is_told):
+        names_its_origin = site == "same-origin" or request.headers.get("origin") is not None
+        if site in ("cross-site", "same-site") or not (request.method in SAFE or names_its_origin):
             raise AccessError(
                 "AX815",
                 "a session can only be used by pages of this server",

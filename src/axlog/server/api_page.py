@@ -34,10 +34,10 @@ def api_page(description: Mapping[str, Any]) -> str:
 
 
 def _operation(method: str, path: str, operation: Mapping[str, Any]) -> str:
-    said = escape(str(operation.get("summary", "")))
+    summary = escape(str(operation.get("summary", "")))
     head = f'<span class="method">{escape(method.upper())}</span> <code>{escape(path)}</code>'
     lines = "".join(f"<li>{line}</li>" for line in _lines(operation))
-    return f"<details><summary>{head} {said}</summary><ul>{lines}</ul></details>"
+    return f"<details><summary>{head} {summary}</summary><ul>{lines}</ul></details>"
 
 
 def _lines(operation: Mapping[str, Any]) -> Iterator[str]:

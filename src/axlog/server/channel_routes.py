@@ -137,12 +137,12 @@ class Serving:
     async def _list(self, request: Request, caller: Principal) -> Response:
         shown = [each for each in self.channels if caller.may("read", resource(each.name))]
         self.access.check_known(caller)
-        return answer({"channels": [self.said(each, caller) for each in shown]})
+        return answer({"channels": [self.describe(each, caller) for each in shown]})
 
     async def _status(self, request: Request, caller: Principal) -> Response:
-        return answer(self.said(self._channel(request), caller))
+        return answer(self.describe(self._channel(request), caller))
 
-    def said(self, channel: LocalChannel, caller: Principal) -> dict[str, Any]:
+    def describe(self, channel: LocalChannel, caller: Principal) -> dict[str, Any]:
         """Describe a channel to a principal: its own subscriptions; to administrators, all."""
         is_all = caller.may("administer", resource(channel.name))
         shown: dict[str, Remembered] = {}
@@ -164,7 +164,7 @@ class Serving:
                     "acknowledged": each.acknowledged,
                     "lag": channel.last - each.acknowledged,
                     "filter": None if each.filter is None else json.loads(each.filter),
-                    **self.webhooks.said(channel.name, each.name),
+                    **self.webhooks.describe(channel.name, each.name),
                 }
                 for name, each in shown.items()
             },
@@ -185,7 +185,7 @@ class Serving:
         except (OverflowError, TypeError, ValueError):
             raise wrong("a retention is not a number") from None
         made = self.channels.make(request.path_params["channel"], retention)
-        return answer(self.said(made, caller), 201)
+        return answer(self.describe(made, caller), 201)
 
     # Publishing -----------------------------------------------------------------------------------
 
@@ -302,8 +302,8 @@ class Serving:
                     async for part in self._parts(reader, caller, gone):
                         yield part
         except AxlogError as error:
-            said = json.dumps({"code": error.code, "detail": error.message})
-            yield f"event: gap\ndata: {said}\n\n".encode()
+            content = json.dumps({"code": error.code, "detail": error.message})
+            yield f"event: gap\ndata: {content}\n\n".encode()
 
     async def _parts(
         self, reader: Reader, caller: Principal, gone: asyncio.Future[None]
@@ -319,8 +319,8 @@ class Serving:
             if reader.is_behind:
                 continue
             if delivery.clock is not None:
-                said = json.dumps({"upto": delivery.upto, "clock": plain(delivery.clock)})
-                yield f"id: {delivery.upto}\nevent: clock\ndata: {said}\n\n".encode()
+                content = json.dumps({"upto": delivery.upto, "clock": plain(delivery.clock)})
+                yield f"id: {delivery.upto}\nevent: clock\ndata: {content}\n\n".encode()
             if delivery.is_closed:
                 yield b"event: end\ndata: {}\n\n"
                 return

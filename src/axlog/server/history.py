@@ -40,7 +40,7 @@ class History:
         """Seconds since the history began."""
         return monotonic() - self._started
 
-    def hear(self, document: str, change: Change, view: str | None = None) -> None:
+    def record(self, document: str, change: Change, view: str | None = None) -> None:
         """Add a change; its view may have another name within its document."""
         name = view or change.view or ""
         entry = {"document": document, **change.to_dict(), "view": name}

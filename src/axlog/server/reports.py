@@ -97,7 +97,7 @@ class Reported:
 
     def __init__(self, model: PipelineModel, engine: str, why: Why | None = None) -> None:
         self.engine = engine
-        self.says = ""  # its activity, while there is nothing to show yet
+        self.activity = ""  # its activity, while there is nothing to show yet
         self.lagging: Sequence[Lagging] = ()  # unreachable sources and sinks
         self.history = History()
         self.system = system_of(model)
@@ -133,7 +133,7 @@ class Reported:
             document = self._documents[report.document]
             for change in sorted(report.changes, key=lambda change: change.microseconds):
                 name = _short(report.document, change)
-                self.history.hear(report.document, change, name)
+                self.history.record(report.document, change, name)
                 document.views[name].take(change)
             for stream, (messages, kept) in report.streams.items():
                 counts = document.streams.setdefault(stream, [0, 0, 0])
@@ -158,7 +158,7 @@ class Reported:
         with self._lock:
             return {
                 "engine": self.engine,
-                "says": self.says,
+                "says": self.activity,
                 "seconds": round(self.history.seconds, 1),
                 "changes": changes[:100],
                 "changed": count,

@@ -106,7 +106,7 @@ def set_cookie(request: Request, response: Response, held: str | None) -> None:
     )
 
 
-def said_of(principal: Principal) -> dict[str, Any]:
+def summary_of(principal: Principal) -> dict[str, Any]:
     """Describe a principal to itself."""
     return {
         "name": principal.name,

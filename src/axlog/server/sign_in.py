@@ -9,7 +9,7 @@ from axlog.server.access import Access
 from axlog.server.operations import Operation
 from axlog.server.responses import answer, json_of, wrong
 from axlog.server.roles import Principal
-from axlog.server.sessions import said_of, set_cookie
+from axlog.server.sessions import set_cookie, summary_of
 
 LARGEST = 4096
 """Maximum size of a sign-in request: it is read before authentication."""
@@ -23,13 +23,13 @@ def signing_operations(access: Access) -> list[Operation]:
         if not isinstance(token, str):
             raise wrong("the token is not a text", '{"token": "..."}')
         principal = access.of_secret(token)
-        answered = answer(said_of(principal))
+        answered = answer(summary_of(principal))
         set_cookie(request, answered, access.sessions.begin(principal))
         return answered
 
     async def signed_in(request: Request, caller: Principal) -> Response:
         access.check_known(caller)
-        return answer(said_of(caller))
+        return answer(summary_of(caller))
 
     async def sign_out(request: Request, caller: Principal) -> Response:
         access.sessions.end(request)

@@ -102,7 +102,7 @@ class Subscribing:
             )
             subscription.install(filter_)
             subscription.close()
-        return answer(self.serving.said(channel, caller)["subscriptions"][name])
+        return answer(self.serving.describe(channel, caller)["subscriptions"][name])
 
     def _claimed(self, channel: LocalChannel, name: str, caller: Principal) -> str:
         """Return the key of a subscription that the principal has or may create."""

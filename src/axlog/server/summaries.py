@@ -86,15 +86,15 @@ class Observer:
     def _hearing(self, name: str, document: Document) -> Callable[[Change], None]:
         last = 0.0
 
-        def hear(change: Change) -> None:
+        def record(change: Change) -> None:
             nonlocal last
-            self.history.hear(name, change)
+            self.history.record(name, change)
             now = monotonic()
             if now - last > 1:  # the curve continues while the page is closed
                 last = now
                 self.history.measure(name, document.state_sizes()["joins"])
 
-        return hear
+        return record
 
     def close(self) -> None:
         """Stop listening."""

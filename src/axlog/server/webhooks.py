@@ -180,7 +180,7 @@ class Webhooks:
             self._file(channel).keep(key, made)
             channel.replace_options(key, {**options, "hook": True})
 
-    def said(self, channel: str, key: str) -> dict[str, Any]:
+    def describe(self, channel: str, key: str) -> dict[str, Any]:
         """Describe a subscription's webhook, without its address and secret."""
         served = self._served.get((channel, key))
         if served is None:

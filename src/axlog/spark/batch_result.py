@@ -149,9 +149,9 @@ class Delivery:
         self._note(rows)
         if self._buckets is None:
             if self._finals is None:
-                self._tell(number, rows)
+                self._finish(number, rows)
             else:
-                self._tell(number, [*rows, *self._finals.take(number, rows)])
+                self._finish(number, [*rows, *self._finals.take(number, rows)])
                 self._finals.end()
             return
         self.behind.wait()
@@ -179,15 +179,15 @@ class Delivery:
 
     def _apply(self, buckets: DriverBuckets, number: int, rows: Sequence[Row]) -> None:
         with collector_paused():
-            said = buckets.say(rows)
-        self._tell(number, said)
+            replies = buckets.apply(rows)
+        self._finish(number, replies)
         buckets.end()
 
-    def _tell(self, number: int, rows: Iterable[Row]) -> None:
+    def _finish(self, number: int, rows: Iterable[Row]) -> None:
         with collector_paused():
-            told = self._deliver(rows, number + self._first)
-        if self._tuning is not None and told.claims:
-            self._tuning.hear(number, told.claims)
+            merged = self._deliver(rows, number + self._first)
+        if self._tuning is not None and merged.claims:
+            self._tuning.receive(number, merged.claims)
 
     def _deliver(self, rows: Iterable[Row], batch: int) -> BatchReport:
         told = gather_batch(batch, rows, self._outlooks)
@@ -196,23 +196,23 @@ class Delivery:
         for view, reason in told.set_aside.items():
             if view not in self._set_aside:
                 report(log, logging.WARNING, "view set aside", view=view, reason=reason)
-        told.set_aside = self._set_aside = self._set_aside | told.set_aside
+        merged.set_aside = self._set_aside = self._set_aside | merged.set_aside
         for total in self._totals.values():
-            told.instances += total.instances
-            told.rows += total.rows
-            told.waiting += total.waiting
-            told.state += total.state
+            merged.instances += total.instances
+            merged.rows += total.rows
+            merged.waiting += total.waiting
+            merged.state += total.state
         for sink in self._all:
-            sink.write(batch, told.changes)
+            sink.write(batch, merged.changes)
         for view, sinks in self._by_view.items():
-            mine = [change for change in told.changes if change.view == view]
+            mine = [change for change in merged.changes if change.view == view]
             for sink in sinks:
                 sink.write(batch, mine)
         if self._dead_letters is not None:
-            self._dead_letters(batch, told.refused)
+            self._dead_letters(batch, merged.refused)
         if self._report is not None:
-            self._report(told)
-        return told
+            self._report(merged)
+        return merged
 
 
 def gather_batch(
@@ -233,18 +233,18 @@ def gather_batch(
             told.microseconds = max(told.microseconds, said)
             continue
         if bucket != ASIDE:
-            each = said.pop("told")
-            told.totals[bucket] = Total(**said)
-        for one in [said] if bucket == ASIDE else each:
+            each = replies.pop("told")
+            merged.totals[bucket] = Total(**replies)
+        for one in [replies] if bucket == ASIDE else each:
             for stream, content, origin, error, message in one["refused"]:
                 if message not in refused or not refused[message].content:
                     refused[message] = Refusal(stream, content, origin, error)
             if bucket == ASIDE:
-                told.messages += one["messages"]
-                told.kept += one["kept"]
+                merged.messages += one["messages"]
+                merged.kept += one["kept"]
                 for stream, (messages, kept) in one["streams"].items():
-                    before = told.streams.get(stream, (0, 0))
-                    told.streams[stream] = (before[0] + messages, before[1] + kept)
+                    before = merged.streams.get(stream, (0, 0))
+                    merged.streams[stream] = (before[0] + messages, before[1] + kept)
                 continue
             if "outlook" in one:
                 outlooks[bucket] = one["outlook"]
@@ -252,10 +252,10 @@ def gather_batch(
             unit, number, _ = bucket.rsplit("/", 2)
             by_unit.setdefault(unit, []).append(one)
             if one["claim"] is not None:
-                told.claims[unit, int(number)] = one["claim"]
-            told.microseconds = max(told.microseconds, one["clock"])
+                merged.claims[unit, int(number)] = one["claim"]
+            merged.microseconds = max(merged.microseconds, one["clock"])
             for view, (code, message) in one["set_aside"].items():
-                told.set_aside[view] = f"{code}: {message}"
+                merged.set_aside[view] = f"{code}: {message}"
     for each in by_unit.values():
         # Engines that have ruled out rows without a key report with every batch.
         changes += read_changes(agreed(each))

@@ -43,7 +43,7 @@ class DriverBuckets:
         """Record that a batch is applied and delivered."""
         self._state.commit()
 
-    def say(self, rows: Iterable[Row]) -> list[Row]:
+    def apply(self, rows: Iterable[Row]) -> list[Row]:
         """Return the reports of the buckets on a batch."""
         inbox: dict[str, list[bytes]] = {}
         for key, body in rows:

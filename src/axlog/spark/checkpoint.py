@@ -119,8 +119,8 @@ def _taken_up(
     groups = before.groups or (tuple(before.views),)
     added = tuple(view for view in definition.views if view not in before.views)
     if added and definition.rejecting:
-        said = f"the view {definition.rejecting[0]!r} rejects messages, and views were added"
-        raise _refused(place, [said])
+        reason = f"the view {definition.rejecting[0]!r} rejects messages, and views were added"
+        raise _refused(place, [reason])
     left = tuple(tuple(view for view in group if view in definition.views) for group in groups)
     definition = replace(definition, groups=(*left, added) if added else left)
     many = rest["documents"] is not None

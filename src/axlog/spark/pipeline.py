@@ -221,10 +221,10 @@ class Shown:
     """Reports the progress of a run when it changes."""
 
     def __init__(
-        self, pipeline: SparkPipeline, tell: Callable[[Progress], None] | None = None
+        self, pipeline: SparkPipeline, on_progress: Callable[[Progress], None] | None = None
     ) -> None:
         self.progress = Progress()
-        self._pipeline, self._tell = pipeline, tell
+        self._pipeline, self._on_progress = pipeline, on_progress
         self._started = time.monotonic()
         self._documents: dict[str, BatchReport] = {}
         self._looked = 0.0
@@ -265,8 +265,8 @@ class Shown:
         progress.seconds = self._looked - self._started
         every = [str(query.plan.state) for query in self._pipeline.queries]
         progress.lives = "; ".join(dict.fromkeys(every))
-        if self._tell is not None and (now or before or progress.lagging):
-            self._tell(progress)
+        if self._on_progress is not None and (now or before or progress.lagging):
+            self._on_progress(progress)
 
 
 _LOOKS = 0.5

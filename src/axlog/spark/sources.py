@@ -99,7 +99,7 @@ class Part(InputPartition):
         position: str,
         count: int,
         number: int,
-        says: str = "rest",
+        action: str = "rest",
         wanted: Sequence[str] | None = None,
         end: str | None = None,
         silent: Sequence[int] = (),
@@ -113,7 +113,7 @@ class Part(InputPartition):
         in its batch, None if unknown.
         """
         self.position, self.count, self.number = position, count, number
-        self.says, self.wanted, self.end, self.silent = says, wanted, end, silent
+        self.action, self.wanted, self.end, self.silent = action, wanted, end, silent
         self.now, self.before = now, before
 
 
@@ -246,7 +246,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _rows(self, partition: Part) -> Iterator[list[Values]]:
         silent = partition.silent if partition.count else [None]
-        rest = (partition.says, b"", None, partition.number, "", None, None)
+        rest = (partition.action, b"", None, partition.number, "", None, None)
         yield [(self._index, s, *rest, at, None) for s in self._streams for at in silent]
         if partition.before != NO_TIME:
             bound = ("before", b"", partition.before, partition.number, "", None, None, None, None)

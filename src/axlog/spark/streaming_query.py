@@ -201,8 +201,8 @@ def maintain(
     if begin is not None:
         begin(settled)
     # Messages dropped at a source advance no clock here.
-    speaks = any(map(speaks_of_time, settled.definition.queries().values()))
-    filters = tune and bool(beside) and not speaks
+    has_times = any(map(tests_time, settled.definition.queries().values()))
+    filters = tune and bool(beside) and not has_times
     mark = settled.mark
     if clock == "wall":
         mark += uuid4().hex  # deadlines may have passed meanwhile

@@ -112,7 +112,7 @@ class LocalChannel:
             if producer is not None:
                 self._producers[producer[0]] = (producer[1], entry.sequence)
             self._changed.notify_all()
-        self._tell()
+        self._notify()
         return entry.sequence
 
     def publish_all(self, updates: Iterable[StreamUpdate], note: tuple[str, str]) -> None:
@@ -129,7 +129,7 @@ class LocalChannel:
                 self._retain(entry)
             self._notes[note[0]] = note[1]
             self._changed.notify_all()
-        self._tell()
+        self._notify()
 
     def note(self, name: str) -> str | None:
         """Return the last note stored under a name."""
@@ -171,7 +171,7 @@ class LocalChannel:
         if self.is_closed:
             raise ChannelError("AX804", f"the channel {self.name!r} is closed")
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for listener in tuple(self._listeners):
             listener()
 
@@ -244,7 +244,7 @@ class LocalChannel:
             if self._journal is not None:
                 self._journal.forget(name)
             self._changed.notify_all()
-        self._tell()
+        self._notify()
 
     def acknowledge(self, name: str, sequence: int) -> None:
         """Record that a named subscription has processed everything up to this number."""
@@ -375,7 +375,7 @@ class LocalChannel:
                 if self._journal is not None:
                     self._journal.close()
                     self._journal = None
-        self._tell()
+        self._notify()
 
 
 @dataclass(frozen=True, slots=True)

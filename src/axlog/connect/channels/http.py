@@ -91,7 +91,7 @@ class HttpChannel:
         )
         reply = _read(answer)
         if not answer.is_success:
-            raise _told(answer, reply)
+            raise _error_of(answer, reply)
         return reply
 
     def close(self) -> None:
@@ -182,7 +182,7 @@ def _read(answer: Answer) -> dict[str, Any]:
     )
 
 
-def _told(answer: Answer, reply: dict[str, Any]) -> AxlogError:
+def _error_of(answer: Answer, reply: dict[str, Any]) -> AxlogError:
     """Return the peer's error as an error of axlog."""
     code, detail = str(reply.get("code")), str(reply.get("detail", ""))[:500]
     if code in ("AX811", "AX812", "AX814", "AX815", "AX817"):

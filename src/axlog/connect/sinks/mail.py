@@ -74,7 +74,7 @@ class MailSink:
         with self._lock:
             if self._state.has(batch):
                 return
-            entries = [self._said(batch, at, change) for at, change in enumerate(changes)]
+            entries = [self._entry(batch, at, change) for at, change in enumerate(changes)]
             if self.options.every is not None:
                 self._state.keep(batch, [*(self._state.kept or ()), *entries])
                 self._plan()
@@ -83,7 +83,7 @@ class MailSink:
                 self._send([self._message(one["subject"], [one]) for one in entries])
             self._state.keep(batch, [])
 
-    def _said(self, batch: int, at: int, change: Change) -> dict[str, Any]:
+    def _entry(self, batch: int, at: int, change: Change) -> dict[str, Any]:
         row = change.row.to_dict()
         text = ", ".join(f"{column}: {value}" for column, value in row.items()) or "it holds"
         fields = {**row, "op": change.op, "view": change.view, "row": text}

@@ -83,7 +83,7 @@ class SqlSink:
             sql.Column("run", sql.String(200), nullable=False),
             sql.Column("batch", sql.BigInteger, nullable=False),
         )
-        with self._told(), self._engine.begin() as connection:
+        with self._translated(), self._engine.begin() as connection:
             self._drop_old(connection)
             about.create_all(connection)
 
@@ -100,7 +100,7 @@ class SqlSink:
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
         """Update the table to the view's rows after a batch, in one transaction."""
-        with self._told(), self._engine.begin() as connection:
+        with self._translated(), self._engine.begin() as connection:
             run, last = self._last(connection)
             if run == self.run and batch <= last:
                 return
@@ -111,7 +111,7 @@ class SqlSink:
 
     def rows(self) -> list[Values]:
         """Return the rows of the table, without their keys."""
-        with self._told(), self._engine.begin() as connection:
+        with self._translated(), self._engine.begin() as connection:
             found = connection.execute(self._sql.select(self.table)).mappings().all()
         return [tuple(row[column] for column in self.columns) for row in found]
 
@@ -145,11 +145,11 @@ class SqlSink:
             if fresh:
                 connection.execute(self.table.insert(), fresh)
 
-    def _told(self) -> _Told:
-        return _Told(self._sql)
+    def _translated(self) -> _ErrorTranslation:
+        return _ErrorTranslation(self._sql)
 
 
-class _Told:
+class _ErrorTranslation:
     """Raise errors of the database as errors of axlog, without the address."""
 
     def __init__(self, sql: Any) -> None:
