@@ -160,7 +160,9 @@ def _run_on_spark(
                 observed.lagging = list(progress.lagging)
                 progress_report(progress)
 
-        engine.run(model, once=once, seconds=seconds, on_progress=tell, master=master, **more)
+        engine.run(
+            model, once=once, seconds=seconds, on_progress=on_progress, master=master, **more
+        )
 
 
 def _echo(address: str) -> None:

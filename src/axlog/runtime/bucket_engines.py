@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from axlog.runtime.bucket import Instance, told
+from axlog.runtime.bucket import Instance, instance_report
 from axlog.runtime.bucket_state import LIVE, Head, Keeper, Live
 from axlog.runtime.definition import Definition
 from axlog.runtime.order import Hold, Order
@@ -40,7 +40,7 @@ CLOCK = "clock"
 """Instead of an engine: the report is the document's clock, of one bucket for all."""
 
 
-class Said(NamedTuple):
+class Reply(NamedTuple):
     """The reports of a bucket on a batch, the time after which it has work, and whether all buckets
     must be sent the time.
     """
@@ -76,7 +76,7 @@ class Buckets:
     begins: bool = False  # engines emit the initial rows of the document
     live: Live = field(default_factory=lambda: LIVE)
 
-    def take(self, key: str, store: BucketStore, bodies: Iterable[bytes], passed: int = 0) -> Said:
+    def take(self, key: str, store: BucketStore, bodies: Iterable[bytes], passed: int = 0) -> Reply:
         """Process the input of a bucket and the time that has passed; return its reports."""
         rows = [opened(body) for body in bodies]
         common = _read(store)
@@ -118,7 +118,7 @@ class Buckets:
         store.put("common", pack(asdict(common)))
         if bucket_of(key) == 0:
             said.append((CLOCK, pack(clock)))
-        return Said(said, min(dues, default=None), ticks)
+        return Reply(said, min(dues, default=None), ticks)
 
     def _advance(self, common: _Common, rows: Sequence[Opened], passed: int) -> int:
         """Advance the lanes of the document; return its clock."""
@@ -161,9 +161,11 @@ class Buckets:
         if not packets:
             return [], False
         outcome, instance = keeper.batch("", packets, number, head)
-        report = told(outcome, instance, instance.tune(keeper.version) if self.tunes else None)
+        report = instance_report(
+            outcome, instance, instance.tune(keeper.version) if self.tunes else None
+        )
         if self.outlook:
-            report["outlook"] = watcher_of(instance, self.outlook).said()
+            report["outlook"] = watcher_of(instance, self.outlook).summary()
         return [report], unit.buckets > 1 and instance.may_void
 
 
@@ -190,8 +192,10 @@ def _of_documents(
         for document, packet in unpack(sent).items() if sent else ():
             packets.setdefault(document, []).append(packet)
     passed = max([passed, *(row.latest for row in rows)])
-    said = [told(*keeper.batch(name, mine)) for name, mine in packets.items()]
-    return said + [told(*keeper.batch(name, [tick(passed)])) for name in keeper.due(passed)]
+    said = [instance_report(*keeper.batch(name, mine)) for name, mine in packets.items()]
+    return said + [
+        instance_report(*keeper.batch(name, [tick(passed)])) for name in keeper.due(passed)
+    ]
 
 
 def bucket_of(key: str) -> int:

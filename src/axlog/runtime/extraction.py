@@ -158,9 +158,7 @@ class Extractor:
         self._floors: dict[tuple[str, int, int | None], int] = {}
         self._places: dict[_Sequence, tuple[int, str]] = {}
         self._before: dict[int, int] = {}  # by source: the latest time of parts before this one
-        self._timed = {
-            name for name, query in definition.queries().items() if speaks_of_time(query)
-        }
+        self._timed = {name for name, query in definition.queries().items() if tests_time(query)}
         self._policies = plan.late
         self._whole = {s for s in plan.streams if any(unit.takes(s) for unit in plan.units)}
         self._narrow: dict[tuple[str, str], Narrow] = {}

@@ -41,7 +41,7 @@ from axlog.query.steps import Compute, Group, Order, Step, clock_of, is_hidden
 from axlog.query.syntax_tree import Reference
 from axlog.runtime.definition import Definition
 from axlog.runtime.step_partitions import ALL, Fed, by_steps, column_of
-from axlog.runtime.upstream_filters import speaks_of_time
+from axlog.runtime.upstream_filters import tests_time
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.stepped import SteppedCounting
 from axlog.views.step_cut import StepCut
@@ -265,7 +265,7 @@ def _unused(
     message there can match, no deletion there can concern.
     """
     query = document.views[view].query
-    if definition.types or speaks_of_time(query) or any("refers" in f for f in definition.facts):
+    if definition.types or tests_time(query) or any("refers" in f for f in definition.facts):
         return frozenset()
     engine = streams_of(document).engine
     return frozenset(

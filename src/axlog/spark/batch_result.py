@@ -190,10 +190,10 @@ class Delivery:
             self._tuning.receive(number, merged.claims)
 
     def _deliver(self, rows: Iterable[Row], batch: int) -> BatchReport:
-        told = gather_batch(batch, rows, self._outlooks)
-        self._totals |= told.totals
-        told.microseconds = self._clock = max(self._clock, told.microseconds)
-        for view, reason in told.set_aside.items():
+        merged = gather_batch(batch, rows, self._outlooks)
+        self._totals |= merged.totals
+        merged.microseconds = self._clock = max(self._clock, merged.microseconds)
+        for view, reason in merged.set_aside.items():
             if view not in self._set_aside:
                 report(log, logging.WARNING, "view set aside", view=view, reason=reason)
         merged.set_aside = self._set_aside = self._set_aside | merged.set_aside
@@ -223,14 +223,14 @@ def gather_batch(
     `outlooks`: the last of each engine, which are updated.
     """
     outlooks = {} if outlooks is None else outlooks
-    told = BatchReport(batch)
+    merged = BatchReport(batch)
     changes: list[Change] = []
     by_unit: dict[str, list[Any]] = {}
     refused: dict[int, Refusal] = {}  # by message: all units may reject it, one has its content
     for bucket, body in rows:
-        said = unpack(body)
+        replies = unpack(body)
         if bucket == CLOCK:
-            told.microseconds = max(told.microseconds, said)
+            merged.microseconds = max(merged.microseconds, replies)
             continue
         if bucket != ASIDE:
             each = replies.pop("told")
@@ -259,7 +259,7 @@ def gather_batch(
     for each in by_unit.values():
         # Engines that have ruled out rows without a key report with every batch.
         changes += read_changes(agreed(each))
-    told.outlooks = together(outlooks.values())
-    told.changes = renumbered(changes, batch * BATCHES_APART)
-    told.refused = [refused[key] for key in sorted(refused)]
-    return told
+    merged.outlooks = together(outlooks.values())
+    merged.changes = renumbered(changes, batch * BATCHES_APART)
+    merged.refused = [refused[key] for key in sorted(refused)]
+    return merged

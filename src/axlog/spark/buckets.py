@@ -54,7 +54,7 @@ class DriverBuckets:
                 replies += [(ASIDE, body) for body in inbox[key]]
             else:
                 replies += self._buckets.take(key, self._state.store(key), inbox[key]).rows
-        return replies + self._finals.say(self._finals.input(replies), self._state.store)
+        return replies + self._finals.apply(self._finals.input(replies), self._state.store)
 
 
 DIRECTORY = "driver"

@@ -42,7 +42,7 @@ from axlog.runtime.change_packets import read_changes
 from axlog.runtime.definition import Definition
 from axlog.runtime.packets import unpack
 from axlog.runtime.plan import BUCKETS, make_plan
-from axlog.runtime.upstream_filters import speaks_of_time
+from axlog.runtime.upstream_filters import tests_time
 from axlog.spark.buckets import is_aside
 from axlog.spark.checkpoint import Settled, bucket_keys
 from axlog.spark.sources import MOST, all_of, frame_of
@@ -150,7 +150,7 @@ class _Told:
         )
         # What is late is rejected by the buckets; only where such a message gets another time does
         # a task have to know it.
-        knows_all = not speaks_of_time(query) or "clock" not in plan.late.values()
+        knows_all = not tests_time(query) or "clock" not in plan.late.values()
         return cls(settled, name, columns_of(shape), knows_all)
 
     @property

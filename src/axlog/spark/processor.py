@@ -25,7 +25,7 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from axlog.runtime.bucket_engines import Buckets, Said
+from axlog.runtime.bucket_engines import Buckets, Reply
 from axlog.runtime.definition import Definition
 from axlog.runtime.extraction import ASIDE
 from axlog.runtime.gc_pause import collector_paused
@@ -139,7 +139,7 @@ class Maintaining(StatefulProcessor):
                 self._wake(said, now, self._delay)
             return [Row(bucket=engine, body=body) for engine, body in said.rows]
 
-    def _wake(self, said: Said, now: int, delay: int) -> None:
+    def _wake(self, said: Reply, now: int, delay: int) -> None:
         """Set a timer for the next due time."""
         wanted: int | None = None
         if said.ticks:

@@ -45,7 +45,7 @@ from axlog.runtime.plan import SparkPlan, Unit
 from axlog.runtime.progress import Lagging
 from axlog.runtime.state_placement import DRIVER, Asked, placed
 from axlog.runtime.unreachable import lagging
-from axlog.runtime.upstream_filters import speaks_of_time
+from axlog.runtime.upstream_filters import tests_time
 from axlog.spark.backfill import fill, last_done, past_packets
 from axlog.spark.batch_result import BatchReport, Behind, Delivery
 from axlog.spark.buckets import DriverBuckets, durable_state
