@@ -71,6 +71,7 @@ THIRD_PARTY = frozenset(
         "_exit",
         "_fields",
         "_jsc",
+        "_streamingCheckpointManager",
         "_jvm",
         "_replace",
     }

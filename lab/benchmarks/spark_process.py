@@ -9,6 +9,7 @@ process lives, so every set of options, and every cold start, needs a new proces
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -48,12 +49,17 @@ def streams(spark: Session, task: dict[str, Any]) -> dict[str, Any]:
     """
     sides = {"axlog": _axlog, "axlog over DataFrames": _axlog_frames, "join": _join}
     sides["axlog, state with the executors"] = partial(_axlog, state="executors")
+    sides["written by hand"] = _by_hand
     found: dict[str, Any] = {side: [] for side in task["sides"]}
     for _ in range(task["rounds"]):
         for side in task["sides"]:
             checkpoint = tempfile.mkdtemp(prefix="axlog-bench-")
+            before, here = processor_seconds(), time.process_time()
             try:
-                found[side].append(sides[side](spark, task, checkpoint))
+                run = sides[side](spark, task, checkpoint)
+                run["cpu"] = processor_seconds() - before
+                run["driver"] = time.process_time() - here
+                found[side].append(run)
             finally:
                 shutil.rmtree(checkpoint, ignore_errors=True)
     return found
@@ -136,6 +142,46 @@ def _join(spark: Session, task: dict[str, Any], checkpoint: str) -> dict[str, An
         "messages": sum(p["numInputRows"] for p in progress),
         "changes": sum(max(0, p["sink"]["numOutputRows"]) for p in progress),
     }
+
+
+def _by_hand(spark: Session, task: dict[str, Any], checkpoint: str) -> dict[str, Any]:
+    """The job without axlog, over both streams."""
+    from lab.benchmarks.spark_baseline import milliseconds
+    from lab.benchmarks.spark_handwritten import on_time
+
+    both = [
+        _frame(spark, task, stream).selectExpr("*", f"'{stream}' as stream")
+        for stream in ("orders", "shipments")
+    ]
+    kept = on_time(both[0].union(both[1]), orders.LATE_AFTER)
+    writer = kept.writeStream.format("noop").outputMode("append").trigger(availableNow=True)
+    query = writer.option("checkpointLocation", checkpoint).start()
+    query.awaitTermination()
+    progress = query.recentProgress
+    return {
+        "ms": milliseconds(progress),
+        "state": [],
+        "messages": sum(p["numInputRows"] for p in progress),
+        "changes": sum(max(0, p["sink"]["numOutputRows"]) for p in progress),
+    }
+
+
+def processor_seconds() -> float:
+    """The processor time of this process and all its descendants, living and ended."""
+    stats: dict[int, tuple[int, float]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        ticks = sum(map(int, fields[11:15]))
+        stats[int(path.parent.name)] = int(fields[1]), ticks / os.sysconf("SC_CLK_TCK")
+    total, left = 0.0, [os.getpid()]
+    while left:
+        pid = left.pop()
+        total += stats[pid][1] if pid in stats else 0.0
+        left += [child for child, (parent, _) in stats.items() if parent == pid]
+    return total
 
 
 def _frame(spark: Session, task: dict[str, Any], stream: str) -> Any:

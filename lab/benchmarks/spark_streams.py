@@ -2,7 +2,8 @@
 
 The same messages go through `axlog.spark.maintain` (from a file of JSON lines by axlog's source,
 and from the join's own DataFrames), through the join over `from_xml` (`spark_baseline.py`), and
-through the embedded engine in this process. Each stream of the join has its own directory, so that
+through a job written by hand (`spark_handwritten.py`, F23), and through the embedded engine in this
+process. Each stream of the join has its own directory, so that
 it parses no message twice. The join uses the same session. axlog is measured with its state on the
 driver, which is its own choice here, and on the executors. The sides alternate, each in its own
 query. Throughput is that of the median batch of the later half of each run, after Java's
@@ -41,7 +42,8 @@ RATE = 0.002
 """Orders a second: some hundred orders are under way at a time."""
 _LONG_AGO = 1_700_000_000
 EXECUTORS = "axlog, state with the executors"
-SIDES = ("axlog", EXECUTORS, "axlog over DataFrames", "join")
+BY_HAND = "written by hand"
+SIDES = ("axlog", EXECUTORS, "axlog over DataFrames", "join", BY_HAND)
 Size = tuple[int, int]
 """Messages a batch, and batches."""
 
@@ -131,8 +133,26 @@ def _throughput(
             pairs = zip(runs[over], runs[under], strict=True)
             middle = median(_rate(a, batch) / _rate(b, batch) for a, b in pairs)
             result.ratios.append(Ratio(head, f"{over} / {under}", least, middle, goal))
+        _processor_time(result, head, runs)
         share = rates["axlog"] / embedded
         result.ratios.append(Ratio(head, "axlog on Spark / embedded", share, share))
+
+
+def _processor_time(result: Result, head: str, runs: dict[str, list[dict[str, Any]]]) -> None:
+    """F23: processor time of all processes per message in the last round, against the job that is
+    written by hand; and the share of the driver's Python.
+    """
+    last = {side: each[-1] for side, each in runs.items()}
+    cost = {side: 1e6 * run["cpu"] / max(1, run["messages"]) for side, run in last.items()}
+    for side, microseconds in cost.items():
+        result.figures[f"{head}: {side}, us of all processors per message"] = microseconds
+    for side in ("axlog", EXECUTORS, "axlog over DataFrames"):
+        ratio = cost[side] / cost[BY_HAND]
+        result.ratios.append(
+            Ratio(head, f"{side} / {BY_HAND}, processor time", ratio, ratio, "<= 1")
+        )
+        share = last[side]["driver"] / last[side]["cpu"]
+        result.figures[f"{head}: {side}, share of the driver's Python"] = share
 
 
 def _rate(run: dict[str, Any], batch: int) -> float:

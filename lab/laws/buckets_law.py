@@ -1,6 +1,6 @@
 """Law 7 for pipelines, without a Spark session: the output of buckets equals the reference.
 
-The stateless half (`runtime/extraction.py`) and the stateful half (`spark/buckets.py`) are run as
+The stateless half (`runtime/extraction.py`) and the stateful half (`runtime/bucket_engines.py`) are run as
 Spark runs them, with batches of random size: the messages of each partition in separate packets,
 the packets of a batch in any order, buckets that lose their engines, batches that Spark repeats
 after a crash, buckets that are all on the driver, final steps on the driver. The embedded runner is
@@ -27,6 +27,7 @@ from axlog.pipeline.model import PipelineModel
 from axlog.runtime.bucket_engines import Buckets
 from axlog.runtime.bucket_state import forget_live
 from axlog.runtime.definition import Definition
+from axlog.runtime.driver_buckets import DriverBuckets, durable_state
 from axlog.runtime.embedded import Runner
 from axlog.runtime.extraction import ASIDE, Extractor, Message
 from axlog.runtime.final_step import DurableFinalSteps, FinalSteps
@@ -36,7 +37,6 @@ from axlog.runtime.packets import unpack
 from axlog.runtime.past import NOTHING
 from axlog.runtime.plan import SparkPlan, make_plan
 from axlog.spark.batch_result import gather_batch
-from axlog.spark.buckets import DriverBuckets, durable_state
 from axlog.views.change import Change
 from lab.laws.pipeline_cases import (
     Answer,

@@ -26,6 +26,7 @@ from axlog.runtime.bucket_engines import Buckets
 from axlog.runtime.bucket_state import Keeper, forget_live
 from axlog.runtime.bucket_tuner import Tuning, tuned_at
 from axlog.runtime.definition import Definition
+from axlog.runtime.driver_buckets import DriverBuckets
 from axlog.runtime.extraction import ASIDE, Extractor, Message, bags_of
 from axlog.runtime.order import Order, Packet, lane_of
 from axlog.runtime.packet_rows import packed, read_packet
@@ -33,7 +34,6 @@ from axlog.runtime.packets import pack, unpack
 from axlog.runtime.plan import SparkPlan, make_plan
 from axlog.samples import orders
 from axlog.spark.batch_result import gather_batch
-from axlog.spark.buckets import DriverBuckets
 from axlog.views.change import Change
 from axlog.views.net_changes import net
 from tests.amounts import cases

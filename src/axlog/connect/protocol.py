@@ -110,6 +110,11 @@ def reach_of(source: Source, position: Position, limit: int) -> Reach:
     """Return the end of a range of any source."""
     if isinstance(source, Measured):
         return source.reach(position, limit)
+    return reach_by_reading(source, position, limit)
+
+
+def reach_by_reading(source: Source, position: Position, limit: int) -> Reach:
+    """Return the end of a range of a source that has to be read for it."""
     reading = source.read(position, limit)
     count = len(reading.updates) + len(reading.refused)
     came = {p: waits or p in reading.partitions for p, waits in reading.waiting.items()}

@@ -30,9 +30,13 @@ Spark (without importing it; `axlog.spark` calls these):
     state_placement.py   state on the driver or on the executors
     message_rows.py      messages as rows of Spark
     extraction.py        the stateless half: parse, match, send bindings to buckets
+    packet_rows.py       its output as rows, one for each bucket
+    source_options.py    sources that plain options name
     past.py              what tasks know of earlier batches
     bucket.py            the engine of a bucket, with its order
-    bucket_state.py      the state of a bucket in a key-value store
+    bucket_state.py      the state of an engine in a key-value store
+    bucket_engines.py    the engines of a bucket: which wake with a batch
+    driver_buckets.py    all buckets in the driver's process
     batch_state.py       the same on the driver, durable by batches
     timers.py            wall-clock time in buckets
     bucket_tuner.py      what streams are still needed for

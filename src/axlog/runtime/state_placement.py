@@ -2,7 +2,7 @@
 
 On the executors each bucket's engine runs inside Spark's stateful operator. A cluster needs this;
 it costs every batch a shuffle, the state store and more Python processes. On the driver all engines
-run in one existing process (`buckets.DriverBuckets`). This is faster on a machine with few cores,
+run in one existing process (`driver_buckets.py`). This is faster on a machine with few cores,
 by far with small batches.
 
 By default the state is on the driver where that costs nothing: on a local master with few cores, or

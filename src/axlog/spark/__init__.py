@@ -22,11 +22,9 @@ Modules in reading order:
     cluster.py          a standalone cluster from the pip package
     streaming_query.py  maintain: the streaming query of a document
     sources.py          sources of axlog in Spark's Data Source API
-    source_options.py   sources that plain options name
     frames.py           DataFrames of the user as messages
     change_frames.py    changes and rows as DataFrames
     processor.py        Spark's stateful processor around the buckets
-    buckets.py          buckets on the executors or on the driver
     batch_result.py     the end of a batch: merge reports, write sinks
     checkpoint.py       what a checkpoint was made for
     backfill.py         fill views that are added to a checkpoint

@@ -1,7 +1,7 @@
 """The end of a batch on the driver: merge the reports of the buckets and write the sinks.
 
 It is the same wherever the buckets are: the reports come from Spark's stateful operator, or from
-the buckets of this process, which get their packets here (`buckets.DriverBuckets`). Either way, one
+the buckets of this process, which get their packets here (`driver_buckets.py`). Either way, one
 Spark action per batch fetches them.
 
 With buckets in this process, a batch is applied and delivered in the background: once its packets
@@ -27,13 +27,13 @@ from axlog.runtime.bucket_state import Total
 from axlog.runtime.bucket_tuner import Tuning
 from axlog.runtime.change_packets import agreed, read_changes, renumbered
 from axlog.runtime.connections import BATCHES_APART
+from axlog.runtime.driver_buckets import DriverBuckets
 from axlog.runtime.extraction import ASIDE
 from axlog.runtime.final_step import DurableFinalSteps
 from axlog.runtime.gc_pause import collector_paused
 from axlog.runtime.outlooks import Outlook, together
 from axlog.runtime.packets import unpack
 from axlog.runtime.past import Past, read_past, write_past
-from axlog.spark.buckets import DriverBuckets
 from axlog.views.change import Change
 
 if TYPE_CHECKING:

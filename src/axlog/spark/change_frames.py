@@ -40,10 +40,10 @@ from axlog.runtime.bucket import Instance
 from axlog.runtime.bucket_engines import CLOCK, Buckets
 from axlog.runtime.change_packets import read_changes
 from axlog.runtime.definition import Definition
+from axlog.runtime.driver_buckets import is_aside
 from axlog.runtime.packets import unpack
 from axlog.runtime.plan import BUCKETS, make_plan
 from axlog.runtime.upstream_filters import tests_time
-from axlog.spark.buckets import is_aside
 from axlog.spark.checkpoint import Settled, bucket_keys
 from axlog.spark.sources import MOST, all_of, frame_of
 from axlog.spark.streaming_query import (

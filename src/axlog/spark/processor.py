@@ -27,13 +27,13 @@ from pyspark.sql.streaming.stateful_processor import (
 
 from axlog.runtime.bucket_engines import Buckets, Reply
 from axlog.runtime.definition import Definition
+from axlog.runtime.driver_buckets import is_aside
 from axlog.runtime.extraction import ASIDE
 from axlog.runtime.gc_pause import collector_paused
 from axlog.runtime.order import Hold
 from axlog.runtime.packets import pack, unpack
 from axlog.runtime.plan import SparkPlan, make_plan
 from axlog.spark.backfill import past_packets
-from axlog.spark.buckets import is_aside
 
 OUTPUT = "bucket string, body binary"
 TOGETHER = 1000

@@ -53,9 +53,9 @@ from axlog.runtime.message_rows import (
     rows_of,
 )
 from axlog.runtime.order import EVERY
+from axlog.runtime.source_options import COLUMNS, message_batch, named_source
 from axlog.runtime.unreachable import TRIES, clear_failure, pause_after, record_failure, words
 from axlog.runtime.upstream_filters import filter_of
-from axlog.spark.source_options import COLUMNS, message_batch, named_source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from axlog.connect.locations import is_address
 from axlog.errors import PipelineError
+from axlog.runtime.driver_buckets import durable_state, has_durable_state
 from axlog.runtime.state_placement import DRIVER
 from axlog.spark.backfill import last_done
-from axlog.spark.buckets import durable_state, has_durable_state
 from axlog.spark.checkpoint import repartitioned, shape_of
 
 if TYPE_CHECKING:

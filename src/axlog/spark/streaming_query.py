@@ -34,6 +34,7 @@ from axlog.live.document import Document
 from axlog.runtime.bucket_engines import Buckets
 from axlog.runtime.bucket_tuner import Tuned, Tuning, tuned_at
 from axlog.runtime.definition import Definition
+from axlog.runtime.driver_buckets import DriverBuckets, durable_state
 from axlog.runtime.extraction import Message, extractor_of
 from axlog.runtime.final_step import DurableFinalSteps, FinalSteps
 from axlog.runtime.gc_pause import collector_paused
@@ -48,7 +49,6 @@ from axlog.runtime.unreachable import lagging
 from axlog.runtime.upstream_filters import tests_time
 from axlog.spark.backfill import fill, last_done, past_packets
 from axlog.spark.batch_result import BatchReport, Behind, Delivery
-from axlog.spark.buckets import DriverBuckets, durable_state
 from axlog.spark.checkpoint import Settled, settle, state_of
 from axlog.spark.frames import FROM_FRAME
 from axlog.spark.sources import MOST, PACKETS, Through, frame_of

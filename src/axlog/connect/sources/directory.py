@@ -12,6 +12,7 @@ files form one sequence by name, across the subdirectories.
 from __future__ import annotations
 
 import fnmatch
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -22,7 +23,14 @@ from lxml import etree
 from pydantic import Field
 
 from axlog.connect.kinds import LocalPath, Origin, SourceKind
-from axlog.connect.protocol import Position, Reading, Refusal
+from axlog.connect.protocol import (
+    NO_TIME,
+    Position,
+    Reach,
+    Reading,
+    Refusal,
+    reach_by_reading,
+)
 from axlog.connect.sources.formats import FormatOptions
 from axlog.connect.sources.times import TimeOptions, Timing
 from axlog.document.parser import DEFAULT_LIMITS, parse
@@ -113,6 +121,27 @@ class DirectorySource:
             if len(updates) + len(refused) >= limit:
                 return Reading(updates, place.plain(), refused, more=at + 1 < len(waiting))
         return Reading(updates, place.plain(), refused)
+
+    def reach(self, position: Position, limit: int) -> Reach:
+        """Find where `limit` messages end; of files that are one message each, by their names."""
+        if self.label is not None or self.options.format == "json":
+            return reach_by_reading(self, position, limit)
+        place, count = _Place.of(position), 0
+        for path in self._waiting(place):
+            name = self._key(path)
+            if place.file != name:
+                place.file, place.records = name, 0
+            if not place.records:
+                if not os.access(path, os.R_OK):
+                    raise ConnectorError("AX858", f"{path} cannot be read")
+                place.records, count = 1, count + 1
+                if count >= limit:
+                    return Reach(count, place.plain(), more=True)
+            if self.options.order == "name":
+                place.done.clear()
+            place.done.add(name)
+            place.file, place.records = None, 0
+        return Reach(count, place.plain(), latest=None if count else NO_TIME)
 
     def between(self, start: Position, end: Position) -> Reading:
         """Return the messages between two positions, whatever files have appeared since."""
