@@ -1,10 +1,10 @@
 """Law 7 for pipelines, without a Spark session: the output of buckets equals the reference.
 
-The stateless half (`runtime/extraction.py`) and the stateful half (`runtime/bucket_engines.py`) are run as
-Spark runs them, with batches of random size: the messages of each partition in separate packets,
-the packets of a batch in any order, buckets that lose their engines, batches that Spark repeats
-after a crash, buckets that are all on the driver, final steps on the driver. The embedded runner is
-run on the same case, and sometimes started anew after every few batches. Compared with
+The stateless half (`runtime/extraction.py`) and the stateful half (`runtime/bucket_engines.py`)
+are run as Spark runs them, with batches of random size: the messages of each partition in separate
+packets, the packets of a batch in any order, buckets that lose their engines, batches that Spark
+repeats after a crash, buckets that are all on the driver, final steps on the driver. The embedded
+runner is run on the same case, and sometimes started anew after every few batches. Compared with
 `pipeline_cases.reference`: rows, net changes, dead letters with their contents.
 """
 
