@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import wheelhouse
 from tests.amounts import cases
 
 if TYPE_CHECKING:
@@ -72,6 +73,15 @@ def _missing(reason: str) -> Path:
     if os.environ.get("CI"):
         pytest.fail(f"{reason}; under CI that is a failure", pytrace=False)
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheelhouse with axlog, the extras that small installations need, and a build backend."""
+    place = tmp_path_factory.mktemp("wheels")
+    wheelhouse.fill(place, ["pipeline", "server"], ["hatchling"])
+    wheelhouse.build(place)
+    return place
 
 
 @pytest.fixture

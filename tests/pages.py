@@ -7,7 +7,9 @@ A page is played in a directory of its own that has a copy of `examples/`. Its b
 - `console`: commands after `$ `, continued after `> `, and what they print; `...` is anything. They
   end well, unless the next command is `echo $?`. One that ends in ` &` runs on beside the others
   and is interrupted at the end of the page. `export NAME=VALUE` is for the commands after it.
-  `make X` is asked what it would do, `pip install` only whether such an extra exists.
+  `make X` is asked what it would do. `pip install` is asked whether such an extra exists; in a
+  clean environment (`test_install.py`) it installs from a wheelhouse, and every later command runs
+  with what it installed.
 - `yaml`: a pipeline file that has no problems.
 - any block with a `title`: a file of that name. Other languages are only shown.
 
@@ -30,7 +32,6 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from doctest import ELLIPSIS, DocTestParser, DocTestRunner, OutputChecker
-from importlib import invalidate_caches
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -40,8 +41,8 @@ from packaging.requirements import Requirement
 from typer.testing import CliRunner
 
 from axlog.cli.application import application
-from axlog.pipeline import kinds
 from axlog.pipeline.loader import check_text
+from tests.wheelhouse import Clean
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))
@@ -110,6 +111,8 @@ class Play:
     beside: list[subprocess.Popen[str]] = field(default_factory=list)
     exported: dict[str, str] = field(default_factory=dict)
     code: int = 0
+    clean: Clean | None = None
+    sessions: str = ""  # those that were played in the clean environment
 
     def whole(self) -> None:
         """Play every block; then end what runs beside."""
@@ -154,13 +157,19 @@ class Play:
             case "console":
                 for command, shown in commands(text):
                     self._command(command, shown)
-            case "yaml":
+            case "yaml" if self.clean is None:
                 problems = check_text(text, self.room).errors
                 assert problems == [], f"{self._where}: {problems}"
 
     # Python
 
     def _session(self, text: str) -> None:
+        if self.clean is not None:
+            self.sessions += f"{text}\n"
+            path = self.room / "session.txt"
+            path.write_text(self.sessions, encoding="utf-8")
+            self.clean.run("python", "-m", "doctest", "-o", "ELLIPSIS", path)
+            return
         test = DocTestParser().get_doctest(text, {}, self.page.name, self._where, 0)
         test.globs = self.names  # the very names, not a copy: functions see what comes later
         assert test.examples, f"{self._where}: a session without `>>>`"
@@ -170,10 +179,12 @@ class Play:
         assert failed == 0, f"{self._where}\n{''.join(said)}"
 
     def _program(self, text: str, shown: str) -> None:
+        if self.clean is not None:
+            return self._compare(text, self.clean.run("python", "-W", "error", "-c", text), shown)
         said = StringIO()
         with redirect_stdout(said):
             exec(compile(text, self._where, "exec"), {"__name__": "__main__"})
-        self._compare(text, said.getvalue(), shown)
+        return self._compare(text, said.getvalue(), shown)
 
     # commands
 
@@ -191,34 +202,19 @@ class Play:
             name, _, value = words[1].partition("=")
             self.exported[name] = value
             return None
-        if words == ["pip", "install", "--editable", "."]:
-            return self._install()
         if words[0] == "pip":
-            return _know_packages(words[2:])
+            know_packages(words[2:])
+            if self.clean is not None:
+                self.clean.install(*words[2:])
+            return None
         if words[0] == "make":
             words = ["make", "-n", f"PYTHON={sys.executable}", "-C", str(REPOSITORY), *words[1:]]
             done = subprocess.run(words, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
             return None
-        said = self._axlog(words) if _is_plain(command) else self._shell(command)
+        is_here = self.clean is None and _is_plain(command)
+        said = self._axlog(words) if is_here else self._shell(command)
         return self._compare(command, said, shown)
-
-    def _install(self) -> None:
-        """What an editable installation leaves: the package's metadata, where Python looks."""
-        project = tomllib.loads((self.room / "pyproject.toml").read_text(encoding="utf-8"))[
-            "project"
-        ]
-        metadata = self.room / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
-        metadata.mkdir()
-        written = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
-        (metadata / "METADATA").write_text(written, encoding="utf-8")
-        groups = [
-            "\n".join([f"[{group}]", *(f"{name} = {to}" for name, to in entries.items())])
-            for group, entries in project["entry-points"].items()
-        ]
-        (metadata / "entry_points.txt").write_text("\n".join(groups) + "\n", encoding="utf-8")
-        invalidate_caches()
-        kinds._entries.cache_clear()
 
     def _axlog(self, words: list[str]) -> str:
         result = CliRunner().invoke(application(), words[1:])
@@ -243,6 +239,8 @@ class Play:
 
     def _environment(self) -> dict[str, str]:
         known = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+        if self.clean is not None:
+            known = self.clean.environment()
         return known | self.exported
 
     def _start_beside(self, command: str, shown: str) -> None:
@@ -298,9 +296,12 @@ def _free_port() -> str:
         return str(free.getsockname()[1])
 
 
-def _know_packages(words: list[str]) -> None:
+def know_packages(words: list[str]) -> None:
+    """What a page installs exists: axlog with some of its extras, or the package of the page."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for word in words:
+        if word in ("--editable", "."):
+            continue  # the package of the page
         wanted = Requirement(word)
         assert wanted.name == project["name"]
         assert wanted.extras <= set(project["optional-dependencies"]), word

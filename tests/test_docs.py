@@ -20,10 +20,12 @@ from axlog.cli.application import application
 from axlog.pipeline import kinds
 from lab.cli import documentation
 from lab.documentation import error_codes, patterns
-from tests.pages import PAGES, REPOSITORY, Play, blocks, forget_modules
+from tests import wheelhouse
+from tests.pages import PAGES, REPOSITORY, Play, blocks, forget_modules, know_packages
 
 SITE = [page for page in PAGES if page.parent == REPOSITORY / "docs"]
 ON_SPARK = [page for page in SITE if "axlog.spark import" in page.read_text(encoding="utf-8")]
+PACKAGES = [page for page in SITE if "pip install --editable" in page.read_text(encoding="utf-8")]
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 CUT_LINK = re.compile(r"\]\s+\((?:#[\w-]+|[\w./-]+\.md[^)]*)\)")
 LINK = re.compile(r"(?<!!)\[[^\]\[]*\]\(([^)\s]+)\)")
@@ -44,15 +46,31 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     with kinds.lent():
         yield tmp_path
-    kinds._entries.cache_clear()  # a page may have installed a package
     forget_modules(tmp_path)
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page) and page not in ON_SPARK], ids=name
+    "page",
+    [page for page in PAGES if blocks(page) and page not in (*ON_SPARK, *PACKAGES)],
+    ids=name,
 )
 def test_pages_show_what_happens(page: Path, room: Path) -> None:
     Play(page, room).whole()
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("wheel")
+@pytest.mark.parametrize("page", [PAGES[0], REPOSITORY / "docs" / "index.md", *PACKAGES], ids=name)
+def test_pages_that_install_show_what_happens(page: Path, wheels: Path, tmp_path: Path) -> None:
+    """In a new environment, into which pip installs what the page says."""
+    clean = wheelhouse.Clean.make(tmp_path, wheels)
+    Play(page, tmp_path, clean=clean).whole()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_extras_that_prose_installs_exist(page: Path) -> None:
+    for words in inline(page, "pip install"):
+        know_packages([word for word in words[2:] if word != "."])
 
 
 @pytest.mark.spark

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests import wheelhouse
-from tests.pages import blocks
 from tests.wheelhouse import Clean
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
@@ -20,9 +19,7 @@ MESSAGES = {
 
 
 @pytest.fixture(scope="module")
-def clean(tmp_path_factory: pytest.TempPathFactory) -> Clean:
-    wheels = wheelhouse.fill(tmp_path_factory.mktemp("wheels"), ["pipeline"])
-    wheelhouse.build(wheels)
+def clean(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Clean:
     made = Clean.make(tmp_path_factory.mktemp("empty"), wheels)
     made.install("axlog")
     return made
@@ -51,16 +48,7 @@ def test_from_an_empty_directory_to_the_first_alert(clean: Clean) -> None:
     assert [json.loads(line)["row"]["oid"] for line in joined.splitlines()] == ["17"]
 
 
-def test_the_readme_runs_with_a_plain_install(clean: Clean, repository: Path) -> None:
-    shown = blocks(repository / "README.md")
-    programs = [(b, shown[at + 1]) for at, b in enumerate(shown) if b.language == "python"]
-    assert len(programs) == 2
-    for program, printed in programs:
-        assert clean.run("python", "-W", "error", "-c", program.text) == printed.text
-
-
-def test_the_source_distribution_installs(tmp_path: Path) -> None:
-    wheels = wheelhouse.fill(tmp_path, others=["hatchling"])
+def test_the_source_distribution_installs(wheels: Path, tmp_path: Path) -> None:
     source = wheelhouse.build(tmp_path, "sdist")
     with tarfile.open(source) as made:
         names = {name.partition("/")[2] for name in made.getnames()}

@@ -1,20 +1,12 @@
-"""The wheel, built and used as a user would: in a clean environment, without extras.
-
-Beside it are the distributions that it requires, as links to those of the tests' own environment:
-the ones that the lock pins. So no package index is needed.
-"""
+"""The wheel, built and used as a user would: in a clean environment, without extras."""
 
 import json
-import os
-import subprocess
-import sys
 import zipfile
-from dataclasses import dataclass
-from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
+
+from tests.wheelhouse import Clean
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
 
@@ -48,86 +40,17 @@ print(len(before), len(changes), len(list(view.rows())))
 """
 
 
-@dataclass(frozen=True)
-class Clean:
-    """An environment that holds the wheel, its dependencies and nothing else."""
-
-    place: Path
-
-    def run(self, *command: str | Path) -> str:
-        program, *arguments = command
-        return self._run(self.place / "env" / "bin" / program, *arguments)
-
-    def pip(self, *arguments: str | Path) -> str:
-        """Run the pip of the tests on this environment, which needs none of its own."""
-        here = self.place / "env" / "bin" / "python"
-        return self._run(sys.executable, "-m", "pip", "--python", here, *arguments)
-
-    def _run(self, *command: str | Path) -> str:
-        # Nothing of the repository or of the tests' own environment may leak in.
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
-        done = subprocess.run(
-            command,
-            cwd=self.place,
-            env=kept,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-
 @pytest.fixture(scope="module")
-def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("dist")
-    # No isolation: the lock pins the build backend, and it is installed here.
-    built = subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", place, repository],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert built.returncode == 0, built.stdout + built.stderr
-    (found,) = place.glob("*.whl")
+def wheel(wheels: Path) -> Path:
+    (found,) = wheels.glob("axlog-*.whl")
     return found
 
 
 @pytest.fixture(scope="module")
-def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Clean:
-    place = tmp_path_factory.mktemp("clean")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place / "env"], check=True)
-    environment = Clean(place)
-    environment.pip("install", "--quiet", "--no-deps", "--no-index", "--no-compile", wheel)
-    (packages,) = (place / "env").glob("lib/python*/site-packages")
-    (installed,) = Distribution.discover(name="axlog", path=[str(packages)])
-    for each in required_by(installed):
-        link(each, packages)
-    return environment
-
-
-def required_by(installed: Distribution) -> list[Distribution]:
-    """The distributions that an installation without extras brings."""
-    found: dict[str, Distribution] = {}
-    waiting = [installed]
-    while waiting:
-        for text in waiting.pop().requires or ():
-            requirement = Requirement(text)
-            wanted = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
-            if wanted and requirement.name not in found:
-                found[requirement.name] = distribution(requirement.name)
-                assert requirement.specifier.contains(found[requirement.name].version)
-                waiting.append(found[requirement.name])
-    return list(found.values())
-
-
-def link(installed: Distribution, packages: Path) -> None:
-    """Make a distribution of the tests' environment importable from another one."""
-    tops = {file.parts[0] for file in installed.files or () if file.parts[0] != ".."}
-    for name in tops - {"__pycache__"}:
-        target = packages / name
-        if not target.exists():
-            target.symlink_to(Path(str(installed.locate_file(name))).resolve())
+def clean(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Clean:
+    made = Clean.make(tmp_path_factory.mktemp("clean"), wheels)
+    made.install("axlog")
+    return made
 
 
 def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:

@@ -128,14 +128,17 @@ class Clean:
         """Run a program of the environment; return what it printed."""
         return self.call(self.place / "env" / "bin" / program, *arguments, code=code)
 
-    def call(self, *command: str | Path, code: int = 0) -> str:
-        unwanted = ("PYTHON", "VIRTUAL_ENV", "PIP_")
+    def environment(self) -> dict[str, str]:
+        """The variables for its programs: nothing of the tests' own environment leaks in."""
+        unwanted = ("PYTHON", "PYTEST", "VIRTUAL_ENV", "PIP_")
         kept = {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
-        path = f"{self.place / 'env' / 'bin'}{os.pathsep}{kept['PATH']}"
+        return {**kept, "PATH": f"{self.place / 'env' / 'bin'}{os.pathsep}{kept['PATH']}"}
+
+    def call(self, *command: str | Path, code: int = 0) -> str:
         done = subprocess.run(
             command,
             cwd=self.place,
-            env={**kept, "PATH": path},
+            env=self.environment(),
             capture_output=True,
             text=True,
             check=False,

@@ -76,6 +76,21 @@ def test_a_view_is_an_arrow_stream() -> None:
     assert table.to_pylist() == [{"x": "1", "count": 2}]
 
 
+def test_a_view_as_a_polars_frame() -> None:
+    polars = pytest.importorskip("polars")
+    query = "match //o[c/$c]/t/$t return $c, count() as n, sum($t) as total"
+    doc = axlog.Document(
+        streams=["s"], views={"totals": query, "times": "match //o#k return k.time"}
+    )
+    for client, total in (("A", "1.5"), ("ب", "7"), ("A", "2")):
+        doc.feed("s", f"<o><c>{client}</c><t>{total}</t></o>", at=5)
+    found = polars.DataFrame(doc.view("totals"))  # through the Arrow stream
+    assert found.equals(doc.view("totals").to_polars())
+    assert found.select("c", "n").rows() == [("A", 2), ("ب", 1)]
+    assert [str(total) for total in found["total"]] == ["3.5", "7.0"]
+    assert doc.view("times").to_polars().schema["k.time"] == polars.Float64
+
+
 def test_polars(monkeypatch: pytest.MonkeyPatch) -> None:
     doc = shop()
     monkeypatch.setitem(__import__("sys").modules, "polars", None)

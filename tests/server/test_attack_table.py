@@ -62,7 +62,7 @@ UPDATE = {"stream": "orders", "insert": "<order/>"}
 HUB = {"hub.mode": "subscribe", "hub.topic": "/channels/orders", "hub.callback": "http://0/"}
 SHOWN = {
     "document": ("w", "none"), "view": ("v", "added", "none"), "truth": ("true", "possible"),
-    "find": ("1",), "show": ("7",),
+    "find": ("1",), "show": ("7",), "start": ("0", "5"),
 }  # fmt: skip
 ENDPOINTS: dict[tuple[str, str], Endpoint] = {
     ("GET", "/channels"): Endpoint("own", "/channels"),
@@ -119,6 +119,22 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
         "own", '/live/why?document=w&view=v&row={"x": "1"}', verb="read",
         query={"document": ("w",), "view": ("v", "none"), "row": ('{"x": "1"}', "{}")},
     ),
+    ("GET", "/live/export"): Endpoint(
+        "own", "/live/export?document=w&view=v", verb="read",
+        query={
+            **{name: SHOWN[name] for name in ("document", "view", "truth", "find")},
+            "format": ("csv", "json"),
+        },
+    ),
+    ("GET", "/live/plot"): Endpoint(
+        "own", "/live/plot?document=w&view=v", verb="read",
+        query={"document": ("w", "none"), "view": ("v", "none")},
+    ),
+    ("POST", "/live/explain"): Endpoint(
+        "own", "/live/explain", {"document": "w", "query": "match /a"}, verb="read"
+    ),
+    ("GET", "/live/letters"): Endpoint("administer", "/live/letters"),
+    ("POST", "/live/letters"): Endpoint("administer", "/live/letters", {"number": 1}),
     ("GET", "/metrics"): Endpoint("read", "/metrics"),
     ("GET", "/health"): Endpoint("own", "/health"),
     ("GET", "/openapi.json"): Endpoint("", "/openapi.json"),
@@ -126,7 +142,10 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
     ("GET", "/"): Endpoint("", "/"),
     ("GET", "/page.css"): Endpoint("", "/page.css"),
     ("GET", "/page.js"): Endpoint("", "/page.js"),
-    ("GET", "/drawing.js"): Endpoint("", "/drawing.js"),
+    **{
+        ("GET", f"/{name}.js"): Endpoint("", f"/{name}.js")
+        for name in ("drawing", "rows", "explanation", "tools")
+    },
 }  # fmt: skip
 ENDPOINTS |= {  # the routes of version 0.1
     (method, route.replace("/documents", "/widgets")): replace(

@@ -137,7 +137,7 @@ def test_each_truth_has_its_share_of_the_lines() -> None:
         ({"x": f"t{n}"} for n in range(1000)), {"true": 1000, "never": 1},
         Prospect("true", 50, possible), [{"row": {"x": "n"}, "time": 1}],
     )  # fmt: skip
-    lines = listing.lines(Asked(show=90))
+    lines = listing.plain(Asked(show=90))["lines"]
     counted = {t: sum(line["truth"] == t for line in lines) for t in ("true", "possible", "never")}
     assert counted["never"] == 1
     assert counted["possible"] >= 30
@@ -148,8 +148,20 @@ def test_each_truth_has_its_share_of_the_lines() -> None:
 def test_rows_are_found_by_a_text_in_small_letters_or_large() -> None:
     rows = [{"x": "Alpha"}, {"x": "beta"}]
     listing = Listing(rows, {"true": 2, "never": 0})
-    assert [line["row"]["x"] for line in listing.lines(Asked(find="ALPH"))] == ["Alpha"]
-    assert listing.lines(Asked(find="none of them")) == []
+    found = listing.plain(Asked(find="ALPH"))
+    assert [line["row"]["x"] for line in found["lines"]] == ["Alpha"]
+    assert found["found"] == {"true": 1, "possible": 0, "never": 0}
+    assert found["counts"]["true"] == 2
+    assert listing.plain(Asked(find="none of them"))["lines"] == []
+
+
+def test_a_message_that_several_documents_reject_counts_once() -> None:
+    history = History()
+    for stream in ("orders", "statistics", "orders"):
+        history.refuse(Refusal(stream, "<a", "in/7.xml", "AX101: it is no XML"))
+    letters, count = history.letters()
+    assert count == 1
+    assert [letter["stream"] for letter in letters] == ["orders, statistics"]
 
 
 def test_dead_letters_are_the_newest_ones_with_their_codes() -> None:

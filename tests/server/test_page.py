@@ -1,8 +1,6 @@
 """The live page in a real Chromium: rows come, turn never, say why; errors and streams show."""
 
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
@@ -10,75 +8,16 @@ from time import monotonic
 import pytest
 
 import axlog
-from axlog.connect.channels.registry import Channels
 from axlog.connect.protocol import Refusal
 from axlog.pipeline.loader import load
 from axlog.runtime.embedded import Runner
 from axlog.runtime.progress import Lagging
 from axlog.samples import supply_chain
-from axlog.server.application import make_application
-from axlog.server.page import page_operations
 from axlog.server.pipelines import observe_runner
 from axlog.server.reports import BatchSummary, Outlook, Reported
-from axlog.server.server import running
 from axlog.server.summaries import Observer
 from axlog.views.change import Change, Row
-from tests.server_access import TOKEN, secured
-
-playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path")
-
-CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
-HOSTILE = "<img src=x onerror=alert(1)>"
-ESCAPED = HOSTILE.replace("<", "&lt;").replace(">", "&gt;")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[object]:
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
-@contextmanager
-def served(observed):
-    """A link that signs in."""
-    settings = secured()
-    app = make_application(Channels(), settings, page_operations(observed, settings.access))
-    with running(app, settings) as address:
-        yield f"{address}/#token={TOKEN}"
-
-
-def _is_ours(address: str) -> bool:
-    return address.startswith(("http://127.0.0.1", "data:"))
-
-
-def _is_fault(message) -> bool:
-    """Servers end before pages do: that one is not there any more is no fault."""
-    return message.type == "error" and "ERR_CONNECTION_REFUSED" not in message.text
-
-
-def opened(browser, **options):
-    """A page on which no script fails and nothing is fetched from elsewhere."""
-    context = browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **options})
-    page = context.new_page()
-    page.set_default_timeout(60_000)  # other tests run beside it
-    faults: list[str] = []
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("dialog", lambda dialog: faults.append(dialog.message))
-    page.on("console", lambda m: faults.append(m.text) if _is_fault(m) else None)
-    page.on("request", lambda r: None if _is_ours(r.url) else faults.append(r.url))
-    return page, faults
-
-
-@pytest.fixture
-def page(browser):
-    made, faults = opened(browser)
-    yield made
-    made.context.close()
-    assert faults == []
+from tests.browsing import CALL, ESCAPED, HOSTILE, opened, served
 
 
 @pytest.fixture
@@ -236,7 +175,7 @@ def test_ten_thousand_rows_and_a_thousand_changes_a_second(page) -> None:
         work.start()
         try:
             page.goto(address)
-            page.wait_for_selector("#more:has-text('are not shown')")
+            page.wait_for_selector("#range:has-text('are not shown')")
             page.wait_for_selector("#changes li:has-text('new 1')")
             page.fill("#find", "9999")
             page.wait_for_selector("#rows td:has-text('9999')")
@@ -269,7 +208,7 @@ def test_what_an_engine_elsewhere_reports(page, tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(PIPELINE, encoding="utf-8")
     (tmp_path / "in.jsonl").write_text('{"stream": "f", "insert": "<x>17</x>", "at": 5}\n')
     model = load(str(tmp_path / "p.yaml"))
-    reported = Reported(model, "spark", Replay(model).plain)
+    reported = Reported(model, "spark", Replay(model))
     reported.activity = "starting"
     row = Row(("x",), ("17",))
     with served(reported) as address:

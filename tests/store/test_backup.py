@@ -72,3 +72,26 @@ def test_what_is_refused(tmp_path: Path) -> None:
         with pytest.raises(StoreError) as caught:
             copy_store(tmp_path / source, tmp_path / target)
         assert caught.value.code == code
+
+
+@pytest.mark.parametrize("kind", ["log", "snapshot"])
+def test_a_damaged_store_is_not_copied(tmp_path: Path, kind: str) -> None:
+    """One flipped bit anywhere is found, in both directions; `--unchecked` copies all the same."""
+    with axlog.open(tmp_path / "store", SHOP, views=VIEWS) as doc:
+        for number in range(20):
+            doc.feed("orders", f"<order>{number}</order>")
+        if kind == "snapshot":
+            doc.compact()
+    (damaged, *_) = sorted((tmp_path / "store").glob(f"*{kind}*"))
+    data = bytearray(damaged.read_bytes())
+    data[len(data) // 2] ^= 4
+    damaged.write_bytes(data)
+    run = CliRunner().invoke
+    for verb in ("backup", "restore"):
+        said = run(application(), [verb, str(tmp_path / "store"), str(tmp_path / "copy")])
+        assert said.exit_code != 0, said.output
+        assert isinstance(said.exception, StoreError) or "AX871" in said.output
+        assert not (tmp_path / "copy").exists()
+        assert list(tmp_path.glob("*.part")) == []
+    given = ["backup", "--unchecked", str(tmp_path / "store"), str(tmp_path / "copy")]
+    assert run(application(), given).exit_code == 0

@@ -86,7 +86,10 @@ def demo(
         run = _Run(model, engine)
         stack.enter_context(_quiet(place / "out" / "run.log"))
         stack.enter_context(run.going())
-        address = stack.enter_context(live_page.page(run.observed, port)) if page else None
+        address = None
+        if page:
+            shown = live_page.page(run.observed, port, documents=run.documents)
+            address = stack.enter_context(shown)
         _watch(console, run, simulator, address, seconds, speed)
         console.print(tables(run.observed, run.activity, None))
         console.print(summary(run.observed))
@@ -166,6 +169,7 @@ class _Run:
         self._work: Thread | None = None
         self._reported = Event()
         self.observed: Observed
+        self.documents: dict[str, Any] | None = None  # to which views can be added
         self._run: Callable[[], object]
         self._stop: Callable[[], None] = self._stopping.set
 
@@ -190,6 +194,7 @@ class _Run:
         runner = Runner(self._model)
         stack.callback(runner.close)
         self.observed = live_page.observed(runner)
+        self.documents = live_page.documents(runner)
         self._run, self._stop = runner.run, runner.stop
         self._reported.set()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,13 @@ def observed(runner: Runner) -> Observed:
     return observe_runner(runner)
 
 
+def documents(runner: Runner) -> dict[str, Any]:
+    """Return the documents of a run to which views can be added."""
+    from axlog.server.pipelines import single_documents
+
+    return single_documents(runner)
+
+
 def reported(model: PipelineModel, engine: str) -> tuple[Reported, Callable[[str, Any], None]]:
     """Return the page's model of a pipeline that runs elsewhere, and the callback for batch
     reports.
@@ -36,7 +43,7 @@ def reported(model: PipelineModel, engine: str) -> tuple[Reported, Callable[[str
     from axlog.runtime.replay import Replay
     from axlog.server.reports import BatchSummary, Outlook, Reported
 
-    shown = Reported(model, engine, Replay(model).plain)
+    shown = Reported(model, engine, Replay(model))
 
     def take(document: str, report: Any) -> None:
         outlooks = {
@@ -64,11 +71,12 @@ def page(
     port: int | None,
     report: Report | None = None,
     roles: Path | None = None,
+    documents: Mapping[str, Any] | None = None,
 ) -> Iterator[str]:
     """Serve a page while the block runs, and yield a link to it.
 
     Without a port, use the default one, or any free one. With a report, also serve its metrics and
-    health. Without roles the link signs in.
+    health; with documents, let principals add views to them. Without roles the link signs in.
     """
     from axlog.connect.channels.registry import Channels
     from axlog.server.application import Settings, make_application
@@ -77,13 +85,14 @@ def page(
     from axlog.server.server import running
 
     admitted = admission.admitted(roles)
-    operations = list(page_operations(observed, admitted.access))
+    operations = list(page_operations(observed, admitted.access, documents or ()))
     if report is not None:
         operations += operating_operations(report, admitted.access)
 
     def started(at: int) -> Any:
         settings = Settings(port=at, access=admitted.access)
-        return running(make_application(Channels(), settings, operations), settings)
+        app = make_application(Channels(), settings, operations, documents=documents)
+        return running(app, settings)
 
     try:
         opened = started(PORT if port is None else port)

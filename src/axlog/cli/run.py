@@ -157,7 +157,7 @@ def _run_on_spark(
             more = {"on_report": take, "outlook": live_page.POSSIBLE}
 
             def on_progress(progress: Progress) -> None:
-                observed.lagging = list(progress.lagging)
+                observed.lagging, observed.held = list(progress.lagging), progress.held
                 progress_report(progress)
 
         engine.run(
@@ -189,7 +189,8 @@ def _run_here(
                 stack.enter_context(service.reported(served.listen, progress_report, served.roles))
                 if served.port != _NO_PAGE:
                     observed = live_page.observed(runner)
-                    shown = live_page.page(observed, served.port, progress_report, served.roles)
+                    shown = live_page.page(observed, served.port, progress_report, served.roles,
+                                           live_page.documents(runner))  # fmt: skip
                     _echo(stack.enter_context(shown))
                 runner.run(seconds)
         finally:

@@ -67,7 +67,7 @@ def serve(
         from axlog.server.application import Settings, make_application
         from axlog.server.monitoring import DocumentsReport, Joined, operating_operations
         from axlog.server.page import page_operations
-        from axlog.server.pipelines import observe_runner
+        from axlog.server.pipelines import observe_runner, single_documents
         from axlog.server.server import Serving, listening
     except ImportError as error:
         raise missing(error) from None
@@ -89,12 +89,12 @@ def serve(
     with service.stopped_by_signals(stopping.ask), admission.reloaded_by_signal(access):
         runner = None if pipeline is None else _runner(pipeline, channels)
         bound = listening(settings)
-        documents = {} if runner is None else _documents(runner)
+        documents = {} if runner is None else single_documents(runner)
         if runner is None:
             more = operating_operations(DocumentsReport({}, channels), access)
         else:
             more = operating_operations(Joined(RunnerReport(runner), channels), access)
-            more += page_operations(observe_runner(runner), access)
+            more += page_operations(observe_runner(runner), access, documents)
         app = make_application(channels, settings, more, documents=documents)
         server = Serving(app, bound, settings)
         stopping.of(server.stop)
@@ -132,12 +132,6 @@ def _runner(pipeline: str, channels: Any) -> Runner:
         if isinstance(made, LocalChannel):
             channels.adopt(made)
     return runner
-
-
-def _documents(runner: Runner) -> dict[str, Any]:
-    """Return the documents that are not one per key, by name."""
-    found = runner.instances.items()
-    return {name: one.documents[""] for name, one in found if one.is_single}
 
 
 def _show_token(admitted: admission.Admission, address: str, *, has_page: bool) -> None:

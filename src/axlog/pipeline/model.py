@@ -50,6 +50,11 @@ def _as_word(given: Any) -> Any:
     return {True: "yes", False: "no"}[given] if isinstance(given, bool) else given
 
 
+def _as_truth(given: Any) -> Any:
+    """Accept `true` also as the truth value that YAML readers produce."""
+    return "true" if given is True else given
+
+
 def _as_list(given: Any) -> Any:
     return given if isinstance(given, list) else [given]
 
@@ -176,6 +181,11 @@ class ViewModel(Options):
         default="null",
         description="A value that the query cannot compute, such as a sum with a text: `null`"
         " leaves it out, `reject` makes the message a dead letter.",
+    )
+    good: Annotated[Literal["true", "never"] | None, BeforeValidator(_as_truth)] = Field(
+        default=None,
+        description="For the live page: whether it is good that a row is there (`true`), or that"
+        " it can never come (`never`).",
     )
     sinks: list[Name | SinkModel] = Field(
         default=[], description="Names of sinks of this file, or inline sinks."

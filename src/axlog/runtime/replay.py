@@ -22,9 +22,11 @@ from typing import Any
 
 from axlog.connect.protocol import Position, Reading, Source
 from axlog.document.stream_update import StreamUpdate
-from axlog.document.times import plain
+from axlog.document.times import Time, microseconds, plain
 from axlog.errors import AxlogError, PipelineError
 from axlog.future.grounding import has_not
+from axlog.live.internals import maintained_view
+from axlog.live.view import View
 from axlog.pipeline.documents import calls_of, document_of
 from axlog.pipeline.model import PipelineModel, Settings
 from axlog.runtime.embedded import Runner
@@ -74,6 +76,29 @@ class Replay:
                 for one in found[:5]
             ]
         }  # fmt: skip
+
+    def absent(
+        self, document: str, view: str, row: Mapping[str, Any], clock: Time
+    ) -> dict[str, Any]:
+        """Return the truth of a row that is not there, the reasons, and its parts, for JSON.
+
+        Messages that contain no value of the row are read only if the others give no verdict.
+        """
+        given = {name: value for name, value in row.items() if value is not None}
+        many = self._model.documents[document].document_key is not None
+        key = str(given.pop("document", "")) if many else ""
+        values = {value.encode() for value in given.values() if isinstance(value, str)} - {b""}
+        found: dict[str, Any] = {}
+        try:
+            with self._lock:
+                for some in (values, set()) if values else (set(),):
+                    with self._fed(document, some) as runner:
+                        found = _why_absent(runner, document, key, view, given, clock)
+                    if found.get("truth") == "never":
+                        break
+        except AxlogError as error:
+            return {"truth": None, "reason": error.message}
+        return found
 
     def _only_adds(self, document: str, view: str) -> bool:
         """Whether no message can remove a derivation."""
@@ -134,6 +159,31 @@ def _asked(
     instances = runner.instances[document]
     found = instances.documents.get(key)
     return [] if found is None else [_placed(one, instances) for one in found.view(view).why(row)]
+
+
+def _why_absent(
+    runner: Runner, document: str, key: str, view: str, row: Mapping[str, Any], clock: Time
+) -> dict[str, Any]:
+    instances = runner.instances[document]
+    found = instances.documents.get(key)
+    if found is None:
+        return {"truth": None, "reason": "no message of this document can be read again"}
+    if microseconds(clock) > microseconds(found.clock):
+        found.advance(clock)
+    kept = found.view(view)
+    return {**kept.why_not(row).to_dict(), "parts": plain_parts(kept, row, instances.origins or {})}
+
+
+def plain_parts(
+    view: View, row: Mapping[str, Any], origins: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """Return the parts of a row that are there, for JSON, with their positions in the sources."""
+    known = origins or {}
+    return [
+        {"pattern": m.pattern, "path": m.path, "time": plain(m.time),
+         "origin": known.get(m.origin or "", m.origin)}
+        for m in maintained_view(view).parts(row)
+    ]  # fmt: skip
 
 
 def _placed(derivation: Derivation, instances: Instances) -> Derivation:

@@ -31,6 +31,16 @@ function badge(kind) {
   return element("span", { class: `badge ${kind}` }, kind);
 }
 
+function button(says, act, attributes = {}) {
+  const made = element("button", { type: "button", ...attributes }, ...[says].flat());
+  made.onclick = act;
+  return made;
+}
+
+function counted(number, one, several = `${one}s`) {
+  return `${many(number)} ${number === 1 ? one : several}`;
+}
+
 function many(number) {
   return number === null || number === undefined ? "?" : number.toLocaleString("en");
 }
@@ -64,23 +74,26 @@ function short(text) {
 
 // The system: a row for each document, its streams on the left, its views on the right. ------------------
 
-function graph(state) {
+function graph(state, act) {
+  // `act` has what a click on a stream, a document and a view does.
   const { sources, wires, sinks } = state.system;
   return state.documents.map((w) => {
     const streams = w.streams.map((s) => {
       const from = sources.filter((one) => one.document === w.name && (one.stream === s.name || one.stream === null)).map((one) => one.says);
       const fed = wires.filter((one) => one.to === w.name && one.stream === s.name).map((one) => `${one.from}.${one.view}`);
-      return element("div", { class: "port", "data-port": `${w.name}<${s.name}`, title: `${s.state}; ${s.messages} messages` },
-        element("span", { class: `dot ${s.state}` }), element("strong", {}, s.name),
-        element("span", { class: "soft" }, [...from, ...fed].join(", ")), element("span", { class: "n" }, s.state === "ended" || s.state === "unsubscribed" ? s.state : `${s.rate}/s`));
+      return button([element("span", { class: `dot ${s.state}` }), element("strong", { dir: "auto" }, s.name),
+        element("span", { class: "soft", dir: "auto" }, [...from, ...fed].join(", ")), element("span", { class: "n" }, s.state === "ended" || s.state === "unsubscribed" ? s.state : `${s.rate}/s`)],
+        () => act.stream(w.name, s.name), { class: "port", "data-port": `${w.name}<${s.name}`, title: `Stream ${s.name}: ${s.state}, ${counted(s.messages, "message")}` });
     });
     const views = w.views.map((v) => {
       const to = sinks.filter((one) => one.views.some(([owner, view]) => owner === w.name && view === v.name)).map((one) => one.says);
-      return element("div", { class: "port", "data-port": `${w.name}>${v.name}` }, element("strong", {}, v.name),
-        element("span", { class: "soft" }, to.length ? `→ ${to.join(", ")}` : ""), ...(v.never ? [element("span", { class: "n never" }, `${many(v.never)} never`)] : []), element("span", { class: "n" }, many(v.count)));
+      return button([element("strong", { dir: "auto" }, v.name),
+        element("span", { class: "soft", dir: "auto" }, to.length ? `→ ${to.join(", ")}` : ""), ...(v.never ? [element("span", { class: "n never" }, `${many(v.never)} never`)] : []), element("span", { class: "n" }, many(v.count))],
+        () => act.view(w.name, v.name), { class: "port", "data-port": `${w.name}>${v.name}`, "data-good": v.good || "", title: `View ${v.name}: ${counted(v.count, "row")}` });
     });
-    const hub = element("div", { class: "hub", "data-port": w.name }, element("strong", {}, w.name),
-      element("span", { class: "soft" }, w.nodes === null ? "in buckets" : `${many(w.nodes)} nodes`), element("span", { class: "soft" }, `${many(w.state)} ${w.unit}`));
+    const hub = button([element("strong", { dir: "auto" }, w.name),
+      element("span", { class: "soft" }, w.nodes === null ? "in buckets" : counted(w.nodes, "node")), element("span", { class: "soft" }, `${many(w.state)} ${w.unit}`)],
+      () => act.document(w.name), { class: "hub", "data-port": w.name, title: `Document ${w.name}` });
     return element("div", { class: "node" }, element("div", { class: "ports" }, ...streams), hub, element("div", { class: "ports" }, ...views));
   });
 }
@@ -126,4 +139,33 @@ function curve(points, says) {
     svg("text", { x: width - right, y: height - 6, "text-anchor": "end" }, `${Math.round(long)} s`),
     svg("text", { x: left, y: height - 6 }, says),
     ...(points.length > 1 ? [svg("path", { class: "area", d: `${path}L${x(points[points.length - 1])} ${floor}L${x(points[0])} ${floor}Z` }), svg("path", { class: "curve", d: path })] : []));
+}
+
+// Numbers over time: a line for each row, with steps, and a legend that names the lines. --------------
+
+function chart(rows, number, clock) {
+  const width = 640, height = 240, left = 8, right = 8, top = 18, bottom = 22;
+  const all = rows.flatMap((row) => row.points[number]).filter((p) => p[1] !== null);
+  if (!all.length) return [element("p", { class: "soft" }, "no numbers yet")];
+  const first = Math.min(...all.map((p) => p[0])), last = Math.max(clock, ...all.map((p) => p[0]));
+  const low = Math.min(0, ...all.map((p) => p[1])), high = Math.max(0, ...all.map((p) => p[1])) || 1;
+  const x = (at) => left + (at - first) / Math.max(1e-9, last - first) * (width - left - right);
+  const y = (value) => height - bottom - (value - low) / (high - low) * (height - top - bottom);
+  const lines = rows.map((row, at) => {
+    let path = "", open = false;
+    for (const [time, value] of row.points[number]) {
+      if (open) path += `H${x(time).toFixed(1)}`;
+      if (value !== null) path += open ? `V${y(value).toFixed(1)}` : `M${x(time).toFixed(1)} ${y(value).toFixed(1)}`;
+      open = value !== null;
+    }
+    return svg("path", { class: `line l${at}`, d: open ? `${path}H${x(last).toFixed(1)}` : path });
+  });
+  const says = (row) => Object.values(row.name).map((v) => String(v ?? "–")).join(", ") || number;
+  const newest = (row) => row.points[number][row.points[number].length - 1][1];
+  const legend = element("ul", { class: "legend" }, ...rows.map((row, at) => element("li", {}, element("i", { class: `l${at}` }), element("span", { dir: "auto" }, says(row)), element("strong", {}, newest(row) === null ? "gone" : newest(row).toLocaleString("en")))));
+  const grid = [low, high].filter((v, i, each) => each.indexOf(v) === i);
+  return [svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${number} over time` },
+    ...grid.map((v) => svg("path", { class: "axis", d: `M${left} ${y(v)}H${width - right}` })),
+    svg("text", { x: left, y: top - 5 }, high.toLocaleString("en")), ...(low < 0 ? [svg("text", { x: left, y: height - bottom - 4 }, low.toLocaleString("en"))] : []),
+    svg("text", { x: left, y: height - 6 }, moment(first)), svg("text", { x: width - right, y: height - 6, "text-anchor": "end" }, moment(last)), ...lines), legend];
 }

@@ -1,4 +1,4 @@
-"""The history of a run on the live page: recent changes, `never` rows, sizes, rates.
+"""The history of a run on the live page: recent changes, single rows, plots, sizes, rates.
 
 Everything is bounded, whatever the length of the run. The curve of a size has a maximum number of
 points; beyond it every second point is dropped, so that the curve always covers the whole run.
@@ -7,15 +7,20 @@ points; beyond it every second point is dropped, so that the curve always covers
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 from time import monotonic
 from typing import Any
 
 from axlog.connect.protocol import Refusal
-from axlog.views.change import Change
+from axlog.query.columns import Columns
+from axlog.server.plots import ROWS, Plots, plotted
+from axlog.server.row_history import Event, RowHistory, row_name
+from axlog.views.change import Change, Row
 
 CHANGES, NEVERS, LETTERS, POINTS = 200, 500, 50, 240
+ORIGINS = 100_000
+"""Maximum number of rejected messages that are distinguished."""
 _OVER = 8.0
 """Seconds over which rates are computed."""
 
@@ -30,8 +35,11 @@ class History:
         self._count = 0
         self._nevers: dict[tuple[str, str], deque[dict[str, Any]]] = {}
         self._never_counts: dict[tuple[str, str], int] = {}
+        self._rows = RowHistory()
+        self._plots = Plots()
         self._letters: deque[dict[str, str]] = deque(maxlen=LETTERS)
         self._refused = 0
+        self._origins: set[str] = set()  # of the rejected messages
         self._curves: dict[str, Curve] = {}
         self._totals: dict[str, deque[tuple[float, int]]] = {}
 
@@ -40,26 +48,79 @@ class History:
         """Seconds since the history began."""
         return monotonic() - self._started
 
-    def record(self, document: str, change: Change, view: str | None = None) -> None:
+    def record(
+        self,
+        document: str,
+        change: Change,
+        view: str | None = None,
+        columns: Columns | None = None,
+        key: Sequence[str] = (),
+    ) -> None:
         """Add a change; its view may have another name within its document."""
         name = view or change.view or ""
         entry = {"document": document, **change.to_dict(), "view": name}
+        entry["name"] = row_name(entry["row"], key)
         with self._lock:
             self._count += 1
             self._changes.append({"number": self._count, **entry})
+            self._rows.record(document, name, key, change)
             if change.op == "never":
-                key = (document, name)
-                self._nevers.setdefault(key, deque(maxlen=NEVERS)).append(entry)
-                self._never_counts[key] = self._never_counts.get(key, 0) + 1
+                at = (document, name)
+                self._nevers.setdefault(at, deque(maxlen=NEVERS)).append(entry)
+                self._never_counts[at] = self._never_counts.get(at, 0) + 1
+            elif columns is not None and (numbers := plotted(columns, key)):
+                time = change.microseconds / 1e6
+                is_gone = change.op == "delete"
+                self._plots.take(document, name, numbers, entry["row"], time, is_gone)
+
+    def begin(
+        self, document: str, view: str, columns: Columns, key: Sequence[str],
+        rows: Callable[[int], Iterable[Row]], at: float,
+    ) -> None:  # fmt: skip
+        """Start the plots of a view with its current rows, if it has any numbers to plot."""
+        numbers = plotted(columns, key)
+        if numbers:
+            known = rows(ROWS)  # not under the lock: the document has one, too
+            with self._lock:
+                for row in known:
+                    self._plots.take(document, view, numbers, row.to_dict(), at)
+
+    def see_possible(
+        self, document: str, view: str, key: Sequence[str], rows: Iterable[Mapping[str, Any]],
+        clock: Any,
+    ) -> None:  # fmt: skip
+        """Record when the page first listed rows as possible."""
+        with self._lock:
+            self._rows.see_possible(document, view, key, rows, clock)
+
+    def events(self, document: str, view: str, name: Mapping[str, Any]) -> list[Event]:
+        """Return the events of a row, oldest first."""
+        with self._lock:
+            return self._rows.of(document, view, name)
+
+    def plot(self, document: str, view: str) -> dict[str, Any]:
+        """Return the curves of a view."""
+        with self._lock:
+            return self._plots.curves(document, view)
 
     def refuse(self, refused: Refusal, code: str = "") -> None:
-        """Add a rejected message."""
+        """Add a rejected message. One that several documents read and reject counts once."""
+        error = refused.error.strip()
+        head = error.partition(" ")[0].strip("[]:")
+        is_code = head.startswith("AX") and head[2:].isdigit()
+        text = error.partition(" ")[2] if is_code else error
         with self._lock:
+            if refused.origin in self._origins:
+                for letter in self._letters:
+                    if (
+                        letter["origin"] == refused.origin
+                        and refused.stream not in letter["stream"]
+                    ):
+                        letter["stream"] += f", {refused.stream}"
+                return
             self._refused += 1
-            error = refused.error.strip()
-            head = error.partition(" ")[0].strip("[]:")
-            is_code = head.startswith("AX") and head[2:].isdigit()
-            text = error.partition(" ")[2] if is_code else error
+            if len(self._origins) < ORIGINS:
+                self._origins.add(refused.origin)
             self._letters.append(
                 {
                     "stream": refused.stream,

@@ -1,17 +1,31 @@
 "use strict";
-// The page polls its state once a second and redraws what changed.
+// The page polls its state once a second and redraws what changed. Its address is a link to what it shows.
 
-const chosen = { document: null, view: null, truth: "", find: "", show: 100 };
+const PARAMETERS = ["document", "view", "truth", "find", "row"];
+const chosen = { document: null, view: null, truth: "", find: "", row: null, show: 100, start: 0 };
 let state = null;
-let seen = new Set(); // rows of the previous poll
 let asking = null;
 let asked = 0;
+let failures = 0;
+let answered = null; // when the server last answered
 
 async function ask(path, parameters = {}) {
-  const answer = await fetch(`${path}?${new URLSearchParams(parameters)}`);
+  return read(await fetch(`${path}?${new URLSearchParams(parameters)}`));
+}
+
+async function send(method, path, body) {
+  return read(await fetch(path, { method, headers: { "Content-Type": "application/json" }, body: body === undefined ? undefined : JSON.stringify(body) }));
+}
+
+async function read(answer) {
   if (answer.status === 401) askToken("");
-  if (!answer.ok) throw new Error((await answer.json()).detail || answer.statusText);
-  return answer.json();
+  if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).detail || answer.statusText);
+  return answer.status === 204 ? null : answer.json();
+}
+
+function announce(says) {
+  // For screen readers: what changed without a click is not read aloud otherwise.
+  $("announce").textContent = says;
 }
 
 // Signing in: the token becomes a cookie that scripts cannot read, and is stored nowhere else. ----------
@@ -51,20 +65,68 @@ async function signOut() {
   location.reload();
 }
 
+// The address ----------------------------------------------------------------------------------------------
+
+function readAddress() {
+  const given = new URLSearchParams(location.search);
+  for (const name of PARAMETERS) chosen[name] = given.get(name) || (name === "truth" || name === "find" ? "" : null);
+  if (!["", "true", "possible", "never"].includes(chosen.truth)) chosen.truth = "";
+  Object.assign(chosen, { show: 100, start: 0 });
+  $("find").value = chosen.find;
+  seen = new Set();
+}
+
+function address() {
+  const given = new URLSearchParams();
+  for (const name of PARAMETERS) if (chosen[name]) given.set(name, chosen[name]);
+  return `${location.pathname}${given.size ? `?${given}` : ""}`;
+}
+
+function keepAddress() {
+  if (address() !== location.pathname + location.search) history.replaceState(null, "", address());
+}
+
+async function openLinkedRow() {
+  if (chosen.row === null || !chosen.view || $("why").open) return;
+  let row = null;
+  try { row = JSON.parse(chosen.row); } catch { /* not a row */ }
+  if (row && typeof row === "object" && !Array.isArray(row)) await openRow(chosen.document, chosen.view, row, null);
+  else { chosen.row = null; keepAddress(); }
+}
+
+// The state ------------------------------------------------------------------------------------------------
+
 async function refresh() {
   clearTimeout(asking);
   const number = ++asked;
-  try {
-    const said = await ask("/live/state", { ...chosen, document: chosen.document || "", view: chosen.view || "" });
-    if (number !== asked) return; // the selection has changed since
-    state = said;
-    if (settle()) return refresh();
-    show();
-  } catch (error) {
-    $("status").replaceChildren(element("span", { class: "dot lost" }), `no answer: ${error.message}`);
-  }
-  clearTimeout(asking);
-  asking = setTimeout(refresh, 1000);
+  const selection = Object.fromEntries(["document", "view", "truth", "find", "show", "start"].map((name) => [name, chosen[name] ?? ""]));
+  let said = null;
+  try { said = await ask("/live/state", selection); } catch (error) { if (number === asked) isAway(error); }
+  if (number !== asked) return undefined; // the selection has changed since
+  asking = setTimeout(refresh, failures ? Math.min(10, 2 ** failures) * 1000 : 1000);
+  if (said === null) return undefined;
+  state = said;
+  if (settle()) return refresh();
+  isHere();
+  return show();
+}
+
+function isHere() {
+  if (failures) announce("the server answers again");
+  failures = 0;
+  answered = new Date();
+  document.body.classList.remove("stale");
+  $("stale").hidden = true;
+}
+
+function isAway(error) {
+  failures += 1;
+  const since = answered ? `The server has not answered since ${answered.toLocaleTimeString("en-GB")}: the page shows the state of then.` : "The server does not answer.";
+  const says = `${since} (${error.message})`;
+  if ($("stale").textContent !== says) $("stale").textContent = says;
+  $("stale").hidden = false;
+  if (state) document.body.classList.add("stale");
+  $("status").replaceChildren(element("span", { class: "dot lost" }), "no answer");
 }
 
 function settle() {
@@ -77,128 +139,61 @@ function settle() {
 }
 
 function choose(name, view) {
-  Object.assign(chosen, { document: name, view, truth: "", find: "", show: 100 });
+  Object.assign(chosen, { document: name, view, truth: "", find: "", row: null, show: 100, start: 0 });
   $("find").value = "";
   seen = new Set();
 }
 
 function pick(change) {
   Object.assign(chosen, change);
-  refresh();
+  keepAddress();
+  linkExports();
+  return refresh();
+}
+
+async function go(to) {
+  // To a document or a view: a step in the history of the browser.
+  const other = to.document !== chosen.document;
+  choose(to.document, to.view || null);
+  if (address() !== location.pathname + location.search) history.pushState(null, "", address());
+  await refresh();
+  if (other) { await tree(); checkSoon(); }
 }
 
 function current() {
   return state.documents.find((w) => w.name === chosen.document);
 }
 
+const ACTS = {
+  document: (name) => go({ document: name }),
+  view: (name, view) => go({ document: name, view }).then(() => $("panel").scrollIntoView({ block: "nearest" })),
+  stream: async (name, stream) => {
+    if (name !== chosen.document) await go({ document: name });
+    const row = [...document.querySelectorAll("#streams tr")].find((one) => one.dataset.stream === stream);
+    if (row) { row.scrollIntoView({ block: "center" }); row.focus(); }
+  },
+};
+
 function show() {
   const here = current();
   $("engine").textContent = state.engine;
   if (!here) return void $("status").replaceChildren(element("span", { class: "dot waiting" }), state.says || "nothing runs yet");
+  keepAddress();
+  document.title = `${chosen.view ? `${chosen.view} · ` : ""}${here.name} · axlog`;
   const messages = state.documents.flatMap((w) => w.streams).reduce((sum, s) => sum + s.messages, 0);
+  const held = state.pressure.reduce((sum, one) => sum + one.waiting, 0);
   $("status").replaceChildren(element("span", { class: `dot ${state.says ? "waiting" : "live"}` }),
-    state.says || `${here.clock ? moment(here.clock) + " · " : ""}${many(messages)} messages · ${many(state.changed)} changes, ${state.rate}/s`);
-  draw("documents", [state.documents.map((w) => w.name), chosen.document], () => state.documents.map((w) => {
-    const button = element("button", { "aria-current": String(w.name === chosen.document) }, w.name);
-    button.onclick = () => { choose(w.name, null); refresh().then(tree); };
-    return button;
-  }));
-  if (draw("graph", state.documents.map((w) => [w.name, w.nodes, w.state, w.streams.map((s) => [s.name, s.state, s.rate]), w.views]), () => graph(state))) wiring(state);
+    state.says || `${here.clock ? moment(here.clock) + " · " : ""}${counted(messages, "message")}${held ? `, ${many(held)} waiting` : ""} · ${counted(state.changed, "change")}, ${state.rate}/s`);
+  draw("documents", [state.documents.map((w) => w.name), chosen.document], () => state.documents.map((w) => button(element("span", { dir: "auto" }, w.name), () => go({ document: w.name }), { "aria-current": String(w.name === chosen.document) })));
+  $("documents").hidden = state.documents.length < 2;
+  if (draw("graph", state.documents.map((w) => [w.name, w.nodes, w.state, w.streams.map((s) => [s.name, s.state, s.rate]), w.views]), () => graph(state, ACTS))) wiring(state);
+  $("ask-document").textContent = here.name;
   showViews(here);
   showChanges();
   showStreams(here);
   draw("state", [here.sizes, here.unit], () => [curve(here.sizes, `${many(here.state)} ${here.unit}`)]);
   showErrors();
-}
-
-function showViews(here) {
-  const had = document.activeElement && document.activeElement.parentNode === $("views");
-  draw("views", [here.name, here.views, chosen.view], () => here.views.map((v) => {
-    const is = v.name === chosen.view;
-    const button = element("button", { role: "tab", id: `tab-${v.name}`, "aria-selected": String(is), "aria-controls": "panel", tabindex: is ? "0" : "-1" },
-      v.name, element("span", { class: "n" }, many(v.count)), ...(v.never ? [element("span", { class: "n bad", title: "never" }, many(v.never))] : []));
-    button.onclick = () => { choose(chosen.document, v.name); refresh(); };
-    return button;
-  }));
-  if (had) $("views").querySelector('[aria-selected="true"]').focus();
-  const shown = state.shown;
-  if (!shown || shown.view !== chosen.view) return;
-  $("query").querySelector("pre").textContent = shown.query;
-  const total = Object.values(shown.counts).reduce((a, b) => a + b, 0);
-  draw("truths", [shown.counts, chosen.truth], () => [["", "all", total], ...["true", "possible", "never"].map((t) => [t, t, shown.counts[t]])].map(([truth, says, count]) => {
-    const button = element("button", { "aria-pressed": String(truth === chosen.truth), "data-truth": truth || "all" }, says, element("span", { class: "n" }, many(count)));
-    button.onclick = () => pick({ truth, show: 100 });
-    return button;
-  }));
-  draw("outlook", [shown.truth, shown.reason, shown.counts.possible, shown.note], () => outlook(shown));
-  showRows(here, shown);
-}
-
-function outlook(shown) {
-  const says = shown.reason ? `possible rows are undecided: ${shown.reason}`
-    : shown.counts.possible ? "more rows may come" : shown.truth === "never" ? "there is no row, and none can come" : "no more rows can come";
-  return [...(shown.truth ? [badge(shown.truth)] : []), shown.note ? `${says}; ${shown.note}` : says];
-}
-
-function showRows(here, shown) {
-  const known = shown.key.length && shown.key.every((c) => shown.columns.includes(c));
-  const key = (line) => line.truth + JSON.stringify(known ? shown.key.map((c) => line.row[c]) : line.row);
-  const whole = (line) => line.truth + JSON.stringify(line.row);
-  // A view of values alone has no identifiers: its column of them is left out.
-  const columns = shown.columns.map((name, at) => ({ name, type: shown.types[at] })).filter((c) => c.type !== "id" || !shown.lines.length || shown.lines.some((line) => line.row[c.name] !== null));
-  const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.key : undefined;
-  const timed = shown.lines.some((line) => line.deadline !== undefined);
-  const minute = timed ? Math.floor(secondsOf(here.clock) / 60) : 0;
-  const changed = draw("rows", [here.name, shown.view, shown.lines, shown.columns, minute], () => {
-    const last = timed ? [element("th", { scope: "col" }, "until")] : [];
-    const head = element("tr", {}, element("th", { scope: "col" }, "truth"), ...columns.map((c) => element("th", { scope: "col", class: isNumber(c.type) ? "number" : "" }, c.name)), ...last);
-    const body = shown.lines.map((line) => {
-      const made = element("tr", { tabindex: "0", "data-key": key(line), title: line.truth === "true" ? "Why is this row here?" : "What does this row need?" },
-        element("td", {}, badge(line.truth)), ...columns.map((c) => element("td", isNumber(c.type) ? { class: "number", title: String(line.row[c.name] ?? "") } : {}, cell(line.row[c.name], c.type, line.truth))),
-        ...(timed ? [element("td", { class: "soft" }, line.deadline === undefined ? "" : `${moment(line.deadline)} (${span(secondsOf(line.deadline) - secondsOf(here.clock))})`)] : []));
-      if (seen.size && !seen.has(whole(line))) made.className = "new";
-      made.onclick = () => why(here.name, shown.view, line);
-      return made;
-    });
-    if (!body.length) body.push(element("tr", {}, element("td", { class: "soft", colspan: String(columns.length + 2) }, chosen.find || chosen.truth ? "no such row" : "no row yet")));
-    return [element("thead", {}, head), element("tbody", {}, ...body)];
-  });
-  if (!changed) return;
-  seen = new Set(shown.lines.map(whole));
-  const again = focused && [...document.querySelectorAll("#rows tr")].find((row) => row.dataset.key === focused);
-  if (again) again.focus();
-  const counted = chosen.truth ? shown.counts[chosen.truth] : Object.values(shown.counts).reduce((a, b) => a + b, 0);
-  $("more").hidden = shown.lines.length >= counted || chosen.show >= 1000 || shown.lines.length < chosen.show;
-  $("more").textContent = `show more (${many(counted - shown.lines.length)} are not shown)`;
-}
-
-function isNumber(type) {
-  return type === "integer" || type === "decimal" || type === "double";
-}
-
-function cell(value, type, truth) {
-  // Null is unknown in a row that may come, and a missing value in one that is there.
-  if (value === null || value === undefined) return truth === "true" ? "–" : "?";
-  if (type === "time") return value ? moment(value) : String(value);
-  if (Array.isArray(value)) return value.map((each) => cell(each, "any", truth)).join(", ");
-  if (isNumber(type) && typeof value === "string") return shortened(value);
-  return typeof value === "number" ? shortened(value.toLocaleString("en", { maximumFractionDigits: 20 })) : String(value);
-}
-
-function shortened(number) {
-  // A quotient may have thirty decimals; the title of its cell has all of them.
-  const point = number.indexOf(".");
-  return point < 0 || number.length - point <= 9 ? number : `${number.slice(0, point + 7)}…`;
-}
-
-function words(row, types, truth) {
-  return Object.entries(row).filter(([k, v]) => v !== null || types[k] !== "id").map(([k, v]) => `${k} ${cell(v, types[k], truth)}`).join(", ");
-}
-
-function typesOf(name, view) {
-  const here = state.documents.find((d) => d.name === name);
-  const found = here && here.views.find((v) => v.name === view);
-  return (found && found.types) || {};
+  allowWatch();
 }
 
 function changeWords(change) {
@@ -214,58 +209,43 @@ function changeWords(change) {
 function showChanges() {
   const newest = state.changes.length ? state.changes[0].number : 0;
   const before = Number($("changes").dataset.newest || newest);
-  draw("changes", newest, () => state.changes.length ? state.changes.map((c) =>
-    element("li", c.number > before ? { class: "new" } : {}, badge(c.op), element("strong", {}, c.view || ""), " ", changeWords(c), " ", element("span", { class: "soft" }, moment(c.time))))
-    : [element("li", { class: "soft" }, "none yet")]);
+  draw("changes", newest, () => state.changes.length ? state.changes.map((c) => {
+    const link = button(element("strong", { dir: "auto" }, c.view || ""), () => go({ document: c.document, view: c.view }).then(() => openRow(c.document, c.view, c.name, null)), { class: "plain", title: "Open this row" });
+    return element("li", { "data-good": viewOf(c.document, c.view).good || "", ...(c.number > before ? { class: "new" } : {}) }, badge(c.op), link, " ", element("span", { dir: "auto" }, changeWords(c)), " ", element("span", { class: "soft" }, moment(c.time)));
+  }) : [element("li", { class: "soft" }, "none yet")]);
   $("changes").dataset.newest = String(newest);
 }
 
 function showStreams(here) {
-  draw("streams", here.streams, () => {
+  draw("pressure", state.pressure, () => state.pressure.map((one) => {
+    const waits = one.for && one.for.length ? `for ${one.for.join(", ")}` : "for their batch";
+    return element("li", {}, badge(one.full ? "full" : "waiting"), element("span", { dir: "auto" }, `${one.source}: ${counted(one.waiting, "update")} ${one.waiting === 1 ? "waits" : "wait"} ${waits}${one.full ? "; reading pauses" : ""}`));
+  }));
+  draw("streams", [here.name, here.streams], () => {
     const names = [["stream"], ["call"], ["rate", 1], ["messages", 1], ["kept", 1], ["dropped", 1], ["by filters"], ["refused", 1], ["wanted"]];
     const head = element("tr", {}, ...names.map(([h, n]) => element("th", { scope: "col", class: n ? "number" : "" }, h)));
     const body = here.streams.map((s) => {
-      const bar = element("span", { class: "share", title: `${s.dropped} of ${s.messages} dropped` }, element("i", {}));
+      const bar = element("span", { class: "share", role: "img", "aria-label": `${s.dropped} of ${s.messages} dropped`, title: `${s.dropped} of ${s.messages} dropped` }, element("i", {}));
       bar.firstChild.style.width = `${s.messages ? Math.round(100 * s.dropped / s.messages) : 0}%`;
       const number = (value) => element("td", { class: "number" }, many(value));
-      return element("tr", {}, element("td", {}, s.name), element("td", {}, badge(s.state)), element("td", { class: "number" }, `${s.rate}/s`), number(s.messages), number(s.kept),
+      return element("tr", { tabindex: "-1", "data-stream": s.name }, element("th", { scope: "row", dir: "auto" }, s.name), element("td", {}, badge(s.state)), element("td", { class: "number" }, `${s.rate}/s`), number(s.messages), number(s.kept),
         number(s.dropped), element("td", {}, bar), number(s.refused), element("td", { class: "code", title: s.wanted.map(short).join("\n") }, s.wanted.map(short).join("  ") || "–"));
     });
-    return [element("thead", {}, head), element("tbody", {}, ...body)];
+    return [element("caption", { class: "hidden" }, `Streams of ${here.name}`), element("thead", {}, head), element("tbody", {}, ...body)];
   });
 }
 
 function showErrors() {
+  $("letters-open").hidden = !state.can_replay || !state.refused;
   draw("errors", [state.letters, state.refused, state.lagging], () => {
-    const lagging = state.lagging.map((l) => element("li", {}, badge("lagging"), `${l.name} for ${Math.round(l.seconds)} s (${l.tries} tries): ${l.error}`));
-    const letters = state.letters.map((l) => element("li", { title: l.error }, element("span", { class: "badge error" }, l.code), element("strong", {}, l.stream), ` ${l.origin}: ${l.error.split("\n")[0]}`));
+    const lagging = state.lagging.map((l) => element("li", {}, badge("lagging"), `${l.name} for ${Math.round(l.seconds)} s (${counted(l.tries, "try", "tries")}): ${l.error}`));
+    const letters = state.letters.map((l) => element("li", { title: l.error }, element("span", { class: "badge error" }, l.code), element("strong", { dir: "auto" }, l.stream), ` ${l.origin}: ${l.error.split("\n")[0]}`));
     const more = state.refused > state.letters.length ? [element("li", { class: "soft" }, `${many(state.refused)} in all`)] : [];
     return lagging.length + letters.length ? [...lagging, ...letters, ...more] : [element("li", { class: "soft" }, "none")];
   });
 }
 
-async function why(name, view, line) {
-  const says = words(line.row, typesOf(name, view), line.truth) || "this row";
-  $("why-head").textContent = line.truth === "true" ? `Why ${says}?` : line.truth === "possible" ? `What may still bring ${says}?` : `Why never ${says}?`;
-  if (line.truth === "true") $("why-said").replaceChildren("asking");
-  else $("why-said").replaceChildren(...(line.truth === "possible" ? needs(line) : [element("p", {}, `Certain since ${moment(line.time)}: no data of any stream can produce this row.`)]));
-  $("why").showModal();
-  if (line.truth !== "true") return;
-  let said;
-  try { said = await ask("/live/why", { document: name, view, row: JSON.stringify(line.row) }); } catch (error) { said = { reason: error.message }; }
-  $("why-said").replaceChildren(...(said.reason !== undefined ? [element("p", {}, said.reason)] : said.derivations.length ? [...(said.derivations.length > 1 ? [element("p", { class: "soft" }, `made of ${many(said.derivations.length + (said.more || 0))} matches`)] : []), ...said.derivations.map(derivation), ...(said.more ? [element("p", { class: "soft" }, `and ${many(said.more)} more`)] : [])] : [element("p", {}, "the row no longer exists")]));
-}
-
-function needs(line) {
-  const list = element("ul", {}, ...line.needs.map((n) => element("li", {}, element("span", { class: "code" }, short(n.pattern)), " from ", element("strong", {}, n.stream))));
-  return [element("p", {}, line.deadline === undefined ? "It needs, at any time:" : `It needs, by ${moment(line.deadline)}:`), list];
-}
-
-function derivation(matched) {
-  const rows = matched.map((m) => element("tr", { class: m.origin ? (m.pattern.includes("$") ? "bound" : "") : "soft" }, element("td", { class: "code", title: m.pattern }, short(m.pattern)), element("td", { class: "code", title: m.path }, short(m.path)), element("td", {}, m.time ? moment(m.time) : ""), element("td", {}, m.origin || "the document")));
-  const head = element("tr", {}, ...["pattern", "matched", "since", "message"].map((h) => element("th", { scope: "col" }, h)));
-  return element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));
-}
+// The document ---------------------------------------------------------------------------------------------
 
 async function tree() {
   if (!chosen.document || !state) return;
@@ -277,12 +257,12 @@ async function tree() {
 
 function node(said, path, open, depth) {
   if (!said) return "";
-  if (said.text !== undefined) return element("div", { class: "leaf" }, said.text);
+  if (said.text !== undefined) return element("div", { class: "leaf", dir: "auto" }, said.text);
   if (said.call !== undefined) {
     const stream = current() && current().streams.find((s) => s.name === said.call);
     const kind = stream ? stream.state : "ended";
     return element("div", { class: `leaf call ${kind}` }, element("span", { class: `dot ${kind}` }), `↳ ${said.call} `,
-      element("span", { class: "soft" }, stream ? `${kind}, ${many(stream.messages)} messages, ${stream.rate}/s` : kind));
+      element("span", { class: "soft" }, stream ? `${kind}, ${counted(stream.messages, "message")}, ${stream.rate}/s` : kind));
   }
   const title = `${said.name}${said.attributes.map(([k, v]) => ` ${k}="${v}"`).join("")}`;
   if (!said.below.length) return element("div", { class: "leaf" }, title);
@@ -309,22 +289,45 @@ $("views").onkeydown = (event) => {
   if (to) to.click();
 };
 $("rows").onkeydown = (event) => {
-  if (event.key === "Enter" || event.key === " ") { event.preventDefault(); document.activeElement.click(); } else step(event, [...document.querySelectorAll("#rows tr[tabindex]")], "ArrowUp", "ArrowDown");
+  if (event.key === "Enter" || event.key === " ") { event.preventDefault(); document.activeElement.click(); return; }
+  const all = [...document.querySelectorAll("#rows tr[tabindex]")];
+  const to = step(event, all, "ArrowUp", "ArrowDown");
+  if (!to) return;
+  for (const row of all) row.tabIndex = row === to ? 0 : -1;
+  currentRow = to.dataset.key;
 };
 document.onkeydown = (event) => {
-  if (event.key === "/" && document.activeElement !== $("find") && !$("why").open && !$("sign-in").open) { event.preventDefault(); $("find").focus(); }
+  const typing = ["INPUT", "TEXTAREA", "SELECT"].includes(document.activeElement.tagName);
+  if (event.key === "/" && !typing && !document.querySelector("dialog[open]")) { event.preventDefault(); $("find").focus(); }
 };
-$("find").oninput = () => pick({ find: $("find").value, show: 100 });
+$("find").oninput = () => pick({ find: $("find").value, show: 100, start: 0 });
 $("more").onclick = () => pick({ show: Math.min(1000, chosen.show + 300) });
+$("before").onclick = () => pick({ start: Math.max(0, chosen.start - chosen.show) });
+$("after").onclick = () => pick({ start: chosen.start + chosen.show });
+$("save").onclick = saveSearch;
+$("drop").onclick = drop;
+$("plot").ontoggle = plot;
+$("plot-number").onchange = plot;
+$("ask").oninput = checkSoon;
+$("ask-language").onchange = checkSoon;
+$("ask-name").oninput = allowWatch;
+$("ask-form").onsubmit = (event) => { event.preventDefault(); if (!$("ask-watch").disabled) watch(); };
 $("why-close").onclick = () => $("why").close();
+$("why-link").onclick = copyLink;
+$("why").onclose = closeRow;
+$("letters-open").onclick = openLetters;
+$("letters-close").onclick = () => $("letters").close();
 addEventListener("resize", () => state && wiring(state));
 $("sign-in-form").onsubmit = (event) => {
   event.preventDefault();
   const given = $("token").value.trim();
   $("token").value = "";
-  signIn(given).then(refresh).then(tree);
+  signIn(given).then(refresh).then(tree).then(openLinkedRow);
 };
 $("sign-out").onclick = signOut;
 addEventListener("hashchange", () => signInByLink().then(refresh));
-signInByLink().then(refresh).then(tree);
+addEventListener("popstate", () => { readAddress(); refresh().then(tree).then(openLinkedRow); });
+readAddress();
+signInByLink().then(refresh).then(tree).then(openLinkedRow);
 setInterval(tree, 3000);
+setInterval(plot, 2000);

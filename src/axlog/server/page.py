@@ -9,6 +9,7 @@ may read.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -20,9 +21,9 @@ from starlette.responses import Response
 
 from axlog.server.access import Access
 from axlog.server.operations import Operation
-from axlog.server.responses import answer, number_in, wrong
+from axlog.server.page_actions import action_operations, asked_in
+from axlog.server.responses import answer, wrong
 from axlog.server.roles import SERVER, Principal, document, view
-from axlog.server.row_lists import MOST, TRUTHS, Asked
 from axlog.server.summaries import Observed
 
 _POLICY = (
@@ -32,13 +33,19 @@ _POLICY = (
 _TYPES = {
     "page.html": "text/html",
     "page.css": "text/css",
-    "page.js": "text/javascript",
-    "drawing.js": "text/javascript",
+    **dict.fromkeys(
+        ("drawing.js", "rows.js", "explanation.js", "tools.js", "page.js"), "text/javascript"
+    ),
 }
 
 
-def page_operations(observer: Observed, access: Access) -> list[Operation]:
-    """Return the operations of the live page."""
+def page_operations(
+    observer: Observed, access: Access, documents: Collection[str] = ()
+) -> list[Operation]:
+    """Return the operations of the live page.
+
+    `documents`: those to which the server lets principals add views (`view_routes.py`).
+    """
 
     def static(name: str) -> Operation:
         async def file(request: Request, caller: Principal) -> Response:
@@ -56,10 +63,12 @@ def page_operations(observer: Observed, access: Access) -> list[Operation]:
 
     async def live_state(request: Request, caller: Principal) -> Response:
         access.check_known(caller)
-        asked = _asked(request)
+        asked = asked_in(request)
         if asked.view and not caller.may("read", view(asked.document, asked.view)):
             asked = replace(asked, document="", view="")
-        return answer(shown_to(caller, await in_thread(observer.state, asked)))
+        state = shown_to(caller, await in_thread(observer.state, asked))
+        state["can_watch"] = [name for name in documents if caller.may("watch", view(name, "new"))]
+        return answer(state)
 
     async def live_tree(request: Request, caller: Principal) -> Response:
         name = request.query_params.get("document", "")
@@ -86,6 +95,7 @@ def page_operations(observer: Observed, access: Access) -> list[Operation]:
         ("truth", "true, possible or never"),
         ("find", "a text"),
         ("show", "maximum number of rows"),
+        ("start", "number of rows to skip, of one truth"),
     )
     return [
         *(static(name) for name in _TYPES),
@@ -93,8 +103,9 @@ def page_operations(observer: Observed, access: Access) -> list[Operation]:
                   query=(*named, *sought)),
         Operation("GET", "/live/tree", "The top of a document", live_tree, "own",
                   query=named[:1]),
-        Operation("GET", "/live/why", "Why a row is there", live_why, "own",
-                  query=(*named, ("row", "the row as JSON"))),
+        Operation("GET", "/live/why", "The truth of a row, why, and its history", live_why, "own",
+                  query=(*named, ("row", "the row, or the values of its key, as JSON"))),
+        *action_operations(observer, access),
     ]  # fmt: skip
 
 
@@ -119,19 +130,9 @@ def shown_to(caller: Principal, state: dict[str, Any]) -> dict[str, Any]:
     page = {**state, "documents": documents, "changes": changes}
     if not caller.may("read", SERVER):
         empty: dict[str, Any] = {"sources": [], "wires": [], "sinks": []}
-        page |= {"letters": [], "refused": 0, "lagging": [], "system": empty}
+        page |= {"letters": [], "refused": 0, "lagging": [], "pressure": [], "system": empty}
+    page["can_replay"] = state["can_replay"] and caller.may("administer", SERVER)
     return page
-
-
-def _asked(request: Request) -> Asked:
-    given = request.query_params
-    truth = given.get("truth", "")
-    if truth not in ("", *TRUTHS):
-        raise wrong("unknown truth value", ", ".join(TRUTHS))
-    show = int(number_in(request, "show", 100, 1, MOST))
-    return Asked(
-        given.get("document", ""), given.get("view", ""), truth, given.get("find", "")[:200], show
-    )
 
 
 @cache

@@ -8,9 +8,11 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
+from axlog.errors import PipelineError
 from axlog.live.document import Document
 from axlog.pipeline.model import PipelineModel, SourceModel
 from axlog.runtime.connections import sink_plans
+from axlog.runtime.dead_letter_file import DeadLetterFile
 from axlog.runtime.embedded import Runner
 from axlog.runtime.replay import Replay
 from axlog.runtime.systems import wires_of
@@ -28,9 +30,43 @@ def observe_runner(runner: Runner) -> Observer:
         {"name": one.name, "error": one.error, "seconds": one.seconds, "tries": one.tries}
         for one in list(runner.progress.lagging)
     ]
+    observer.pressure = lambda: pressure_of(runner)
+    observer.good = good_of(runner.model)
+    observer.letters = letters_of(runner.model)
     runner.on_refused = observer.history.refuse
-    observer.replay = Replay(runner.model).plain
+    observer.replay = Replay(runner.model)
     return observer
+
+
+def pressure_of(runner: Runner) -> list[dict[str, Any]]:
+    """Return the sources whose updates wait: for a slower source, or because a lane is full."""
+    most = runner.model.settings.batch
+    found = []
+    for feed in runner.feeds:
+        waiting = len(feed.waiting())
+        if waiting:
+            found.append({"source": feed.plan.name, "waiting": waiting,
+                          "full": not feed.has_room(most)})  # fmt: skip
+    slow = [feed.plan.name for feed in runner.feeds if found and feed.is_silent]
+    return [{**one, "for": [name for name in slow if name != one["source"]]} for one in found]
+
+
+def good_of(model: PipelineModel) -> dict[tuple[str, str], str]:
+    """Return the truth value that is good, for the views that name one."""
+    return {
+        (document, view): one.good
+        for document, written in model.documents.items()
+        for view, one in written.views.items()
+        if one.good is not None
+    }
+
+
+def letters_of(model: PipelineModel) -> DeadLetterFile | None:
+    """Return the dead letters of a pipeline; None if it keeps none in a file."""
+    try:
+        return DeadLetterFile(model)
+    except PipelineError:
+        return None
 
 
 def documents_of(runner: Runner) -> dict[str, Document]:
@@ -40,6 +76,12 @@ def documents_of(runner: Runner) -> dict[str, Document]:
         for key, document in islice(list(instances.documents.items()), DOCUMENTS):
             found[name if instances.is_single else f"{name} {key}"] = document
     return found
+
+
+def single_documents(runner: Runner) -> dict[str, Document]:
+    """Return the documents that are not one per key, by name."""
+    found = runner.instances.items()
+    return {name: one.documents[""] for name, one in found if one.is_single}
 
 
 def system_of(model: PipelineModel) -> dict[str, Any]:

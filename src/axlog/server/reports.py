@@ -8,7 +8,7 @@ possible rows are those that the engines report, and "why" reads the input again
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from threading import RLock
 from typing import Any
@@ -19,14 +19,19 @@ from axlog.connect.kinds import ViewShape
 from axlog.connect.protocol import Refusal
 from axlog.document.times import plain, shown
 from axlog.errors import QueryError
+from axlog.live.document import Document
 from axlog.pipeline.documents import document_of
 from axlog.pipeline.model import PipelineModel
+from axlog.query.columns import Columns
 from axlog.runtime.instances import Instances
 from axlog.runtime.progress import Lagging
+from axlog.runtime.replay import Replay
 from axlog.server.history import History
-from axlog.server.pipelines import system_of
-from axlog.server.row_lists import Asked, Listing, Prospect, by_deadline
-from axlog.server.summaries import LARGEST, NODES, POSSIBLE, Why, types_of
+from axlog.server.pipelines import good_of, letters_of, system_of
+from axlog.server.plots import plotted
+from axlog.server.row_history import row_name, with_parts
+from axlog.server.row_lists import TRUTHS, Asked, Listing, Prospect, by_deadline
+from axlog.server.summaries import LARGEST, NODES, POSSIBLE, Letters, types_of
 from axlog.views.change import Change
 from axlog.views.view_query import parse_view
 
@@ -65,6 +70,7 @@ class _View:
     columns: tuple[str, ...]
     types: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
+    typed: Columns | None = None
     rows: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict)
     count: int = 0
     outlook: Outlook | None = None
@@ -95,14 +101,17 @@ class _Document:
 class Reported:
     """A pipeline known by its reports."""
 
-    def __init__(self, model: PipelineModel, engine: str, why: Why | None = None) -> None:
+    def __init__(self, model: PipelineModel, engine: str, replay: Replay | None = None) -> None:
         self.engine = engine
         self.activity = ""  # its activity, while there is nothing to show yet
         self.lagging: Sequence[Lagging] = ()  # unreachable sources and sinks
+        self.held = 0  # updates that wait for a slower stream
+        self.letters: Letters | None = letters_of(model)
+        self.good = good_of(model)
         self.history = History()
         self.system = system_of(model)
         self._model = model
-        self._why = why
+        self._replay = replay
         self._lock = RLock()
         self._documents = {name: self._made(name) for name in model.documents}
 
@@ -116,7 +125,7 @@ class Reported:
             names = tuple(c.name for c in shape.columns)
             known = types_of(query.columns)
             types = tuple(known.get(name, "any") for name in names)
-            views[view] = _View(one.query.strip(), names, types, tuple(query.key))
+            views[view] = _View(one.query.strip(), names, types, tuple(query.key), query.columns)
         root = document_of(written, self._model.directory)
         streams = [str(call.get("stream")) for call in root.iter(_CALL)]
         made = _Document(views, {stream: [0, 0, 0] for stream in streams})
@@ -133,8 +142,9 @@ class Reported:
             document = self._documents[report.document]
             for change in sorted(report.changes, key=lambda change: change.microseconds):
                 name = _short(report.document, change)
-                self.history.record(report.document, change, name)
-                document.views[name].take(change)
+                view = document.views[name]
+                self.history.record(report.document, change, name, view.typed, view.key)
+                view.take(change)
             for stream, (messages, kept) in report.streams.items():
                 counts = document.streams.setdefault(stream, [0, 0, 0])
                 counts[0] += messages
@@ -145,8 +155,12 @@ class Reported:
             document.first = report.batch if document.first is None else document.first
             document.state = report.state
             document.microseconds = max(document.microseconds, report.microseconds)
+            clock = self._clock(document)
             for name, outlook in report.outlooks.items():
-                document.views[name].outlook = outlook
+                view = document.views[name]
+                view.outlook = outlook
+                rows = [one["row"] for one in outlook.rows]
+                self.history.see_possible(report.document, name, view.key, rows, clock)
             self.history.measure(report.document, report.state)
 
     # What the page asks for -----------------------------------------------------------------------
@@ -168,13 +182,20 @@ class Reported:
                 "letters": letters,
                 "refused": refused,
                 "lagging": [asdict(one) for one in self.lagging],
+                "pressure": [{"source": "all sources", "waiting": self.held, "full": False}]
+                if self.held
+                else [],
+                "can_replay": self.letters is not None,
                 "system": self.system,
             }
+
+    def _clock(self, document: _Document) -> Any:
+        return plain(shown(document.microseconds, self._model.settings.times))
 
     def _document(self, name: str, document: _Document) -> dict[str, Any]:
         return {
             "name": name,
-            "clock": plain(shown(document.microseconds, self._model.settings.times)),
+            "clock": self._clock(document),
             "nodes": None,
             "state": document.state,
             "unit": "bytes in the state store",
@@ -183,7 +204,9 @@ class Reported:
                 self._stream(name, stream, *counts) for stream, counts in document.streams.items()
             ],
             "views": [
-                {"name": view, "count": one.count, "never": self.history.nevers(name, view)[1]}
+                {"name": view, "count": one.count, "never": self.history.nevers(name, view)[1],
+                 "good": self.good.get((name, view)),
+                 "types": dict(zip(one.columns, one.types, strict=True))}
                 for view, one in document.views.items()
             ],
         }  # fmt: skip
@@ -209,9 +232,7 @@ class Reported:
         view = None if document is None else document.views.get(asked.view)
         if document is None or view is None:
             return None
-        never, count = self.history.nevers(asked.document, asked.view)
-        rows = [view.rows[key] for key in sorted(view.rows)]
-        listing = Listing(rows, {"true": view.count, "never": count}, _prospect(view), never)
+        listing = self._listing(asked, view)
         return {
             "document": asked.document,
             "view": asked.view,
@@ -219,16 +240,64 @@ class Reported:
             "columns": list(view.columns),
             "types": list(view.types),
             "key": list(view.key),
+            "good": self.good.get((asked.document, asked.view)),
+            "numbers": [] if view.typed is None else list(plotted(view.typed, view.key)),
             "maintainer": self.engine,
             "note": _NOTE if (document.first or 0) > 1 else "",
             **listing.plain(asked),
         }
 
+    def _listing(self, asked: Asked, view: _View) -> Listing:
+        never, count = self.history.nevers(asked.document, asked.view)
+        rows = [view.rows[key] for key in sorted(view.rows)]
+        return Listing(rows, {"true": view.count, "never": count}, _prospect(view), never)
+
+    def lines(self, asked: Asked) -> Iterator[dict[str, Any]]:
+        """Yield all lines of a view that the selection has, for an export."""
+        with self._lock:
+            listing = self._listing(asked, self._view(asked.document, asked.view))
+        for truth in TRUTHS:
+            if asked.truth in ("", truth):
+                yield from listing.each(truth, asked.sought)
+
+    def plot(self, document: str, view: str) -> dict[str, Any]:
+        """Return the computed numbers of a view over time."""
+        return self.history.plot(document, view)
+
+    def live(self, document: str) -> Document | None:
+        """Return None: documents are in other processes."""
+        return None
+
+    def _view(self, document: str, view: str) -> _View:
+        found = self._documents.get(document)
+        if found is None or view not in found.views:
+            raise QueryError("AX203", f"there is no view {view[:100]!r}")
+        return found.views[view]
+
     def why(self, document: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the derivations of a row, by reading the input again."""
-        if self._why is None:
-            return {"reason": f"the engine {self.engine} keeps no documents to explain rows"}
-        return self._why(document, view, row)
+        """Return the truth of a row, why, and its history; derivations by reading the input
+        again.
+        """
+        with self._lock:
+            kept = self._view(document, view)
+            events = self.history.events(document, view, row_name(row, kept.key))
+            listing = self._listing(Asked(document, view), kept)
+            lines = (line for name in ("true", "never", "possible") for line in listing.each(name))
+            found = next((line for line in lines if _has(line["row"], row)), None)
+            clock = shown(self._documents[document].microseconds, self._model.settings.times)
+        if self._replay is None:
+            reason = f"the engine {self.engine} keeps no documents to explain rows"
+            known = found or {"row": dict(row), "truth": None}
+            return {**known, "reason": reason, "history": events}
+        if found is None or found["truth"] != "true":
+            said = self._replay.absent(document, view, row, clock)
+            history = with_parts(events, said.pop("parts", ()))
+            # The run knows more than the input that was read again, and the other way round.
+            verdict = said["truth"] or (found or {}).get("truth")
+            return {"row": dict(row), **(found or {}), **said, "truth": verdict, "history": history}
+        said = self._replay.plain(document, view, found["row"])
+        matched = [one for each in said.get("derivations", ())[:1] for one in each]
+        return {**found, **said, "history": with_parts(events, matched, is_true=True)}
 
     def tree(self, document: str) -> dict[str, Any]:
         """Return the document of the file with its calls: messages are kept as bindings only."""
@@ -239,6 +308,10 @@ class Reported:
         root = document_of(self._model.documents[document], self._model.directory)
         left = [NODES]
         return {"root": _element(root, left), "cut": left[0] <= 0}
+
+
+def _has(row: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(name in row and row[name] == value for name, value in wanted.items())
 
 
 def _short(document: str, change: Change) -> str:

@@ -6,7 +6,7 @@ lines are created, however many rows the view has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -28,10 +28,16 @@ class Asked:
     truth: str = ""  # one of TRUTHS, or all
     find: str = ""
     show: int = 100
+    start: int = 0  # lines before the first shown one, if one truth is chosen
 
     @property
     def sought(self) -> str:
         return self.find.casefold().strip()
+
+    @property
+    def last(self) -> int:
+        """The number of lines up to the last shown one."""
+        return self.start + self.show
 
 
 @dataclass(slots=True)
@@ -61,35 +67,51 @@ class Listing:
     prospect: Prospect = field(default_factory=Prospect)
     never: Sequence[Mapping[str, Any]] = ()
 
-    def lines(self, asked: Asked) -> list[dict[str, Any]]:
-        """Return the shown lines: an even share of each truth, then the rest."""
-        show = max(1, min(asked.show, MOST))
-        found = {
-            name: list(islice(self._of(name, asked.sought), show))
-            for name in TRUTHS
-            if asked.truth in ("", name)
+    def plain(self, asked: Asked) -> dict[str, Any]:
+        """Return the list for JSON."""
+        prospect = self.prospect
+        lines, found = self._lines(asked)
+        return {
+            "counts": {**self.counts, "possible": prospect.count},
+            "found": found,
+            "truth": prospect.truth,
+            "reason": prospect.reason,
+            "lines": lines,
+            "start": asked.start,
         }
-        share = show // max(1, len(found))
-        spare = show - sum(min(share, len(lines)) for lines in found.values())
-        shown: list[dict[str, Any]] = []
-        for lines in found.values():
-            more = max(0, min(spare, len(lines) - share))
-            spare -= more
-            shown += lines[: share + more]
-        return shown
 
-    def _of(self, truth: str, sought: str) -> Iterable[dict[str, Any]]:
+    def _lines(self, asked: Asked) -> tuple[list[dict[str, Any]], dict[str, int] | None]:
+        """Return the shown lines, and of a search the number of rows that it finds."""
+        show = max(1, min(asked.show, MOST))
+        start = asked.start if asked.truth else 0
+        counted: dict[str, int] | None = {} if asked.sought else None
+        kept: dict[str, list[dict[str, Any]]] = {}
+        for name in TRUTHS:
+            if counted is None and asked.truth not in ("", name):
+                continue
+            rest = self.each(name, asked.sought)
+            taken = list(islice(rest, start, start + show))
+            if counted is not None:
+                counted[name] = (start if taken else 0) + len(taken) + sum(1 for _ in rest)
+            if asked.truth in ("", name):
+                kept[name] = taken
+        return _shared(kept, show), counted
+
+    def each(self, truth: str, sought: str = "") -> Iterator[dict[str, Any]]:
+        """Yield all lines of a truth value that a search finds."""
         if truth == "true":
             return ({"truth": truth, "row": row} for row in self.true if is_found(row, sought))
         given = self.prospect.rows if truth == "possible" else self.never
         return ({"truth": truth, **one} for one in given if is_found(one["row"], sought))
 
-    def plain(self, asked: Asked) -> dict[str, Any]:
-        """Return the list for JSON."""
-        prospect = self.prospect
-        return {
-            "counts": {**self.counts, "possible": prospect.count},
-            "truth": prospect.truth,
-            "reason": prospect.reason,
-            "lines": self.lines(asked),
-        }
+
+def _shared(found: Mapping[str, list[dict[str, Any]]], show: int) -> list[dict[str, Any]]:
+    """Return an even share of each truth, then the rest."""
+    share = show // max(1, len(found))
+    spare = show - sum(min(share, len(lines)) for lines in found.values())
+    shown: list[dict[str, Any]] = []
+    for lines in found.values():
+        more = max(0, min(spare, len(lines) - share))
+        spare -= more
+        shown += lines[: share + more]
+    return shown

@@ -5,19 +5,21 @@ rows are truncated for display, so that a page over a view with a million rows c
 with a hundred. Possible rows are computed for the selected view only, and less often if they are
 expensive; not at all if they need a scan of a large document.
 
+A row is explained on request: its truth, the reasons for it or its derivations, and its history.
 `Observed` is the interface between the page and any engine; `reports.py` implements it for an
 engine that runs elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from threading import Lock
 from time import monotonic
 from typing import Any, Protocol
 
 from axlog.connect.protocol import Refusal
-from axlog.document.times import plain
+from axlog.document.times import microseconds, plain
 from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, TEXT, Tree
 from axlog.errors import AxlogError, QueryError
 from axlog.live.document import Document
@@ -25,8 +27,11 @@ from axlog.live.internals import maintained, maintained_view
 from axlog.live.streams import DeadLetter
 from axlog.live.view import View
 from axlog.query.columns import Columns
+from axlog.runtime.replay import Replay, plain_parts
 from axlog.server.history import History
-from axlog.server.row_lists import Asked, Listing, Prospect, by_deadline
+from axlog.server.plots import plotted
+from axlog.server.row_history import row_name, with_parts
+from axlog.server.row_lists import TRUTHS, Asked, Listing, Prospect, by_deadline
 from axlog.views.change import Change, Row
 
 NODES, POSSIBLE = 400, 1000
@@ -34,9 +39,10 @@ LARGEST = 20_000
 """Maximum number of rows that are sorted for the page."""
 WALKED = 3_000
 """Maximum number of nodes of a document that is scanned for possible rows."""
-Why = Callable[[str, str, Mapping[str, Any]], dict[str, Any]]
 _SHARE = 20
-"""At most one part in this many of the time is spent on possible rows."""
+"""At most one part in this many of the time is spent on possible rows and on a search."""
+_SEARCHES = 16
+"""Maximum number of searches in large views whose results are kept."""
 
 Documents = Mapping[str, Document] | Callable[[], Mapping[str, Document]]
 
@@ -56,6 +62,33 @@ class Observed(Protocol):
     def tree(self, document: str) -> dict[str, Any]:
         """Return the top of a document's tree, as nested lists."""
 
+    def lines(self, asked: Asked) -> Iterable[dict[str, Any]]:
+        """Return all lines of a view that the selection has, for an export."""
+
+    def plot(self, document: str, view: str) -> dict[str, Any]:
+        """Return the computed numbers of a view over time."""
+
+    @property
+    def letters(self) -> Letters | None:
+        """The dead letters that can be replayed; None if the pipeline keeps none."""
+
+    def live(self, document: str) -> Document | None:
+        """Return the document itself; None if it is in another process."""
+
+
+class Letters(Protocol):
+    """Dead letters that can be listed and replayed (`runtime/dead_letter_file.py`)."""
+
+    def letters(self) -> Sequence[Letter]: ...
+
+    def replay(self, number: int, content: str | None = None) -> object: ...
+
+
+class Letter(Protocol):
+    """A dead letter."""
+
+    def plain(self) -> dict[str, Any]: ...
+
 
 class Observer:
     """Observes documents for a page."""
@@ -66,40 +99,58 @@ class Observer:
         self.history = History()
         self.system: dict[str, Any] = {"sources": [], "wires": [], "sinks": []}
         self.lagging: Callable[[], Iterable[Mapping[str, Any]]] = tuple
-        self.replay: Why | None = None  # explains rows where documents were not kept
-        self._stops: list[Callable[[], None]] = []
+        self.pressure: Callable[[], Iterable[Mapping[str, Any]]] = tuple
+        self.good: Mapping[tuple[str, str], str] = {}  # the good truth value, by document and view
+        self.letters: Letters | None = None
+        self.replay: Replay | None = None  # explains rows where documents were not kept
+        self._lock = Lock()
+        self._subscriptions: dict[str, dict[str, Callable[[], None]]] = {}  # by document and view
         self._known: dict[str, Document] = {}
         self._letters: dict[str, int] = {}
         self._prospects: dict[tuple[str, str], tuple[float, Prospect]] = {}
+        self._searches: dict[Asked, tuple[float, dict[str, Any]]] = {}
         self.documents()
 
     def documents(self) -> dict[str, Document]:
-        """Return the current documents; subscribe to the views of new ones."""
+        """Return the current documents; subscribe to new views, also of known documents."""
         found = dict(self._given() if callable(self._given) else self._given)
         for name, document in found.items():
             if self._known.get(name) is not document:
                 self._known[name] = document
-                for view in document.views.values():
-                    self._stops.append(view.subscribe(self._hearing(name, document)))
+                self._subscriptions[name] = {}
+            with self._lock:  # pages ask at the same time
+                self._follow_all(name, document)
         return found
 
-    def _hearing(self, name: str, document: Document) -> Callable[[Change], None]:
+    def _follow_all(self, name: str, document: Document) -> None:
+        known, views = self._subscriptions[name], document.views
+        for view in views.keys() - known.keys():
+            known[view] = self._follow(name, document, views[view])
+        for view in known.keys() - views.keys():
+            del known[view]  # it was removed
+
+    def _follow(self, name: str, document: Document, view: View) -> Callable[[], None]:
+        columns, key = view.query.columns, view.key
+        if view.broken is None:
+            at = microseconds(document.clock) / 1e6
+            self.history.begin(name, view.name, columns, key, view.head, at)
         last = 0.0
 
         def record(change: Change) -> None:
             nonlocal last
-            self.history.record(name, change)
+            self.history.record(name, change, None, columns, key)
             now = monotonic()
             if now - last > 1:  # the curve continues while the page is closed
                 last = now
                 self.history.measure(name, document.state_sizes()["joins"])
 
-        return record
+        return view.subscribe(record)
 
     def close(self) -> None:
         """Stop listening."""
-        for stop in self._stops:
-            stop()
+        for known in self._subscriptions.values():
+            for stop in known.values():
+                stop()
 
     # What the page asks for -----------------------------------------------------------------------
 
@@ -120,6 +171,8 @@ class Observer:
             "letters": letters,
             "refused": refused,
             "lagging": [dict(one) for one in self.lagging()],
+            "pressure": [dict(one) for one in self.pressure()],
+            "can_replay": self.letters is not None,
             "system": self.system,
         }
 
@@ -136,7 +189,8 @@ class Observer:
             "streams": [self._stream(name, status) for status in document.streams().values()],
             "views": [
                 {"name": view.name, "count": _count(view), "types": types_of(view.query.columns),
-                 "never": self.history.nevers(name, view.name)[1]}
+                 "never": self.history.nevers(name, view.name)[1],
+                 "good": self.good.get((name, view.name))}
                 for view in list(document.views.values())
             ],
         }  # fmt: skip
@@ -152,7 +206,7 @@ class Observer:
 
     def _take_letters(self, name: str, letters: list[DeadLetter]) -> None:
         for letter in letters[self._letters.get(name, 0) :]:
-            origin = f"message {letter.sequence}"
+            origin = f"message {letter.sequence} of {letter.stream!r}"
             refused = Refusal(letter.stream, "", origin, letter.error.message)
             self.history.refuse(refused, letter.error.code)
         self._letters[name] = len(letters)
@@ -163,25 +217,64 @@ class Observer:
         view = None if document is None else document.views.get(asked.view)
         if document is None or view is None:
             return None
-        never, count = self.history.nevers(asked.document, asked.view)
-        prospect = self._prospect(asked, document, view)
-        size = _count(view)
-        rows: Iterable[Row] = ()
-        if view.broken is None:
-            rows = view.rows() if size <= LARGEST else view.head(LARGEST)
-        listing = Listing(
-            (row.to_dict() for row in rows), {"true": size, "never": count}, prospect, never
-        )
+        key = list(view.key)
         return {
             "document": asked.document,
             "view": view.name,
             "query": view.query.text.strip(),
             "columns": list(view.columns),
             "types": list(view.query.columns.types),
-            "key": list(view.key),
+            "key": key,
+            "good": self.good.get((asked.document, view.name)),
+            "numbers": list(plotted(view.query.columns, key)),
             "maintainer": maintained_view(view).chosen.name,
-            **listing.plain(asked),
+            **self._listed(asked, document, view),
         }
+
+    def _listed(self, asked: Asked, document: Document, view: View) -> dict[str, Any]:
+        """Return the shown lines; those of a search in a large view from a cache."""
+        size = _count(view)
+        if not asked.sought or size <= LARGEST:
+            return self._listing(asked, document, view, size).plain(asked)
+        due, known = self._searches.get(asked, (0.0, {}))
+        now = monotonic()
+        if now < due:
+            return known
+        found = self._listing(asked, document, view, size).plain(asked)
+        if len(self._searches) >= _SEARCHES:
+            self._searches.clear()
+        self._searches[asked] = (now + max(0.5, _SHARE * (monotonic() - now)), found)
+        return found
+
+    def _listing(
+        self, asked: Asked, document: Document, view: View, size: int, is_whole: bool = False
+    ) -> Listing:
+        never, count = self.history.nevers(asked.document, asked.view)
+        rows: Iterable[Row] = ()
+        if view.broken is None and size <= LARGEST:
+            rows = view.rows()
+        elif view.broken is None:
+            rows = view.head(size if asked.sought or is_whole else asked.last)
+        counts = {"true": size, "never": count}
+        prospect = self._prospect(asked, document, view)
+        return Listing((row.to_dict() for row in rows), counts, prospect, never)
+
+    def lines(self, asked: Asked) -> Iterator[dict[str, Any]]:
+        """Yield all lines of a view that the selection has, for an export."""
+        document = self._find(asked.document)
+        view = document.view(asked.view)
+        listing = self._listing(asked, document, view, _count(view), is_whole=True)
+        for truth in TRUTHS:
+            if asked.truth in ("", truth):
+                yield from listing.each(truth, asked.sought)
+
+    def plot(self, document: str, view: str) -> dict[str, Any]:
+        """Return the computed numbers of a view over time."""
+        return self.history.plot(document, view)
+
+    def live(self, document: str) -> Document | None:
+        """Return the document itself."""
+        return self._known.get(document)
 
     def _prospect(self, asked: Asked, document: Document, view: View) -> Prospect:
         """Return the possible rows, from a cache if they are expensive."""
@@ -191,15 +284,39 @@ class Observer:
         if now < due:
             return known
         found = prospect_of(document, view)
+        rows = [one["row"] for one in found.rows]
+        clock = plain(document.clock)
+        self.history.see_possible(asked.document, view.name, view.key, rows, clock)
         self._prospects[key] = (now + max(0.5, _SHARE * (monotonic() - now)), found)
         return found
 
     def why(self, document: str, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the derivations of a row: the matched nodes, their times and messages."""
+        """Return the truth of a row, why, and its history.
+
+        `row` has the values of some columns; a row that is there is completed.
+        """
         asked = self._find(document)
-        if self.replay is not None and maintained(asked).forgotten:
-            return self.replay(document, view, row)
-        return why_of(asked.view(view), row)
+        kept = asked.view(view)
+        unknown = [name for name in row if name not in kept.columns]
+        if unknown:
+            raise QueryError("AX203", f"the view {view!r} has no column {unknown[0]!r}",
+                             expected=", ".join(kept.columns))  # fmt: skip
+        name = row_name(row, kept.key)
+        events = self.history.events(document, view, name)
+        whole = completed(kept, row)
+        again = self.replay if maintained(asked).forgotten else None
+        if whole is None:
+            said = (
+                _absent(kept, row)
+                if again is None
+                else again.absent(document, view, row, asked.clock)
+            )
+            history = with_parts(events, said.pop("parts", ()))
+            return {"row": dict(row), **said, "history": history}
+        said = why_of(kept, whole) if again is None else again.plain(document, view, whole)
+        matched = [one for each in said.get("derivations", ())[:1] for one in each]
+        history = with_parts(events, matched, is_true=True)
+        return {"row": whole, "truth": "true", **said, **_ends(kept, whole), "history": history}
 
     def tree(self, document: str) -> dict[str, Any]:
         """Return the top of a document's tree, as nested lists."""
@@ -250,6 +367,35 @@ def why_of(view: View, row: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "more": max(0, len(found) - DERIVATIONS),
     }  # fmt: skip
+
+
+def completed(view: View, row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the row of a view that has these values; None if there is none."""
+    if view.broken is not None:
+        raise view.broken
+    for one in view:
+        known = one.to_dict()
+        if all(known[name] == value for name, value in row.items()):
+            return known
+    return None
+
+
+def _absent(view: View, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the truth of a row that is not there, and the reasons for it."""
+    known = {name: value for name, value in row.items() if value is not None}
+    try:
+        return {**view.why_not(known).to_dict(), "parts": plain_parts(view, known)}
+    except AxlogError as error:
+        return {"truth": None, "reason": error.message}
+
+
+def _ends(view: View, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what can end a row that is there, if the query says that something must be absent."""
+    try:
+        found = view.why_not(row)
+    except AxlogError:
+        return {}
+    return {"reasons": [one.to_dict() for one in found.reasons if one.kind == "ends"]}
 
 
 def types_of(columns: Columns) -> dict[str, str]:

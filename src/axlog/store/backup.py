@@ -6,7 +6,9 @@ left: the store opens from it with every record up to the last complete one in t
 may remove files and the process may close or open the log meanwhile; both replace the manifest, and
 the copy is made again.
 
-A directory inside is copied in the same way. Temporary files are left out.
+A directory inside is copied in the same way. Temporary files are left out. Every frame of the logs
+and every snapshot of the copy is read and its checksum compared: a damaged store is refused, so
+that damage is noticed while there still is an older copy.
 """
 
 from __future__ import annotations
@@ -16,16 +18,19 @@ import shutil
 from pathlib import Path
 
 from axlog.errors import StoreError
+from axlog.store.files import DiskFiles
+from axlog.store.log_reader import read_log, segments
 from axlog.store.manifest import NAME
+from axlog.store.snapshots import read_snapshot, snapshots
 
 _TRIES = 20
 _LEFT_OUT = (".tmp", ".lock", ".part")
 
 
-def copy_store(source: Path, target: Path) -> int:
+def copy_store(source: Path, target: Path, *, check: bool = True) -> int:
     """Copy a store, a checkpoint or a journal to a new directory; return the number of bytes.
 
-    The copy appears under its name when it is complete and on disk.
+    The copy appears under its name when it is complete, on disk and, with `check`, correct.
     """
     if not source.is_dir():
         raise StoreError("AX878", f"{source} is not a directory with a store")
@@ -49,11 +54,38 @@ def copy_store(source: Path, target: Path) -> int:
     else:
         shutil.rmtree(made, ignore_errors=True)
         raise StoreError("AX874", f"{source} changes faster than it can be copied")
+    if check:
+        try:
+            check_files(made)
+        except StoreError as error:
+            shutil.rmtree(made, ignore_errors=True)
+            raise StoreError(
+                error.code,
+                f"{source} is damaged, so it was not copied: {error.message}",
+                advice="restore an older copy; --unchecked copies the files as they are",
+            ) from error
     if target.exists():
         target.rmdir()
     made.rename(target)
     _sync(target.parent)
     return size
+
+
+def check_files(directory: Path) -> None:
+    """Read every frame and every snapshot of a store and of those inside; raise AX871 if damaged.
+
+    The unfinished end that a crash leaves is no damage.
+    """
+    files = DiskFiles(directory)
+    firsts = segments(files)
+    if firsts:
+        for _ in read_log(files, firsts[0] - 1):
+            pass
+    for record in snapshots(files):
+        read_snapshot(files, record)
+    for inside in sorted(directory.iterdir()):
+        if inside.is_dir():
+            check_files(inside)
 
 
 def _manifests(directory: Path) -> dict[str, bytes]:

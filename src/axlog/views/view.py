@@ -50,7 +50,9 @@ from axlog.views.step_chain import sort_order
 from axlog.views.step_rows import Stepping
 from axlog.views.why import (
     Derivation,
+    Matched,
     derivations,
+    present_parts,
     step_derivations,
 )
 
@@ -249,6 +251,15 @@ class MaintainedView(FutureRows):
             stepping = replace(self.stepping, key=self.query.row_key)
             return step_derivations(tree, stepping, row, self.times)
         return derivations(tree, self.query.pattern, row, self.times)
+
+    def parts(self, row: Mapping[str, Any]) -> list[Matched]:
+        """The nodes that have a value of a row where the query binds it, also of an absent row."""
+        if isinstance(self.maintainer, Dataflow) or self.query.foreign is not None:
+            return []
+        with self._lock:
+            tree = self._nodes().copied()
+        pattern = self._key.pattern if self._key.steps else self.query.pattern
+        return present_parts(tree, pattern, row, self.times)
 
     def explain(self) -> Explanation:
         """How the view is kept: the program, the terms, the maintainer and the reason for it."""

@@ -7,7 +7,7 @@ row fixed, at the cost of the definition on the parts that these values leave op
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -18,7 +18,8 @@ from axlog.evaluate.definition import Valuation, row_of, valuations
 from axlog.evaluate.joins import Bag
 from axlog.future.truth import Possible
 from axlog.query.columns import Columns
-from axlog.query.pattern import Kind, Pattern
+from axlog.query.normalize import normalise
+from axlog.query.pattern import Branch, Kind, Or, Output, Pattern, PatternNode, Variable
 from axlog.query.steps import Clock, Group, Order, clock_of
 from axlog.views.change import Row
 from axlog.views.step_chain import StepChain
@@ -78,6 +79,57 @@ def _derivation(tree: Tree, steps: Sequence[str], valuation: Valuation, times: T
             for number, node in sorted(valuation.nodes.items())
         )
     )
+
+
+def present_parts(
+    tree: Tree, pattern: Pattern, row: Mapping[str, Any], times: Times = "seconds"
+) -> list[Matched]:
+    """The nodes that already have a value of a row, where the pattern binds its variable.
+
+    Each path of the pattern to a variable is matched alone, so this also says which parts are there
+    of a row that does not hold.
+    """
+    given = {
+        output.of: str(row[output.column])
+        for output in pattern.outputs
+        if output.kind is Kind.VARIABLE and row.get(output.column) is not None
+    }
+    found: dict[tuple[str, int], Matched] = {}
+    for variable, branch in _paths_to(normalise(pattern).branches, given):
+        path = Pattern((branch,), (), (Output(Kind.VARIABLE, variable),))
+        text = str(replace(list(path.nodes())[-1], branches=()))
+        for valuation in valuations(tree, path, {variable: given[variable]}):
+            node = max(valuation.nodes.items())[1]
+            found.setdefault((text, node), matched(tree, text, node, times))
+    return list(found.values())
+
+
+def _paths_to(
+    branches: Sequence[Branch], wanted: Mapping[str, str]
+) -> Iterator[tuple[str, PatternNode]]:
+    """The paths from the document to each node that binds a wanted variable."""
+    for branch in branches:
+        if isinstance(branch, Or):
+            for alternative in branch.alternatives:
+                yield from _paths_to(alternative, wanted)
+        if not isinstance(branch, PatternNode):
+            continue
+        compared = [c for c in branch.comparisons if isinstance(c.operand, Variable)]
+        rest = tuple(c for c in branch.comparisons if not isinstance(c.operand, Variable))
+        bound = {c.operand.name: c for c in compared
+                 if c.operator == "=" and isinstance(c.operand, Variable)}  # fmt: skip
+        for name in wanted:
+            if branch.test == Variable(name):
+                yield name, replace(branch, name=None, branches=(), comparisons=rest)
+            elif name in bound:
+                yield (
+                    name,
+                    replace(branch, name=None, branches=(), comparisons=(*rest, bound[name])),
+                )
+        above = replace(branch, name=None, comparisons=rest)
+        if not isinstance(branch.test, Variable):
+            for name, below in _paths_to(branch.branches, wanted):
+                yield name, replace(above, branches=(below,))
 
 
 def step_derivations(
