@@ -27,7 +27,9 @@ from lab.benchmarks.pipelines import pipelines
 from lab.benchmarks.records import records
 from lab.benchmarks.reevaluation import reevaluation
 from lab.benchmarks.relevance import relevance
+from lab.benchmarks.spark_cluster import spark_cluster
 from lab.benchmarks.spark_documents import spark_documents
+from lab.benchmarks.spark_stages import spark_stages
 from lab.benchmarks.spark_streams import spark_streams
 from lab.benchmarks.statements import statements
 from lab.benchmarks.status import status
@@ -164,6 +166,16 @@ BENCHMARKS: dict[str, Benchmark] = {
                 ((1000, 16), (50_000, 8)), state=(50_000, 40), done=done
             ),
         },
+    ),
+    "spark-stages": Benchmark(
+        tiny=lambda: spark_stages(200, (2,), 2),
+        quick=spark_stages,
+        full=lambda: spark_stages(50_000, (16, 64, 256)),
+    ),
+    "spark-cluster": Benchmark(
+        tiny=lambda: spark_cluster((40, 3)),
+        quick=spark_cluster,
+        full=lambda: spark_cluster((1000, 40)),
     ),
     "spark-documents": Benchmark(
         tiny=lambda: spark_documents(0.001, at_a_time=100, quick=True, views=("Q1",)),

@@ -54,11 +54,14 @@ def streams(spark: Session, task: dict[str, Any]) -> dict[str, Any]:
     for _ in range(task["rounds"]):
         for side in task["sides"]:
             checkpoint = tempfile.mkdtemp(prefix="axlog-bench-")
+            workers = task.get("workers", [])
             before, here = processor_seconds(), time.process_time()
+            elsewhere = processor_seconds(*workers) if workers else 0.0
             try:
                 run = sides[side](spark, task, checkpoint)
                 run["cpu"] = processor_seconds() - before
                 run["driver"] = time.process_time() - here
+                run["executors"] = processor_seconds(*workers) - elsewhere if workers else 0.0
                 found[side].append(run)
             finally:
                 shutil.rmtree(checkpoint, ignore_errors=True)
@@ -166,8 +169,8 @@ def _by_hand(spark: Session, task: dict[str, Any], checkpoint: str) -> dict[str,
     }
 
 
-def processor_seconds() -> float:
-    """The processor time of this process and all its descendants, living and ended."""
+def processor_seconds(*roots: int) -> float:
+    """The processor time of processes (by default this one) and all their descendants."""
     stats: dict[int, tuple[int, float]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -176,7 +179,7 @@ def processor_seconds() -> float:
             continue
         ticks = sum(map(int, fields[11:15]))
         stats[int(path.parent.name)] = int(fields[1]), ticks / os.sysconf("SC_CLK_TCK")
-    total, left = 0.0, [os.getpid()]
+    total, left = 0.0, list(roots) or [os.getpid()]
     while left:
         pid = left.pop()
         total += stats[pid][1] if pid in stats else 0.0
@@ -219,9 +222,11 @@ def main(written: str) -> None:
     from axlog.spark import session
 
     task = json.loads(written)
-    counts = {_COUNTED: "true" if task.get("counts") else "false"}
-    cores = task["cores"]
-    spark = session(f"local[{cores}]", "python -m lab bench", quick=task["quick"], settings=counts)
+    settings = {_COUNTED: "true" if task.get("counts") else "false"}
+    master = task.get("master") or f"local[{task['cores']}]"
+    if "master" in task:
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "512m"}
+    spark = session(master, "python -m lab bench", quick=task["quick"], settings=settings)
     try:
         found = perform(spark, task)
     finally:

@@ -1,10 +1,11 @@
 """Law 7 on Spark: random pipelines, from every kind of source, with both places of state.
 
-A case is a random pipeline (`pipeline_cases.py`), a kind of source and a place of state. It runs as
-streaming queries of one session, the first with the input before the restart, the second from the
-same checkpoint with the rest. Compared with the reference: rows, net changes, dead letters with
-their contents. For sources of one sequence each partition is a separate source; a topic and a
-DataFrame have them as their partitions.
+A case is a random pipeline (`pipeline_cases.py`), a kind of source, a place of state and a number
+of state partitions. It runs as streaming queries of one session, the first with the input before
+the restart, the second from the same checkpoint with the rest; or, `live`, as one query during
+which the rest arrives. Compared with the reference: rows, net changes, dead letters with their
+contents. For sources of one sequence each partition is a separate source; a topic and a DataFrame
+have them as their partitions.
 
 The first case starts the session, which all others share; so is the broker, librdkafka's mock
 cluster in this process.
@@ -23,7 +24,7 @@ from functools import cache, partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 from uuid import uuid4
 
@@ -34,8 +35,9 @@ from axlog.document.parser import parse
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import AxlogError
 from axlog.pipeline import kinds
+from axlog.spark.batch_result import BatchReport
 from axlog.spark.session import session
-from axlog.spark.streaming_query import maintain
+from axlog.spark.streaming_query import Maintained, maintain
 from axlog.views.change import Change
 from lab.laws.buckets_law import compare
 from lab.laws.pipeline_cases import (
@@ -50,6 +52,8 @@ from lab.laws.pipeline_cases import (
 
 KINDS = ("memory", "jsonl", "directory", "kafka", "frame")
 STATES = ("driver", "executors")
+LONGEST = 120.0
+"""Seconds to wait for messages that arrive while a query runs."""
 _FILES = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
 _COLUMNS = "stream string, xml string, time double, action string, number bigint"
 Part = Sequence[Sequence[Sequence_]]
@@ -62,12 +66,16 @@ class SparkCase:
     case: PipelineCase
     kind: str
     state: str
+    partitions: int = 2
+    live: bool = False
 
 
 def make_spark_case(random: Random) -> SparkCase:
     """A random case."""
     kind = random.choice(KINDS)
-    return spark_case(make_pipeline_case(random), kind, random.choice(STATES))
+    made = spark_case(make_pipeline_case(random), kind, random.choice(STATES))
+    live = kind != "memory" and random.random() < 0.3
+    return replace(made, partitions=random.choice((1, 2, 4)), live=live)
 
 
 def spark_case(case: PipelineCase, kind: str, state: str) -> SparkCase:
@@ -109,12 +117,30 @@ class _Collected:
     def __init__(self) -> None:
         self.changes: list[Change] = []
         self.refused: list[Refusal] = []
+        self.messages = 0
+        self.waiting = 0
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
         self.changes += changes
 
     def refuse(self, batch: int, refused: Sequence[Refusal]) -> None:
         self.refused += refused
+
+    def count(self, report: BatchReport) -> None:
+        """Count what a batch brought, and what it holds back."""
+        self.messages += report.messages
+        self.waiting = report.waiting
+
+    def wait(self, query: Maintained, messages: int) -> None:
+        """Wait until a query has processed so many messages, and holds none back."""
+        until = monotonic() + LONGEST
+        while (self.messages < messages or self.waiting) and monotonic() < until:
+            if not query.is_active:
+                query.wait()  # raises its failure
+                break
+            sleep(0.05)
+        if self.messages < messages or self.waiting:
+            raise AssertionError(f"{self.messages} of {messages} messages, {self.waiting} wait")
 
     def close(self) -> None:
         """There is nothing to release."""
@@ -129,16 +155,27 @@ def run_on_spark(spark: Any, made: SparkCase) -> Answer:
     count = sum(len(one) for source in case.sources for one in source)
     with TemporaryDirectory() as place:
         sources = _SOURCES[made.kind](spark, Path(place) / "in", case)
+        query: Any = None
+        brought = 0
         for part in case.parts():
+            brought += sum(len(one) for source in part for one in source)
             for source in sources:
                 source.bring(part)
-            opened = [source.open() for source in sources]
-            query = maintain(
-                spark, definition, opened, [told], once=True, checkpoint=f"{place}/checkpoint",
-                limit=max(case.batch, count // 4), state=made.state, dead_letters=told.refuse,
-                hold=None if made.kind == "frame" else 0.05, buckets=2,
-            )  # fmt: skip
-            query.wait()
+            if query is None or not made.live:
+                opened = [source.open() for source in sources]
+                query = maintain(
+                    spark, definition, opened, [told], once=not made.live,
+                    checkpoint=f"{place}/checkpoint", limit=max(case.batch, count // 4),
+                    state=made.state, dead_letters=told.refuse, report=told.count,
+                    hold=None if made.kind == "frame" else 0.05, buckets=4,
+                    partitions=made.partitions,
+                )  # fmt: skip
+            if made.live:
+                told.wait(query, brought)
+            else:
+                query.wait()
+        if made.live:
+            query.stop()
     return Answer.of(told.changes, told.refused)
 
 

@@ -97,7 +97,7 @@ def kill_worker(place: Path, batch: int, messages: int = MESSAGES) -> Counter[st
     """Kill one of the two workers of a cluster after a batch, and the driver after the next one.
     Restart it with the worker that is left; return all changes.
     """
-    with _cluster(place) as (address, workers):
+    with cluster(place) as (address, workers):
         java = " ".join([*QUICK, *archive_options(writes=False)])
         more = (
             "partitions: 2, spark: {spark.driver.host: 127.0.0.1, spark.executor.memory: 512m,"
@@ -199,14 +199,14 @@ def _logs(place: Path) -> list[str]:
 
 
 @contextmanager
-def _cluster(place: Path) -> Iterator[tuple[str, list[subprocess.Popen[Any]]]]:
-    """A standalone master with two workers, from the pip package."""
+def cluster(place: Path, workers: int = 2) -> Iterator[tuple[str, list[subprocess.Popen[Any]]]]:
+    """A standalone master with workers of one core, from the pip package."""
     started: list[subprocess.Popen[Any]] = []
     try:
         master = spark_class("Master", ["--host", "127.0.0.1", "--port", "0"], place / "master.log")
         started.append(master)
         address = _address(place / "master.log")
-        for number in (1, 2):
+        for number in range(1, workers + 1):
             options = ["--cores", "1", "--memory", "1g", "--work-dir", str(place / f"work{number}")]
             log = place / f"worker{number}.log"
             started.append(spark_class("Worker", [*options, "--host", "127.0.0.1", address], log))

@@ -38,7 +38,7 @@ from lab.generators.appendix_views import VIEWS
 from lab.laws.algebra_law import Watcher
 from lab.reference import rows as reference_rows
 
-APART = {"pathway", "spark", "spark-documents"}
+APART = {"pathway", "spark", "spark-cluster", "spark-documents"}
 """Run by tests of their own: they start other systems."""
 
 

@@ -113,6 +113,15 @@ def test_both_plans(nodes: Any, texts: dict[str, str], text: str) -> None:
             evaluate(nodes, query, plan="joins")
 
 
+@pytest.mark.parametrize("text", [*QUERIES, COLLECTING, UPWARD])
+def test_documents_are_evaluated_where_they_are_read(
+    spark: Any, texts: dict[str, str], text: str
+) -> None:
+    query = parse_query(text, {})
+    table = spark.createDataFrame(list(texts.items()), "document string, xml string")
+    assert found_by_spark(table.repartition(3), query) == found_by_engine(texts, query) != Counter()
+
+
 def test_files_are_cut_at_records(spark: Any, tmp_path: Path) -> None:
     records = "".join(f'<item n="{n}"><name>x{n}</name></item>' for n in range(300))
     text = f"<site><head/><items>{records}</items><tail>t</tail></site>"

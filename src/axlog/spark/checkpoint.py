@@ -106,6 +106,7 @@ def _taken_up(
         raise _refused(place, [_EARLIER])
     chosen = {name: known[name] for name in ("buckets", "partitions") if rest[name] is None}
     rest = {**rest, **chosen}
+    rest = {**rest, "partitions": min(rest["partitions"], known["width"])}
     free = {name: getattr(definition, name) for name in _FREE}
     stored = {"rejecting": [], "final_steps": True, **known["definition"], **free}
     known = {**known, "definition": stored}

@@ -4,10 +4,10 @@
 favoured (docs/spark.md): changelog checkpoints for the state store, a checkpoint manager that does
 not rename twice, few shuffle partitions, no web UI, and a driver on loopback if it runs alone.
 
-The start is made fast in three ways. Java maps the classes that it loaded in the last run
-(`classes.py`). Python processes are forked from a preloaded one (`worker_preload.py`). `quick=True`
-uses only the C1 compiler and the serial collector, which start faster and run a little slower: for
-tests, demos and short runs.
+`quick=True` makes the start fast, for tests, demos and short runs; nothing of it is used otherwise.
+Java maps the classes that it loaded in the last run (`classes.py`) and uses only the C1 compiler
+and the serial collector, which start faster and run a little slower. Python processes are forked
+from a preloaded one (`worker_preload.py`).
 
 Not handled: sessions that other code started keep their settings; `settings_for` returns ours.
 """
@@ -57,11 +57,11 @@ def session(
     *,
     quick: bool = False,
     settings: Mapping[str, str] | None = None,
-    preload: bool = True,
+    preload: bool | None = None,
 ) -> SparkSession:
     """Return the running Spark session, or start one: on the named master, on that of
-    `spark-submit`, or on `local[*]`. On one machine its Python processes are forked from a
-    preloaded one (`preload`).
+    `spark-submit`, or on `local[*]`. `quick` starts faster, for short runs. Then, on one machine,
+    its Python processes are forked from a preloaded one, unless `preload` is False.
     """
     prepare_environment()
     from pyspark.sql import SparkSession
@@ -81,7 +81,8 @@ def session(
         chosen.setdefault(_PATH, os.pathsep.join(path for path in paths if path))
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    alone = preload and not submitted and _local_cores(master) is not None
+    forks = quick if preload is None else preload
+    alone = forks and not submitted and _local_cores(master) is not None
     with _python(preloaded() if alone else None):
         return builder.master(master).getOrCreate()
 
@@ -130,9 +131,8 @@ def settings_for(master: str, *, quick: bool = False) -> dict[str, str]:
         chosen["spark.sql.shuffle.partitions"] = str(cores)
         chosen["spark.driver.host"] = "127.0.0.1"
         chosen["spark.driver.bindAddress"] = "127.0.0.1"
-    options = [*(QUICK if quick else ()), *archive_options(writes=quick)]
-    if options and (cores is not None or quick):
-        chosen["spark.driver.extraJavaOptions"] = " ".join(options)
+    if quick:
+        chosen["spark.driver.extraJavaOptions"] = " ".join([*QUICK, *archive_options(writes=True)])
     return chosen
 
 

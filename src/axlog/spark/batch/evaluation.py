@@ -1,9 +1,12 @@
-"""`evaluate`: the rows of a view on a node table, a DataFrame in and a DataFrame out.
+"""`evaluate`: the rows of a view on documents or a node table, a DataFrame in and a DataFrame out.
 
-There are two plans. `joins`: the view's program as structural joins (`joins.py`), for documents too
-large for one task. `documents`: each document is rebuilt in one task and evaluated by the embedded
-engine. It is used where joins do not apply (axes that do not go down, paths collected from the
-document node), and is faster for many small documents.
+Documents as texts (columns `document` and `xml`) are parsed and evaluated by the embedded engine
+where they are read, without a shuffle: the way for many files that each fit into memory.
+
+For a node table there are two plans. `joins`: the view's program as structural joins (`joins.py`),
+for documents too large for one task. `documents`: each document is rebuilt in one task and
+evaluated by the embedded engine. It is used where joins do not apply (axes that do not go down,
+paths collected from the document node), and is faster for many small documents.
 
 Law: the rows and counts are those that the embedded engine gives for each document. Ids are the
 binary ids of the node table; a collected path is an array of strings, with ids as text.
@@ -11,14 +14,17 @@ binary ids of the node table; a collected path is an array of strings, with ids 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from axlog.document.ids import Id
+from axlog.document.loader import load
 from axlog.document.node_table import NodeRow, read_rows
+from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.document.serializer import serialise
+from axlog.document.tree import Tree
 from axlog.errors import QueryError
 from axlog.evaluate.collected_paths import gather
 from axlog.live.document import Document
@@ -43,14 +49,20 @@ def evaluate(
     plan: str | None = None,
     namespaces: Mapping[str, str] | None = None,
     language: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> DataFrame:
-    """Return the rows of a query on every document of a node table, with `document` and `count`.
+    """Return the rows of a query on every document, with `document` and `count`.
+
+    `nodes` is a node table, or has the columns `document` and `xml` (text or bytes): then each
+    document is evaluated by the embedded engine where it is read (`limits` are those of parsing).
 
     A column is named after its output, with `_` for `.`: `x` for `$x`, `t_id` for `t.id`.
     """
     asked = (
         query if isinstance(query, Query) else parse_query(query, dict(namespaces or {}), language)
     )
+    if "xml" in nodes.columns and "parent" not in nodes.columns:
+        return _by_texts(nodes, asked, limits)
     chosen, _ = chosen_plan(asked, plan)
     if chosen == "documents":
         return _by_documents(nodes, asked)
@@ -123,43 +135,71 @@ def _stays_below(each: Gather) -> bool:
 # Each document in one task ----------------------------------------------------------------------
 
 
+def _schema(query: Query, collected: dict[str, int]) -> str:
+    columns = [f"`{name(o)}` {_type(o, collected)}" for o in query.pattern.outputs]
+    return ", ".join(["document string", *columns, "count bigint"])
+
+
 def _by_documents(nodes: DataFrame, query: Query) -> DataFrame:
-    columns = query.pattern.outputs
     collected = _collected(compile_pattern(query.pattern))
-    schema = ", ".join(
-        [
-            "document string",
-            *(f"`{name(o)}` {_type(o, collected)}" for o in columns),
-            "count bigint",
-        ]
-    )
 
     def rows(table: pa.Table) -> pa.Table:
         records = table.to_pylist()
         given = [NodeRow(r["id"], r["parent"], r["label"], r["kind"], r["value"]) for r in records]
         tree, keys = read_rows(given)
-        view = Document(tree).watch(query)
         ids = {tree.id(node).key: key for node, key in keys.items()}
-        found = [
-            {
-                "document": records[0]["document"],
-                **{
-                    name(o): _shown(value, ids, o, collected)
-                    for o, value in zip(columns, row.values_, strict=True)
-                },
-                "count": row.count,
-            }
-            for row in view.rows()
-        ]
+        found = _rows_of(records[0]["document"], tree, query, collected, ids)
         return pa.Table.from_pylist(found, schema=_arrow(query, collected))
 
-    return nodes.groupBy("document").applyInArrow(rows, schema)
+    return nodes.groupBy("document").applyInArrow(rows, _schema(query, collected))
 
 
-def _shown(value: Any, ids: dict[bytes, bytes], output: Output, collected: dict[str, int]) -> Any:
+def _by_texts(texts: DataFrame, query: Query, limits: Limits) -> DataFrame:
+    """Evaluate every document where it is read."""
+    collected = _collected(compile_pattern(query.pattern))
+
+    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        schema = _arrow(query, collected)
+        for batch in batches:
+            columns = (column.to_pylist() for column in batch.columns)
+            for document, xml in zip(*columns, strict=True):
+                found = _rows_of(str(document), load(xml, limits=limits), query, collected)
+                yield pa.RecordBatch.from_pylist(found, schema=schema)
+
+    return texts.select("document", "xml").mapInArrow(rows, _schema(query, collected))
+
+
+def _rows_of(
+    document: str,
+    tree: Tree,
+    query: Query,
+    collected: dict[str, int],
+    ids: Mapping[bytes, bytes] | None = None,
+) -> list[dict[str, Any]]:
+    """Return the rows of a query on a tree; `ids`: those to show, by the ids of the tree."""
+    columns = query.pattern.outputs
+    return [
+        {
+            "document": document,
+            **{
+                name(o): _shown(value, ids, o, collected)
+                for o, value in zip(columns, row.values_, strict=True)
+            },
+            "count": row.count,
+        }
+        for row in Document(tree).watch(query).rows()
+    ]
+
+
+def _shown(
+    value: Any, ids: Mapping[bytes, bytes] | None, output: Output, collected: dict[str, int]
+) -> Any:
+    def key(one: Id) -> bytes:
+        return one.key if ids is None else ids[one.key]
+
     if output.of in collected and output.kind is not Kind.VARIABLE:
-        return [str(Id(ids[v.key])) if isinstance(v, Id) else str(v) for v in value]
-    return ids[value.key] if isinstance(value, Id) else value
+        return [str(Id(key(v))) if isinstance(v, Id) else str(v) for v in value]
+    return key(value) if isinstance(value, Id) else value
 
 
 def _arrow(query: Query, collected: dict[str, int]) -> pa.Schema:

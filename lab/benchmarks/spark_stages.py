@@ -1,0 +1,117 @@
+"""The processor time of each stage of a Spark batch, in one process and without Spark.
+
+The on-time view of the order monitor: messages of `partitions` tasks are parsed and matched
+(`extract`), written as rows for buckets (`pack`), applied by the engines of the buckets
+(`engines`), and their reports are merged (`report`). What Spark adds (reading rows, the shuffle,
+the state store) is not in it. The fixed cost of an engine per batch is found from two sizes of
+batches. docs/scaling.md builds its model on these.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import process_time
+from typing import TypeVar
+
+from axlog.runtime.bucket_engines import Buckets
+from axlog.runtime.definition import Definition
+from axlog.runtime.extraction import ASIDE, Extracted, Extractor, Message
+from axlog.runtime.gc_pause import collector_paused
+from axlog.runtime.packet_rows import Row, packed
+from axlog.runtime.past import NOTHING
+from axlog.runtime.plan import SparkPlan, make_plan
+from axlog.samples import orders
+from lab.benchmarks.measuring import Result
+
+STAGES = ("extract", "pack", "engines", "report")
+_BATCHES = 4
+_T = TypeVar("_T")
+
+
+def spark_stages(
+    size: int = 20_000, buckets: Sequence[int] = (16, 64), partitions: int = 4
+) -> Result:
+    """Microseconds per message of each stage, bytes and rows that are shuffled, fixed costs."""
+    result = Result("spark-stages", "the stages of a batch on Spark, in one process")
+    result.sizes = {"messages a batch": size, "partitions": partitions}
+    for count in buckets:
+        large, small = _Run(size, count, partitions), _Run(size // 20, count, partitions)
+        head = f"{count} buckets"
+        for stage in STAGES:
+            result.figures[f"{head}: {stage}, us per message"] = large.cost(stage)
+        result.figures[f"{head}: bytes shuffled per message"] = large.bytes / large.messages
+        result.figures[f"{head}: rows shuffled per batch"] = large.rows / (_BATCHES - 1)
+        fixed = small.seconds["engines"] - large.cost("engines") * small.messages / 1e6
+        engines = count * (_BATCHES - 1)
+        each = max(0.0, 1e6 * fixed / engines)
+        result.figures[f"{head}: fixed cost of an engine per batch, us"] = each
+    return result
+
+
+def _rows(found: Extracted, plan: SparkPlan) -> list[Row]:
+    return list(packed(found, plan))
+
+
+class _Store(dict[str, bytes]):
+    """The map of a bucket."""
+
+    def put(self, key: str, value: bytes) -> None:
+        self[key] = value
+
+    def remove(self, key: str) -> None:
+        del self[key]
+
+
+class _Run:
+    """Four batches, of which the first warms up."""
+
+    def __init__(self, size: int, count: int, partitions: int) -> None:
+        from axlog.spark.batch_result import gather_batch
+
+        definition = Definition(orders.DOCUMENT, {"v": (orders.ON_TIME, None)}, orders.KEYS)
+        plan = make_plan(definition, count)
+        extractor = Extractor(definition, plan)
+        extractor.past = NOTHING
+        engines = Buckets(definition, plan, 0, "run", live=OrderedDict())
+        stores: dict[str, _Store] = {}
+        self.seconds = dict.fromkeys(STAGES, 0.0)
+        self.bytes = self.rows = self.messages = 0
+        drawn = [
+            Message(0, str(m["stream"]), "insert", str(m["insert"]).encode(),
+                    round(1e6 * float(str(m["at"]))), number, "")
+            for number, m in enumerate(orders.messages(size * _BATCHES, seed=1, rate=0.002))
+        ]  # fmt: skip
+        for batch in range(_BATCHES):
+            if batch == 1:
+                self.seconds = dict.fromkeys(STAGES, 0.0)
+                self.bytes = self.rows = self.messages = 0
+            mine = drawn[batch * size : (batch + 1) * size]
+            part = -(-size // partitions)
+            with collector_paused():
+                inbox: dict[str, list[bytes]] = {}
+                for at in range(0, size, part):
+                    some = mine[at : at + part]
+                    found = self._timed("extract", partial(extractor.extract, some))
+                    rows = self._timed("pack", partial(_rows, found, plan))
+                    for bucket, body in rows:
+                        self.bytes, self.rows = self.bytes + len(body), self.rows + 1
+                        if bucket != ASIDE:
+                            inbox.setdefault(f"{bucket}/0", []).append(body)
+                said: list[Row] = []
+                for key, bodies in inbox.items():
+                    store = stores.setdefault(key, _Store())
+                    said += self._timed("engines", partial(engines.take, key, store, bodies)).rows
+                self._timed("report", partial(gather_batch, batch, said))
+            self.messages += size
+
+    def _timed(self, stage: str, work: Callable[[], _T]) -> _T:
+        before = process_time()
+        found = work()
+        self.seconds[stage] += process_time() - before
+        return found
+
+    def cost(self, stage: str) -> float:
+        """Microseconds per message."""
+        return 1e6 * self.seconds[stage] / self.messages
