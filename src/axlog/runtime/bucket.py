@@ -33,6 +33,7 @@ from axlog.evaluate.joins import Bag
 from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.stream_engine import Read
+from axlog.match.stream_plan import MessagePlan
 from axlog.query.compile import Relation
 from axlog.runtime.change_packets import plain_change, value_of
 from axlog.runtime.definition import Definition
@@ -114,6 +115,8 @@ class Instance:
         self.rows = self._count()
         self._again = 0.0
         self._claimed: Claim | None = None
+        # by stream: a plan, and the result of `_numbers` for it
+        self._known_numbers: dict[str, tuple[MessagePlan | None, list[int]]] = {}
 
     @property
     def doc(self) -> Document:
@@ -318,9 +321,14 @@ class Instance:
 
     def _numbers(self, stream: str) -> list[int]:
         """Return, for each relation that the stream feeds now, its number in a fresh document."""
-        first = self._shapes[stream]
-        now = _shapes(self.doc, stream)
-        return [first.index(shape) if shape in first else -1 for shape in now]
+        plan = streams_of(self.doc).engine.plan(stream)
+        known = self._known_numbers.get(stream)
+        if known is None or known[0] is not plan:
+            first = self._shapes[stream]
+            now = _shapes(self.doc, stream)
+            numbers = [first.index(shape) if shape in first else -1 for shape in now]
+            known = self._known_numbers[stream] = plan, numbers
+        return known[1]
 
     # Telling --------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ that say nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from axlog.runtime.bucket import Instance, instance_report
@@ -106,7 +106,7 @@ class Buckets:
                 reports, waits = self._of_engine(keeper, unit, packets, common.number, head)
                 ticks = ticks or waits
             if reports:
-                report = pack({"told": reports, **asdict(keeper.total())})
+                report = pack({"told": reports, **vars(keeper.total())})
                 said.append((f"{unit.name}/{number}/0", report))
             due = keeper.next
             dues += [] if due is None else [due]
@@ -115,7 +115,7 @@ class Buckets:
             for gone in set(common.units) - names:
                 _drop(store, gone)
             common.process, common.units = self.run, tuple(sorted(names))
-        store.put("common", pack(asdict(common)))
+        store.put("common", pack(vars(common)))
         if bucket_of(key) == 0:
             said.append((CLOCK, pack(clock)))
         return Reply(said, min(dues, default=None), ticks)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from axlog.runtime.packet_rows import read_packet
@@ -55,7 +55,7 @@ class Head:
         return cls() if written is None else cls(**unpack(written))
 
     def packed(self) -> bytes:
-        return pack(asdict(self))
+        return pack(vars(self))
 
 
 @dataclass
@@ -186,7 +186,7 @@ class Keeper(Generic[K]):
     def _count(self, before: Head, after: Head) -> None:
         total = self.total()
         total.move(before, after)
-        self._store.put("total", pack(asdict(total)))
+        self._store.put("total", pack(vars(total)))
 
     def _note_due(self, name: str, head: Head, instance: K) -> None:
         due = instance.due

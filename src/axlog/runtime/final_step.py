@@ -13,7 +13,7 @@ Its state is kept like that of a bucket (`bucket_state.Keeper`), in a durable st
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from axlog.errors import QueryError
@@ -156,7 +156,7 @@ class FinalSteps:
             "clock": max(clock for _, clock, _ in each),
             "set_aside": {},
         }
-        return key, pack({"told": [report], **asdict(keeper.total())})
+        return key, pack({"told": [report], **vars(keeper.total())})
 
 
 class DurableFinalSteps:
