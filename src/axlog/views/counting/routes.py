@@ -252,10 +252,11 @@ class Route:
             first = bags[at]
             for row in first:
                 use(row)
-            for other in bags[at + 1 : end]:
-                for row in other:
-                    if row not in first:
-                        use(row)
+            for other in range(at + 1, end):
+                if bags[other] != first:
+                    for row in bags[other]:
+                        if row not in first:
+                            use(row)
 
     def _take(self, answers: Answers, time: int) -> ViewChanges:
         """Pass the answers of a message to the views; their changes."""
