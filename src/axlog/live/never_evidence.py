@@ -17,6 +17,7 @@ Law: whatever the evidence, the rows are those of this definition. `Choice.of` c
                          the number of trees can, each message is read as it arrives.
     `WalkEvidence`       possible rows computed anew after every update, which costs a walk over the
                          document each time. For views with `not` or under types, with `never="all"`
+    `StepEvidence`       the same for views with steps: groups, conditions on them, the clock
     `Evidence`           none, for a reason: the option `never`, or messages that were not kept
                          (`keep="needed"`)
 
@@ -56,6 +57,7 @@ from axlog.views.counting.stepped import SteppedCounting
 from axlog.views.counting.stream_inputs import StreamInputs, roots_above
 from axlog.views.counting.waiting_rows import Ended
 from axlog.views.family import FamilyCounting
+from axlog.views.step_outlook import StepOutlook
 from axlog.views.view import MaintainedView
 
 Shown = tuple[Any, ...]
@@ -272,8 +274,8 @@ class WalkEvidence(Evidence):
         )
 
 
-class ClockEvidence(Evidence):
-    """The possible rows of a view about the clock, found by a walk after every update."""
+class StepEvidence(Evidence):
+    """The possible rows of a view with steps, found by a walk after every update."""
 
     def __init__(self, view: MaintainedView) -> None:
         way = "reported by possible rows, worked out anew after every update"
@@ -283,18 +285,18 @@ class ClockEvidence(Evidence):
     def build(self) -> None:
         self._walk()
 
-    def _walk(self) -> ClockQuestions:
-        questions = self.view.clock_questions()
-        self._rows = {tuple(one.row.values()): dict(one.row) for one in questions.to_come()}
+    def _walk(self) -> StepOutlook | ClockQuestions:
+        outlook = self.view.step_outlook()
+        self._rows = {tuple(one.row.values()): dict(one.row) for one in outlook.to_come()}
         self.is_kept = True
-        return questions
+        return outlook
 
     def never(self, update: Update) -> list[Change]:
-        before, questions = self._rows, self._walk()
+        before, outlook = self._rows, self._walk()
         return self.changes(
             shown
             for shown, row in before.items()
-            if shown not in self._rows and questions.verdict(row) is Truth.NEVER
+            if shown not in self._rows and outlook.verdict(row) is Truth.NEVER
         )
 
 
@@ -332,13 +334,6 @@ class Choice:
     def without_join(self, view: MaintainedView) -> Evidence:
         """Return the evidence of a view that no join gives."""
         tree, pattern = self.document.tree, view.query.pattern
-        if view.query.steps and not (view.reads_clock and self.how == "all" and self.keeps):
-            reason = "the rows are computed by steps after the pattern"
-            if view.reads_clock and shown_outputs(view.query) is not None:
-                reason = 'possible rows about the clock are worked out anew; never="all" does'
-            return Evidence(view, reason=reason)
-        if view.query.steps and not replacing_streams(self.document):
-            return ClockEvidence(view)
         if self.how in ("off", "joins"):
             return Evidence(view, reason=f'the document has the option never="{self.how}"')
         if not self.keeps:
@@ -347,6 +342,11 @@ class Choice:
             return Evidence(view, reason="the query is more than a pattern")
         for stream in replacing_streams(self.document):
             reason = f"the stream {stream!r} replaces its messages: rows may go and come again"
+            return Evidence(view, reason=reason)
+        if view.query.steps:
+            if self.how == "all":
+                return StepEvidence(view)
+            reason = 'computed rows: possible rows are worked out anew; never="all" does'
             return Evidence(view, reason=reason)
         is_referring = self._is_referring(view)
         if has_not(pattern) or tree.types is not None or is_referring:

@@ -85,9 +85,10 @@ class FutureRows(ABC):
             self._refuse_undecided("truth")
             if not self._key.steps:
                 return self.truth_cache.truth
-        return self._step_outlook().truth
+        return self.step_outlook().truth
 
-    def _step_outlook(self) -> StepOutlook | ClockQuestions:
+    def step_outlook(self) -> StepOutlook | ClockQuestions:
+        """The future of a view with steps, by a walk over the document."""
         if self.reads_clock:
             return self.clock_questions()
         with self._lock:
@@ -100,7 +101,7 @@ class FutureRows(ABC):
         if self._key.steps:
             listed = self._possible_of_clock()
             if listed is None:
-                listed = self._step_outlook().possible()
+                listed = self.step_outlook().possible()
             if limit is None and after is None:
                 return listed
             return page_of(listed, limit, after, lambda one: place_of(self._inner(one)))
@@ -161,7 +162,7 @@ class FutureRows(ABC):
                 clocked = self._clock_prospects()
                 if clocked is not None:
                     return clocked.status(inward(clocked.pattern, row))
-            return self._step_outlook().status(row)
+            return self.step_outlook().status(row)
         row = inward(self.pattern, row)
         with self._lock:
             prospects = self.prospects()
@@ -187,7 +188,7 @@ class FutureRows(ABC):
         """The truth of a row, and why: what can bring it, what can end it, what rules it out."""
         self._refuse_undecided("status")
         if self._key.steps:
-            return self._step_outlook().why_not(row)
+            return self.step_outlook().why_not(row)
         row = inward(self.pattern, row)
         with self._lock:
             tree = self.nodes_left().copied()
