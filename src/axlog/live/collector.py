@@ -62,6 +62,7 @@ from axlog.views.counting.join_outlook import Use
 from axlog.views.counting.join_prospects import Watch
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.quick_expiry import Expire
+from axlog.views.counting.waiting_rows import WaitingRows
 from axlog.views.view import MaintainedView
 
 REMEMBERED = 1000
@@ -79,6 +80,8 @@ _NO_PARTNER = "they waited for a partner: the stream ended, the key's value came
 
 Deadlines: TypeAlias = Sequence[tuple[float, int, Row]]
 """A heap of deadlines, each with the part and the row of a join."""
+KnownKeys: TypeAlias = dict[int, list[set[str]]]
+"""For some joins, by number, all key values that have arrived, for each of their two parts."""
 Quick: TypeAlias = tuple[Expire, MaintainedView]
 """Drops rows whose deadlines have passed, for the one view that they concern."""
 SavedKeys: TypeAlias = tuple[tuple[int, tuple[tuple[str, ...], ...]], ...]
@@ -323,6 +326,21 @@ class Collector:
             )
         for number, values in saved.items():
             joins[number].restore(values)
+
+    def known_keys(self) -> KnownKeys:
+        """Return all key values that joins know to have arrived, where the document had them."""
+        return {
+            number: [set(values) for values in join.known]
+            for number, join in self._watched.numbered().items()
+            if isinstance(join, WaitingRows) and join.known is not None
+        }
+
+    def restore_known(self, keys: KnownKeys) -> None:
+        """Give the joins the values of `known_keys` again, after `restore`."""
+        for number, join in self._watched.numbered().items():
+            if isinstance(join, WaitingRows) and number in keys:
+                join.known = keys[number]
+        self.version += 1  # functions that note key values refer to the old ones
 
     # Dropped rows -----------------------------------------------------------------------------
 
