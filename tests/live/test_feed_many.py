@@ -9,6 +9,7 @@ from lxml import etree
 
 import axlog
 from axlog import Document, Options
+from axlog.document.messages import AnyMessage
 from axlog.errors import AxlogError, StreamError
 from axlog.live.internals import maintained, streams_of
 from axlog.samples import orders
@@ -44,8 +45,16 @@ def test_messages_together_have_the_effect_of_each_alone(keep: str) -> None:
 
 def test_every_form_of_a_message_is_accepted() -> None:
     doc = Document(streams=["s"], views={"all": "match //a/$x return $x"})
-    given = ["<a>1</a>", b"<a>2</a>", {"a": "3"}, etree.fromstring("<a>4</a>"), '{"a": 5}',
-             "<a>6</a><a>7</a>", "<!--c--><a>8</a>", " <a>9</a>"]  # fmt: skip
+    given: list[AnyMessage] = [
+        "<a>1</a>",
+        b"<a>2</a>",
+        {"a": "3"},
+        etree.fromstring("<a>4</a>"),
+        '{"a": 5}',
+        "<a>6</a><a>7</a>",
+        "<!--c--><a>8</a>",
+        " <a>9</a>",
+    ]
     doc.feed("s", "<a>0</a>")
     found = doc.feed_many("s", given, at=3)
     assert [one.row["x"] for one in found] == [str(number) for number in range(1, 10)]

@@ -51,7 +51,7 @@ def generate_feed(
 ) -> tuple[Feed, str]:
     """The function of a stream, with its source."""
     writer = _FeedWriter(engine, document, collector, way, route)
-    source = writer.function()
+    source = writer.feed()
     return cast("Feed", writer.compiled("feed", source)), source
 
 
@@ -83,7 +83,8 @@ class _FeedWriter(RowWriter):
             "may_have_markup": may_have_markup,
         }  # fmt: skip
 
-    def function(self) -> str:
+    def feed(self) -> str:
+        """The source of the function."""
         self.open("def feed(m, at, e):")
         if self._profile is not None:
             self.line("seconds = profile.seconds")

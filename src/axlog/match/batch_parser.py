@@ -72,7 +72,7 @@ def roots_of(messages: Sequence[bytes]) -> list[Element | None]:
         return found  # one of the messages is malformed
     if len(together) != len(fit):
         return found
-    for at, around in zip(fit, together[:], strict=True):
+    for at, around in zip(fit, together, strict=True):
         if len(around) == 1:
             root = around[0]
             if root.tail is None:  # otherwise text follows the element
