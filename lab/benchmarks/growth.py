@@ -69,7 +69,9 @@ def lines_of(operation: Operation, runs: int = RUNS) -> int:
 
 
 def slope(counts: list[tuple[int, int]]) -> float:
-    """The growth between the last two sizes."""
+    """The growth between the last two sizes; 0 if there is one size."""
+    if len(counts) < 2:
+        return 0.0
     (small, few), (large, many) = counts[-2:]
     return log10(max(many, 1) / max(few, 1)) / log10(large / small)
 
@@ -89,7 +91,7 @@ def growth(decades: int = 3) -> Result:
             times.append((process_time() - start) / RUNS)
         found = slope(counts)
         name = f"{feature.name} by {feature.size}"
-        result.figures[f"{name}: slope"] = found
+        result.figures[f"{name}: slope"] = max(found, 0.0)
         result.pairs.append(
             {
                 "feature": feature.name,
