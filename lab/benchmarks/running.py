@@ -17,6 +17,7 @@ from lab.benchmarks.filters import filters
 from lab.benchmarks.flatness import flatness
 from lab.benchmarks.garbage import garbage
 from lab.benchmarks.groups import groups
+from lab.benchmarks.growth import growth
 from lab.benchmarks.loading import loading
 from lab.benchmarks.magic_sets import magic_sets
 from lab.benchmarks.measuring import Parts, Result
@@ -214,6 +215,11 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: relevance(1500, 1, (600,)),
         quick=lambda: relevance(5000, 3, (1000, 10_000)),
         full=lambda: relevance(5000, 5, (1000, 10_000, 100_000)),
+    ),
+    "growth": Benchmark(
+        tiny=lambda: growth(1),
+        quick=lambda: growth(2),
+        full=lambda: growth(3),
     ),
     "status": Benchmark(
         tiny=lambda: status((40, 80), 200, 1),

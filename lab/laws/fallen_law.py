@@ -146,10 +146,10 @@ _PARTS = (
     "[.//k/$x#t1][q/d/k/$x#t2][e//k#t3]",
 )
 _TIMES = (
-    "", "t2 - t1 <= 2", "t3 - t1 <= 3 and t2 - t1 >= 0", "t3 - t2 <= 1", "t3 + t1 <= 7",
-    "t3 - t2 <= 2 and t2 - t1 <= 2", "t3 = t1", "t1 - t3 <= 1 and t3 - t1 <= 1",
-    "t1 + t2 + t3 <= 9", "2*t3 - t1 - t2 <= 3", "t3 - 2*t2 + t1 >= -1", "2*t3 + t1 <= -1",
-    "3*t3 - 2*t1 = 1", '$x = "1"', '$x = "1" and 2*t3 - t1 <= 4',
+    "", "t2 - t1 <= 2us", "t3 - t1 <= 3us and t2 - t1 >= 0us", "t3 - t2 <= 1us", "t3 + t1 <= 7us",
+    "t3 - t2 <= 2us and t2 - t1 <= 2us", "t3 = t1", "t1 - t3 <= 1us and t3 - t1 <= 1us",
+    "t1 + t2 + t3 <= 9us", "2*t3 - t1 - t2 <= 3us", "t3 - 2*t2 + t1 >= -1us", "2*t3 + t1 <= -1us",
+    "3*t3 - 2*t1 = 1us", '$x = "1"', '$x = "1" and 2*t3 - t1 <= 4us',
 )  # fmt: skip
 _COLUMNS = ("$x", "t1.time", "t3.time", "t2.id")
 _KEYS = ("key p/a by k trusted", "key e/z by k trusted")

@@ -30,12 +30,12 @@ QUERIES = (
     "match /r/m[p/d][p/e]",
     "match /r[m/p/d/$x][q/a/$x] return $x",
     "match /r[m[n/$n]/p/d/$x][q/a/$x] return $n",
-    "match /r[m/p/d/$x#t1][q/a/$x#t2] where t2 - t1 <= 2 return $x",
+    "match /r[m/p/d/$x#t1][q/a/$x#t2] where t2 - t1 <= 2us return $x",
     "match /r[m/p/d][q/a]",
     "match /r/q/a/$x return $x",
-    "match /r[m/p/d/$x#t1][q/a/k/$x#t2] where t2 - t1 >= 0 and t2 - t1 <= 2 return $x",
+    "match /r[m/p/d/$x#t1][q/a/k/$x#t2] where t2 - t1 >= 0us and t2 - t1 <= 2us return $x",
     "match //p[e/$x][d/$x] return $x",
-    "match /r/m/p/d#t where t <= 3",
+    "match /r/m/p/d#t where t <= 3us",
 )
 
 COLLECTS: tuple[Collect, ...] = ("auto", "state")

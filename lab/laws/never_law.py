@@ -37,10 +37,11 @@ PATTERNS = (
     ("[p/a[w]/k/$x#t1][q/d[k/$x]/v/$y#t2]", ("$x", "$y", "t2.time")),
 )
 CONSTRAINTS = (
-    "", "t2 - t1 <= 2", "t2 - t1 >= 2", "t2 - t1 >= 0 and t2 - t1 <= 2", "t1 - t2 <= 1",
-    "t1 - t2 <= 1 and t2 - t1 <= 1", "t2 = t1", "t2 + t1 <= 7", "t2 - t1 > 3", "t1 - t2 < 0",
-    "2*t2 + t1 <= -1", "2*t2 - t1 <= 4", "t2 + 2*t1 <= 9", "3*t1 - 2*t2 = 1", "2*t2 = t1 + 3",
-    "2*t2 - 2*t1 = 1", "3*t2 - t1 >= 2 and 2*t2 - t1 < 6",
+    "", "t2 - t1 <= 2us", "t2 - t1 >= 2us", "t2 - t1 >= 0us and t2 - t1 <= 2us", "t1 - t2 <= 1us",
+    "t1 - t2 <= 1us and t2 - t1 <= 1us", "t2 = t1", "t2 + t1 <= 7us", "t2 - t1 > 3us",
+    "t1 - t2 < 0us", "2*t2 + t1 <= -1us", "2*t2 - t1 <= 4us", "t2 + 2*t1 <= 9us",
+    "3*t1 - 2*t2 = 1us", "2*t2 = t1 + 3us", "2*t2 - 2*t1 = 1us",
+    "3*t2 - t1 >= 2us and 2*t2 - t1 < 6us",
 )  # fmt: skip
 KEYS = ("key p/a by k trusted", "key q/d by k trusted")
 _VALUES = ("1", "2", "3")

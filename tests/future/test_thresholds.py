@@ -180,3 +180,18 @@ def test_a_row_of_a_group_has_its_reasons(condition: str, fed: int, row: str, wa
     if why.truth is not Truth.TRUE:
         ended = "rejects has ended, and no stream is open"
         assert [str(reason) for reason in view.why_not({"c": row}).reasons] == [ended]
+
+
+def test_a_threshold_that_cannot_be_reached_is_a_never_change() -> None:
+    doc = axlog.Document(streams={"orders": {"most": "4"}}, options=axlog.Options(never="all"))
+    view = doc.watch(_ORDERS, "often")
+    assert view.explain().never == "reported by possible rows, worked out anew after every update"
+    said = [
+        (client, change.op, change.row["c"])
+        for number, client in enumerate("ABBA")
+        for change in doc.feed("orders", f'<order client="{client}"/>', at=number)
+    ]
+    # After A, B, B one order is left: A cannot have three any more. Then B cannot either.
+    assert said == [("B", "never", "A"), ("A", "never", "B")]
+    plain = axlog.Document(streams=["orders"], views={"often": _ORDERS})
+    assert 'never="all" does' in str(plain.view("often").explain().never)

@@ -237,3 +237,32 @@ def test_the_first_of_two_equal_views_leaves_before_a_batch_is_rolled_back(share
     doc.feed("q", "<b><k>3</k><x>4</x></b>")
     assert [row["x"] for row in doc.view("other").rows()] == ["3"]
     assert [row["x"] for row in doc.view("equal").rows()] == ["4"]
+
+
+def test_the_status_of_rows_is_known_after_nodes_were_collected_and_a_batch_failed() -> None:
+    call = '<ax:call xmlns:ax="urn:axlog" stream="{0}"/>'
+    doc = axlog.Document(
+        "<r>" + "".join(f"<{s}>{call.format(s)}</{s}>" for s in "ab") + "</r>",
+        facts=["key a/o by k trusted", "key b/o by k trusted"],
+        views={
+            "v": "match /r[a/o[w]/k/$x#t1][b/o/k/$x#t2] where t2 - t1 >= 0 and t2 - t1 <= 5"
+            " return $x"
+        },
+    )
+    for stream, inside, at in (
+        ("a", "<w/><k>1</k>", 1), ("b", "<k>1</k>", 2), ("a", "<k>2</k>", 3),
+        ("b", "<k>3</k>", 4), ("a", "<w/><k>4</k>", 5),
+    ):  # fmt: skip
+        doc.feed(stream, f"<o>{inside}</o>", at=at)
+    doc.advance(20)
+    assert doc.collect().nodes
+    view = doc.view("v")
+    before = [view.status({"x": x}).value for x in "12349"]
+    assert before == ["true", "never", "never", "never", "possible"]
+    with pytest.raises(ZeroDivisionError), doc.batch():
+        doc.feed("a", "<o><w/><k>5</k></o>", at=21)
+        raise ZeroDivisionError
+    assert [view.status({"x": x}).value for x in "12349"] == before
+    doc.feed("a", "<o><w/><k>5</k></o>", at=21)
+    doc.advance(40)
+    assert [view.status({"x": x}).value for x in "59"] == ["never", "possible"]

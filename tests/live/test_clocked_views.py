@@ -34,7 +34,8 @@ def test_a_row_appears_at_its_moment_and_goes_with_the_data(shop: axlog.Document
     view = shop.watch(LATE, "late")
     assert shop.feed("orders", "<order>1</order>", at=0) == []
     assert shop.feed("orders", "<order>2</order>", at=60) == []
-    assert shop.feed("shipped", "<order>1</order>", at=3000) == []
+    in_time = shop.feed("shipped", "<order>1</order>", at=3000)
+    assert _said(in_time) == [("late", "never", "1", 3000, "message")]
     assert _said(shop.advance(9000)) == [("late", "insert", "2", 7260, "clock")]
     assert [row["x"] for row in view.rows()] == ["2"]
     gone = shop.feed("shipped", "<order>2</order>", at=9000)
@@ -53,6 +54,30 @@ def test_the_changes_of_the_clock_precede_those_of_the_message_that_moved_it(
         ("late", "delete", "1", 8000, "message"),
     ]
     assert [change.position for change in changes] == [1, 2]
+
+
+def test_the_future_of_an_overdue_view_is_read_from_its_join(shop: axlog.Document) -> None:
+    view = shop.watch(LATE, "late")
+    assert view.explain().never == "reported by the join's state as messages arrive"
+    for number, at in ((1, 0), (2, 60), (3, 90)):
+        shop.feed("orders", f"<order>{number}</order>", at=at)
+    shop.advance(7230)
+    shop.feed("shipped", "<order>3</order>", at=7230)
+    asked = {number: view.status({"x": number}).value for number in "1239"}
+    assert asked == {"1": "true", "2": "possible", "3": "never", "9": "possible"}
+    waits, starts = view.possible()
+    assert (waits.row["x"], waits.needs, waits.since) == ("2", (), 7260)
+    assert (starts.row["x"], starts.needs[0].stream) == (None, "orders")
+    assert view.possible(limit=1) in ([waits], [starts])
+    assert _said(shop.feed("shipped", "<order>2</order>", at=7231)) == [
+        ("late", "never", "2", 7231, "message")
+    ]
+    assert shop.end("orders", at=7232) == []  # a row is there
+    assert view.status({}).value == "true"
+    shop.feed("shipped", "<order>1</order>", at=7233)
+    assert view.truth.value == "never"
+    with pytest.raises(QueryError, match="no column y"):
+        view.status({"y": "1"})
 
 
 def test_a_window_counts_what_is_in_it(shop: axlog.Document) -> None:
@@ -244,7 +269,7 @@ def test_a_not_about_the_clock_delays_and_does_not_prevent() -> None:
 
 def test_never_changes_of_a_view_about_the_clock() -> None:
     doc = axlog.Document(SHOP, options=axlog.Options(never="all"))
-    view = doc.watch(LATE, "late")
+    view = doc.watch(LATE.replace(" return", " and now - t <= 3h return"), "late")
     assert "possible rows" in str(view.explain())
     doc.feed("orders", "<order>1</order>", at=0)
     changes = doc.feed("shipped", "<order>1</order>", at=3000)

@@ -236,7 +236,7 @@ def test_differential_short_way_and_long_way(seeds: range, validate: Validate) -
                 assert found == said, f"{where}: {given!r} on {text}"
                 assert doc.clock == long.clock, where
             moved += bool(said) and isinstance(said, list)
-            short_ones += bool(streams_of(short).engine._aside)
+            short_ones += bool(streams_of(short).engine.aside)
         assert counted(short) == counted(needed) == counted(long), f"seed {seed}"
         if validate == "all":
             assert brought(short) == brought(long), f"seed {seed}"

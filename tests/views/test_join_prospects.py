@@ -9,7 +9,8 @@ import pytest
 
 import axlog
 from axlog.errors import UpdateError
-from axlog.live.internals import maintained_view
+from axlog.future.truth import Outlook
+from axlog.live.internals import maintained, maintained_view
 from axlog.query.truth import Truth
 from lab.laws.fuzzing import run_case
 from lab.laws.replay_law import check_replay, make_replay_case
@@ -130,3 +131,26 @@ def test_a_batch_is_undone_after_a_join_was_collected() -> None:
     assert doc.view("v").truth is Truth.NEVER
     doc.feed("c", message(1), at=1)
     assert [row["x"] for row in other] == ["1"]
+
+
+def test_the_deadline_of_a_way_beside_a_not_is_that_of_its_data() -> None:
+    """Another way shows row 1 without a limit: it needs no `c` of the same time as the `a`."""
+    inside = "".join(f"<{s}>{CALL.format(s)}</{s}>" for s in "abcn")
+    query = (
+        "match /r[not(n/o/k/$x)][a/o/k/$x#t1][b/o[k/$x]/y/$y][c/o/k/$y#t3] where t3 = t1"
+        " return $x, $y"
+    )
+    doc = axlog.Document(f"<r>{inside}</r>", views={"v": query})
+    doc.feed("a", message(1), at=1)
+    doc.feed("c", message(2), at=1)
+    walked = Outlook(maintained(doc).nodes(), doc.view("v").query.pattern).possible()
+    limits = {
+        (*one.row.values(), *(need.stream for need in one.needs)): one.deadline for one in walked
+    }
+    assert limits["1", "2", "b"] is None
+    assert limits["1", None, "b", "c"] == 1_000_000
+    read = {
+        (*one.row.values(), *(need.stream for need in one.needs)): one.deadline
+        for one in doc.view("v").possible()
+    }
+    assert read == {way: limit and limit / 1e6 for way, limit in limits.items()}

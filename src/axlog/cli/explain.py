@@ -1,7 +1,8 @@
 """`axlog explain QUERY [DOC]`: how a query is maintained.
 
 Prints the program, the maintainer and the generated code. With a document, prints for each stream
-the patterns that the view needs and the message counters.
+the patterns that the view needs and the message counters. With `--profile`, prints where the time
+of the messages goes.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from axlog.cli.truth import After, take_updates
 from axlog.live.document import Document
 from axlog.live.internals import maintained
 from axlog.live.options import Options
+from axlog.live.profile import Profile
 from axlog.live.stream_status import StreamStatus
 from axlog.live.view import View
 from axlog.query.query import checked_language
@@ -49,6 +51,12 @@ def explain(
             "--tune", help="Run the tuner before and after the updates, to see what it drops."
         ),
     ] = False,
+    profile: Annotated[
+        bool,
+        typer.Option(
+            "--profile", help="Show where the time of the messages of --after goes, by stage."
+        ),
+    ] = False,
     namespace: options.Namespaces = None,
     language: options.Language = None,
     maintainer: options.MaintainerName = None,
@@ -61,6 +69,8 @@ def explain(
         raise typer.BadParameter("--code needs DOC: code is generated for its streams")
     if (tune or after is not None) and document is None:
         raise typer.BadParameter("--after and --tune need DOC: updates belong to its streams")
+    if profile and after is None:
+        raise typer.BadParameter("--profile needs --after: it measures messages")
     doc = Document(
         source_of(document) if document is not None else "<_/>",
         options=Options(namespaces=options.namespaces_of(namespace)),
@@ -68,7 +78,12 @@ def explain(
     view = doc.watch(text, language=checked_language(language), maintainer=maintainer)
     if tune:
         doc.tune()
-    take_updates(doc, after)
+    measured = Profile()
+    if profile:
+        with doc.profile() as measured:
+            take_updates(doc, after)
+    else:
+        take_updates(doc, after)
     if tune:
         doc.tune()
     explained = view.explain()
@@ -77,7 +92,10 @@ def explain(
         about["spark"] = _spark_plan(source_of(str(document)), view, maintained(doc).namespaces)
     sources = {name: doc.code(name) for name in doc.streams()} if code else {}
     if is_json(json):
-        Lines().thing({**asdict(explained), **about, **({"code": sources} if code else {})})
+        more: dict[str, Any] = {"code": sources} if code else {}
+        if profile:
+            more["profile"] = measured.to_dict()
+        Lines().thing({**asdict(explained), **about, **more})
         return
     typer.echo(str(explained))
     for key, value in about.items():
@@ -87,6 +105,8 @@ def explain(
             typer.echo(f"Spark plan  {value}")
         else:
             typer.echo(f"{key:<11} {value}")
+    if profile:
+        typer.echo(f"profile     {measured}")
     for name, source in sources.items():
         typer.echo(f"\n# code for stream {name}")
         typer.echo(source or "# none: its messages are applied to the document")

@@ -65,9 +65,16 @@ def enter(tree: Tree, copies: Handles) -> None:
         label = tree._partition_of(node)
         if label is not None:
             by_label.setdefault(label, []).append(at)
+    groups = {
+        label: np.ascontiguousarray(copies[:, places]).ravel() for label, places in by_label.items()
+    }
+    enter_groups(tree, groups)
+
+
+def enter_groups(tree: Tree, groups: dict[str, Handles]) -> None:
+    """Add nodes, grouped by label, to the partitions."""
     place = _column(tree.slot_column)
-    for label, places in by_label.items():
-        nodes = np.ascontiguousarray(copies[:, places]).ravel()
+    for label, nodes in groups.items():
         partition = tree.nodes_by_label.get(label)
         if partition is None:
             partition = tree.nodes_by_label[label] = type(tree.slot_column)("i")

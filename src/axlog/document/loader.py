@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import gc
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from lxml import etree
 
+from axlog.document.bulk_columns import by_label, enter_groups
 from axlog.document.parser import DEFAULT_LIMITS, Element, Limits, Source, parse, read
 from axlog.document.recorder import SPACES, Recorder
 from axlog.document.tree import (
@@ -31,7 +32,7 @@ from axlog.document.tree import (
 )
 from axlog.errors import MalformedError, Place, StreamError
 
-_WITHOUT_TEXT = (NodeKind.DOCUMENT, ELEMENT, ATTRIBUTE, CALL)
+_WITHOUT_TEXT = (int(NodeKind.DOCUMENT), ELEMENT, ATTRIBUTE, CALL)
 Column = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -115,13 +116,29 @@ def graft(
     """
     recorder = Recorder(tree, limits, keep_whitespace, above)
     recorder.record(forest)
-    links = _link(recorder)
-    handles = _allocate(tree, recorder, links, time)
-    for at, label in enumerate(recorder.labels):
-        if recorder.kinds[at] not in _WITHOUT_TEXT:
-            tree.texts_by_node[handles[at]] = recorder.texts[label]
-    recorder.settle(handles)
+    handles = make_nodes(tree, recorder, time)
     return [handles[at] for at, parent in enumerate(recorder.parents) if parent == DOCUMENT_NODE]
+
+
+def make_nodes(tree: Tree, recorder: Recorder, time: int) -> Sequence[int]:
+    """Make nodes without a parent for the records of a forest; their handles, by record.
+
+    The record of the document node has no new node.
+    """
+    links = _link(recorder)
+    count = len(recorder.parents) - 1
+    handles: Sequence[int]
+    if len(tree._free) >= count:
+        handles = _reuse(tree, recorder, links, time)
+    else:
+        handles = _append(tree, recorder, links, time)
+    texts, kinds, known = recorder.texts, recorder.kinds, tree.texts_by_node
+    for at, label in enumerate(recorder.labels):
+        if kinds[at] not in _WITHOUT_TEXT:
+            known[handles[at]] = texts[label]
+    if recorder.calls or recorder.declared or recorder.prefixes:
+        recorder.settle(handles)
+    return handles
 
 
 class _Links(NamedTuple):
@@ -155,15 +172,36 @@ def _link(recorder: Recorder) -> _Links:
     return _Links(first, last, following, previous, order)
 
 
-def _allocate(tree: Tree, recorder: Recorder, links: _Links, time: int) -> list[int]:
-    """Fill the columns for the records; reuses free handles if there are enough."""
+def _append(tree: Tree, recorder: Recorder, links: _Links, time: int) -> range:
+    """Append the records to the columns, all at once: their handles follow each other."""
+    start = len(tree.kind_column)
     count = len(recorder.parents) - 1
-    if len(tree._free) >= count:
-        fresh = [tree._free.pop() for _ in range(count)]
-    else:
-        fresh = list(range(len(tree.kind_column), len(tree.kind_column) + count))
-        for column in tree._columns():
-            column.frombytes(bytes(column.itemsize * count))
+    base = start - 1  # of record 0, the document node
+    tree.kind_column.frombytes(recorder.kinds[1:])
+    labels = zip(recorder.labels, recorder.kinds, strict=True)
+    next(labels)
+    # A column is extended faster by an array than by a list.
+    tree.label_column += array("i", [n if kind in _WITHOUT_TEXT else NONE for n, kind in labels])
+    columns = (
+        (tree.parent_column, recorder.parents),
+        (tree.first_column, links.first),
+        (tree.last_column, links.last),
+        (tree.next_column, links.next),
+        (tree.previous_column, links.prev),
+    )
+    for column, numbers in columns:
+        made = array("i", [number + base if number else NONE for number in numbers])
+        column += made[1:]
+    tree.order_column += array("i", links.order)[1:]
+    tree.time_column += array("q", [time]) * count
+    tree.slot_column += array("i", [NONE]) * count
+    return range(base, base + count + 1)
+
+
+def _reuse(tree: Tree, recorder: Recorder, links: _Links, time: int) -> list[int]:
+    """Fill free handles with the records."""
+    count = len(recorder.parents) - 1
+    fresh = [tree._free.pop() for _ in range(count)]
     handles = [NONE, *fresh]  # a record below the document node has no parent yet
     kinds, labels = recorder.kinds, recorder.labels
     first, last, following, previous, order = links
@@ -179,7 +217,6 @@ def _allocate(tree: Tree, recorder: Recorder, links: _Links, time: int) -> list[
         tree.order_column[node] = order[at]
         tree.time_column[node] = time
         tree.slot_column[node] = NONE
-    handles[DOCUMENT_NODE] = DOCUMENT_NODE
     return handles
 
 
@@ -198,23 +235,7 @@ def _fill(recorder: Recorder, time: int) -> None:
     kinds = np.frombuffer(recorder.kinds, dtype=np.int8)
     labels = np.frombuffer(recorder.labels, dtype=np.int32)
     count = len(parents)
-    first, last, following, previous = (np.full(count, NONE, dtype=np.int32) for _ in range(4))
-
-    by_parent = np.argsort(parents, kind="stable")[1:]  # the document node has no parent
-    above = parents[by_parent]
-    starts = np.flatnonzero(np.r_[True, above[1:] != above[:-1]])
-    beside = np.flatnonzero(above[1:] == above[:-1])
-    following[by_parent[beside]] = by_parent[beside + 1]
-    previous[by_parent[beside + 1]] = by_parent[beside]
-    first[above[starts]] = by_parent[starts]
-    ends = np.r_[starts[1:], len(above)] - 1
-    last[above[starts]] = by_parent[ends]
-
-    sizes = np.diff(np.r_[starts, len(above)])
-    rank = np.arange(len(above)) - np.repeat(starts, sizes) + 1
-    rank -= _attributes_before(kinds[by_parent] == ATTRIBUTE, starts, sizes)
-    order = np.ones(count, dtype=np.int32)
-    order[by_parent] = rank + _gaps(kinds[by_parent] == CALL, starts, sizes)
+    first, last, following, previous, order = links_of(parents, kinds)
 
     columns: dict[str, Column] = {
         "kind_column": kinds,
@@ -237,6 +258,69 @@ def _fill(recorder: Recorder, time: int) -> None:
         if call.stream in tree.calls_by_stream:
             raise StreamError("AX403", f"the stream {call.stream!r} has two calls")
         tree.calls_by_stream[call.stream] = node
+
+
+def links_of(parents: Column, kinds: Column) -> tuple[Column, Column, Column, Column, Column]:
+    """The links of records in document order, and their places among their siblings."""
+    count = len(parents)
+    first, last, following, previous = (np.full(count, NONE, dtype=np.int32) for _ in range(4))
+    by_parent = np.argsort(parents, kind="stable")[1:]  # the document node has no parent
+    above = parents[by_parent]
+    starts = np.flatnonzero(np.r_[True, above[1:] != above[:-1]])
+    beside = np.flatnonzero(above[1:] == above[:-1])
+    following[by_parent[beside]] = by_parent[beside + 1]
+    previous[by_parent[beside + 1]] = by_parent[beside]
+    first[above[starts]] = by_parent[starts]
+    ends = np.r_[starts[1:], len(above)] - 1
+    last[above[starts]] = by_parent[ends]
+
+    sizes = np.diff(np.r_[starts, len(above)])
+    rank = np.arange(len(above)) - np.repeat(starts, sizes) + 1
+    rank -= _attributes_before(kinds[by_parent] == ATTRIBUTE, starts, sizes)
+    order = np.ones(count, dtype=np.int32)
+    order[by_parent] = rank + _gaps(kinds[by_parent] == CALL, starts, sizes)
+    return first, last, following, previous, order
+
+
+def append_records(tree: Tree, recorder: Recorder, times: Column) -> Column:
+    """Append many records to the columns, without a parent for the top ones; their handles.
+
+    The result is that of `make_nodes` for each, and the nodes are in their partitions.
+    """
+    parents = np.frombuffer(recorder.parents, dtype=np.int32)
+    kinds = np.frombuffer(recorder.kinds, dtype=np.int8)
+    labels = np.frombuffer(recorder.labels, dtype=np.int32)
+    base = len(tree.kind_column) - 1  # of record 0, the document node
+    is_top = parents == DOCUMENT_NODE
+    has_text = ~np.isin(kinds, _WITHOUT_TEXT)
+    first, last, following, previous, order = links_of(parents, kinds)
+    following[is_top] = previous[is_top] = NONE
+    order[is_top] = 1
+    links = (
+        (tree.parent_column, np.where(is_top, NONE, parents + base)),
+        (tree.first_column, np.where(first == NONE, NONE, first + base)),
+        (tree.last_column, np.where(last == NONE, NONE, last + base)),
+        (tree.next_column, np.where(following == NONE, NONE, following + base)),
+        (tree.previous_column, np.where(previous == NONE, NONE, previous + base)),
+        (tree.label_column, np.where(has_text, NONE, labels)),
+        (tree.order_column, order),
+        (tree.slot_column, np.full(len(parents), NONE)),
+    )
+    tree.kind_column.frombytes(kinds[1:].tobytes())
+    for column, values in links:
+        column.frombytes(values[1:].astype(np.int32).tobytes())
+    tree.time_column.frombytes(times.astype(np.int64).tobytes())
+    nodes = np.flatnonzero(has_text) + base
+    texts = recorder.texts
+    numbers = labels[has_text].tolist()
+    tree.texts_by_node.update(
+        zip(nodes.tolist(), [texts[number] for number in numbers], strict=True)
+    )
+    handles = np.arange(base, base + len(parents), dtype=np.int32)
+    if recorder.declared or recorder.prefixes:
+        recorder.settle(handles.tolist())
+    enter_groups(tree, by_label(tree, handles[1:]))
+    return handles
 
 
 def _store_texts(tree: Tree, texts: list[str]) -> None:

@@ -223,6 +223,18 @@ def check_calls(call: Call, brought: Sequence[Call], before: int, any_calls: boo
 
 def delete_at_call(tree: Tree, stream: str, matches: Callable[[int], bool]) -> list[Operation]:
     """The operations of a delete: remove the siblings of the call that match, except calls."""
+
+    def matching(call: int) -> list[int]:
+        siblings = tree.children(tree.parent(call))
+        return [n for n in siblings if tree.kind_column[n] != CALL and matches(n)]
+
+    return delete_siblings(tree, stream, matching)
+
+
+def delete_siblings(
+    tree: Tree, stream: str, matching: Callable[[int], Iterable[int]]
+) -> list[Operation]:
+    """The operations of a delete; `matching` returns the siblings of a call to remove."""
     node, call = call_of(tree, stream)
     if call.deletes == "no":
         raise StreamError(
@@ -230,8 +242,7 @@ def delete_at_call(tree: Tree, stream: str, matches: Callable[[int], bool]) -> l
             f"the stream {stream!r} may not delete",
             advice='declare deletes="yes" on its call',
         )
-    siblings = [n for n in tree.children(tree.parent(node)) if tree.kind_column[n] != CALL]
-    return [Delete(sibling) for sibling in siblings if matches(sibling)]
+    return [Delete(sibling) for sibling in matching(node)]
 
 
 def trees_in(forest: Sequence[Element]) -> int:

@@ -25,6 +25,7 @@ from axlog.document.bulk_operations import plan_of
 from axlog.document.content_checks import check_name, check_text, instruction_text
 from axlog.document.delta import Changed, Delta, Planned, Watcher
 from axlog.document.loader import graft
+from axlog.document.message_insertion import insertion_of
 from axlog.document.operations import (
     Attribute,
     Content,
@@ -95,8 +96,11 @@ def planned(
     limits: Limits = DEFAULT_LIMITS,
     keep_whitespace: bool = False,
 ) -> Planned:
-    """Plan a pending update list; in bulk if it does one thing at many places."""
+    """Plan a pending update list; in bulk if it does one thing at many places or is a message."""
     now = tree.clock if time is None else checked_time(tree, time)
+    message = insertion_of(tree, operations, now, limits, keep_whitespace)
+    if message is not None:
+        return message
     alike = plan_of(tree, operations, now, limits, keep_whitespace)
     if alike is not None:
         return alike

@@ -8,7 +8,7 @@ call, and checks the limits of depth, text and name. It changes only the table o
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from lxml import etree
@@ -62,13 +62,17 @@ class Recorder:
 
     def record(self, top: Iterable[Element], may_declare: bool = True) -> None:
         """Walk these elements and everything in them, as children of the document node."""
+        self.walk(top, may_declare)
+        self.check_texts()
+
+    def walk(self, top: Iterable[Element], may_declare: bool = True) -> None:
+        """Do the same without the check of the texts' lengths, if more elements follow."""
         top = list(top)
         if self.limits.depth <= self.above:
             raise too_deep(self.limits.depth)
         declaring = _declarations(top) if may_declare else {}
         for root in top:
             self._record(root, declaring)
-        self._check_texts()
 
     def _record(self, root: Element, declaring: dict[Element, Scope]) -> None:
         """One pass in document order; a count of remaining children tells when an element ends."""
@@ -232,7 +236,8 @@ class Recorder:
         if next(element.iterchildren("*"), None) is not None:
             raise too_deep(self.limits.depth, _place_of(element))
 
-    def _check_texts(self) -> None:
+    def check_texts(self) -> None:
+        """Refuse a text or an attribute that is too long."""
         longest = max(map(len, self.texts), default=0)
         if longest > self.limits.text:
             at = next(i for i, text in enumerate(self.texts) if len(text) == longest)
@@ -251,7 +256,7 @@ class Recorder:
             advice="raise it with limits=Limits(text=...)",
         )
 
-    def settle(self, handles: list[int]) -> None:
+    def settle(self, handles: Sequence[int]) -> None:
         """Write the side tables once every record has a handle."""
         tree = self.tree
         for at, declared in self.declared.items():

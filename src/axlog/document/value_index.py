@@ -11,7 +11,7 @@ update is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from axlog.document.delta import Delta
 from axlog.document.tree import ATTRIBUTE, ELEMENT, NONE, TEXT, Tree
@@ -25,6 +25,7 @@ class ValueIndex:
         self._values: dict[str, dict[int, str]] = {}  # label to node to value
         self._nodes: dict[str, dict[str, set[int]]] = {}  # label to value to nodes
         self._refused: set[str] = set()
+        self._mixed: set[str] = set()  # labels of elements with more in them than one text
         self._has_elements = False
         self._above: set[int] = set()  # indexed elements whose value the current update may change
         self._version = tree.version
@@ -40,6 +41,11 @@ class ValueIndex:
                 return None
             known = self._nodes[label]
         return known.get(value, ())
+
+    def find_text(self, label: str, text: str) -> Collection[int] | None:
+        """The elements of a label that have this text; None if the index does not know them."""
+        found = self.find(label, text)
+        return None if label in self._mixed else found
 
     def above(
         self, label: str, value: str, levels: int, most: int | None = None
@@ -65,6 +71,7 @@ class ValueIndex:
         self._values.clear()
         self._nodes.clear()
         self._refused.clear()
+        self._mixed.clear()
         self._has_elements = False
         self._version = self.tree.version
 
@@ -85,7 +92,14 @@ class ValueIndex:
         return all(self.tree.kind_column[below] == TEXT for below in self.tree.children(node))
 
     def _add(self, label: str, node: int) -> None:
-        value = self.tree.string_value(node)
+        tree = self.tree
+        only = tree.first_column[node]
+        if only != NONE and tree.kind_column[only] == TEXT and tree.next_column[only] == NONE:
+            value = tree.text(only)
+        else:
+            value = tree.string_value(node)
+            if label[0] != "@" and not self._is_simple(node):
+                self._mixed.add(label)
         self._values[label][node] = value
         self._nodes[label].setdefault(value, set()).add(node)
 
@@ -106,11 +120,24 @@ class ValueIndex:
             for root in delta.removed:
                 self._note_above(root)
 
+    def follow(self, deltas: Sequence[Delta]) -> None:
+        """Update the indexes after updates that inserted nodes, one tree version each."""
+        if not self._values:
+            self._version += len(deltas)
+            return
+        version = self.tree.version
+        for number, delta in enumerate(deltas, 1):
+            self._follow(delta, version - len(deltas) + number)
+
     def after(self, delta: Delta) -> None:
         """Update the indexes after an update."""
+        self._follow(delta, self.tree.version)
+
+    def _follow(self, delta: Delta, version: int) -> None:
+        """Update the indexes after the update that made this version of the tree."""
         tree = self.tree
         self._version += 1
-        if self._version != tree.version:
+        if self._version != version:
             self._forget()
         if not self._values:
             return

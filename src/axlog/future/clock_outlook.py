@@ -71,6 +71,42 @@ def shown_outputs(query: Query) -> tuple[Output, ...] | None:
     return tuple(found)
 
 
+def lower_bounds(query: Query) -> tuple[ClockTest, ...] | None:
+    """The tests of a query whose matches time brings, and never takes away; None: not such a query.
+
+    Every constraint with `now` bounds it from below.
+    """
+    clock = clock_of(query.steps)
+    if clock is None or clock.unless or shown_outputs(query) is None:
+        return None
+    for test in clock.tests:
+        if test.value is not None or abs(test.factor) != 1:
+            return None
+        if test.operator == "!=" or _bounds_above(test):
+            return None
+    return tuple(clock.tests)
+
+
+def first_moment(tests: Iterable[ClockTest], times: Mapping[str, Any], clock: int) -> int | None:
+    """The first moment after the clock at which tests hold; None: they hold, or never will.
+
+    `times`: the values of the columns that the tests name.
+    """
+    return _since(_spans(tests, times), clock)
+
+
+def _spans(tests: Iterable[ClockTest], times: Mapping[str, Any]) -> Spans:
+    """The clock times at which tests hold."""
+    return common_spans(
+        spans_of(
+            test.factor,
+            test.operator,
+            test.bound - sum(each * int(times[column]) for each, column in test.terms),
+        )
+        for test in tests
+    )
+
+
 class ClockOutlook:
     """Truth, possible rows and statuses of a query about the clock, for a document as it is now."""
 
@@ -185,23 +221,13 @@ class ClockOutlook:
             values = [row[at] for at in places]
             named = row_of(tree, shown, columns, row)
             times = dict(zip((o.of for o in timed), values[len(self._outputs) :], strict=True))
-            spans = self._spans({name: int(at) for name, at in times.items()})
+            spans = _spans(self._tests, {f"{name}.time": int(at) for name, at in times.items()})
             since = None if has_unless else _since(spans, clock)
             if has_unless or since is not None:
                 key = tuple(named.values())
                 until = None if has_unless or spans[-1][1] is None else int(spans[-1][1]) - 1
                 found[key] = _wider(found.get(key), (since, until))
         return found
-
-    def _spans(self, times: Mapping[str, int]) -> Spans:
-        return common_spans(
-            spans_of(
-                test.factor,
-                test.operator,
-                test.bound - sum(each * times[column[:-5]] for each, column in test.terms),
-            )
-            for test in self._tests
-        )
 
     # Shadows --------------------------------------------------------------------------------------
 

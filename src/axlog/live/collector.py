@@ -53,7 +53,7 @@ from axlog.future.garbage import (
 from axlog.future.keys import Key, values_in
 from axlog.future.scenarios import may_bring
 from axlog.live.maintained import MaintainedTree, ViewChanges
-from axlog.live.never_tracker import NeverTracker
+from axlog.live.never_tracker import NeverTracker, append_never
 from axlog.live.replacements import replacing_streams
 from axlog.live.watched_joins import WatchedJoins
 from axlog.query.compile import Column, Relation, compile_pattern
@@ -61,6 +61,9 @@ from axlog.query.pattern import Pattern
 from axlog.views.counting.join_outlook import Use
 from axlog.views.counting.join_prospects import Watch
 from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.quick_expiry import Expire
+from axlog.views.counting.waiting_rows import WaitingRows
+from axlog.views.view import MaintainedView
 
 REMEMBERED = 1000
 """Number of latest drops that `collected` remembers."""
@@ -77,6 +80,10 @@ _NO_PARTNER = "they waited for a partner: the stream ended, the key's value came
 
 Deadlines: TypeAlias = Sequence[tuple[float, int, Row]]
 """A heap of deadlines, each with the part and the row of a join."""
+KnownKeys: TypeAlias = dict[int, list[set[str]]]
+"""For some joins, by number, all key values that have arrived, for each of their two parts."""
+Quick: TypeAlias = tuple[Expire, MaintainedView]
+"""Drops rows whose deadlines have passed, for the one view that they concern."""
 SavedKeys: TypeAlias = tuple[tuple[int, tuple[tuple[str, ...], ...]], ...]
 """For each join, its number and, for each of its parts, the key values that it remembers."""
 
@@ -138,7 +145,7 @@ class Collector:
         self._watched = WatchedJoins(document, drops, keeps, self.tracker.how)
         self._joins = self._watched.joins
         self.version = 0  # increases when generated joins are out of date
-        self._timed: list[tuple[Watch, Deadlines]] = []  # the joins, with their deadlines
+        self._timed: list[tuple[Watch, Deadlines, Quick | None]] = []  # with their deadlines
         self.is_busy = False  # whether a single message can drop rows
         self.collected: deque[Dropped] = deque(maxlen=REMEMBERED)
         self.closed: dict[str, Call] = {}  # streams that may continue to send
@@ -169,7 +176,8 @@ class Collector:
         if is_new:
             self.version += 1
             self.is_busy = any(join.is_busy for join in self._joins)
-            self._timed = [(join, join.heap) for join in self._joins]
+        quick = self.tracker.quick
+        self._timed = [(join, join.heap, quick.get(join)) for join in self._joins]
         self._follows = any(each.is_partial for each in self.tracker.every_prospects)
         self.is_busy = self.is_busy or self._follows
         self._until = self.tracker.deadline()
@@ -231,7 +239,12 @@ class Collector:
 
     def is_overdue(self, clock: int) -> bool:
         """Return whether a clock may drop rows or emit `never`; runs for every message."""
-        return self._until < clock or any(heap and heap[0][0] < clock for _, heap in self._timed)
+        if self._until < clock:
+            return True
+        for _, heap, _ in self._timed:  # noqa: SIM110  any() costs twice as much here
+            if heap and heap[0][0] < clock:
+                return True
+        return False
 
     @property
     def next(self) -> float:
@@ -251,9 +264,15 @@ class Collector:
                 join.use(part, value)
             came.clear()
         tracker, has_ended = self.tracker, False
-        for join, heap in self._timed:
+        for join, heap, quick in self._timed:
             if heap and heap[0][0] < clock:
-                join.expire(clock)
+                if quick is None:
+                    join.expire(clock)
+                else:
+                    expire, view = quick
+                    never = expire(clock)
+                    if never:
+                        append_never(emitted, view, never, time)
             if join.ended:
                 has_ended = True
         if self._until < clock or tracker.is_busy or (emitted and self._follows):
@@ -261,7 +280,7 @@ class Collector:
             emitted = tracker.after(emitted, time, ended)
             self._until = tracker.deadline()
         elif has_ended:
-            for join, _ in self._timed:
+            for join, _, _ in self._timed:
                 if join.ended:
                     tracker.report(emitted, time, join)
         return emitted
@@ -312,6 +331,21 @@ class Collector:
             )
         for number, values in saved.items():
             joins[number].restore(values)
+
+    def known_keys(self) -> KnownKeys:
+        """Return all key values that joins know to have arrived, where the document had them."""
+        return {
+            number: [set(values) for values in join.known]
+            for number, join in self._watched.numbered().items()
+            if isinstance(join, WaitingRows) and join.known is not None
+        }
+
+    def restore_known(self, keys: KnownKeys) -> None:
+        """Give the joins the values of `known_keys` again, after `restore`."""
+        for number, join in self._watched.numbered().items():
+            if isinstance(join, WaitingRows) and number in keys:
+                join.known = keys[number]
+        self.version += 1  # functions that note key values refer to the old ones
 
     # Dropped rows -----------------------------------------------------------------------------
 

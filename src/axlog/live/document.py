@@ -19,11 +19,11 @@ from asyncio import to_thread
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from axlog.document.list_codec import read_lists
 from axlog.document.loader import load
-from axlog.document.messages import AnyMessage, as_message
+from axlog.document.messages import AnyMessage, Message, as_message
 from axlog.document.parser import Element, Source
 from axlog.document.schema_sources import Types
 from axlog.document.skeleton import skeleton
@@ -40,6 +40,7 @@ from axlog.live.html import document_html
 from axlog.live.list_updates import apply_list
 from axlog.live.maintained import MaintainedTree
 from axlog.live.options import DEFAULT_OPTIONS, Options
+from axlog.live.profile import Profile
 from axlog.live.savepoint import Savepoint
 from axlog.live.stream_status import StreamStatus
 from axlog.live.streams import DeadLetter, Streams
@@ -326,7 +327,71 @@ class Document:
         [Change('insert', Row(x='18'))]
         """
         streams = self._streams or self._start_streams()
+        generated = streams.engine.direct.get(stream)
+        if generated is not None:
+            changes = generated(message, at, None)
+            if changes is not None:
+                return changes
         return streams.feed(stream, as_message(message), at, streams.latest(stream, at))
+
+    def feed_many(
+        self,
+        stream: str,
+        messages: Iterable[AnyMessage],
+        at: Time | Sequence[Time | None] | None = None,
+    ) -> list[Change]:
+        """Apply messages of a stream in order, as `feed`; small ones are parsed together.
+
+        Each message is applied and emits its changes on its own. With `on_error="raise"` the first
+        one that is rejected raises, and those before it stay applied.
+
+        Parameters:
+            stream: Name of the stream.
+            messages: The messages, each as for `feed`.
+            at: Time of all messages, or a list with the time of each; None: the document's clock.
+
+        >>> doc = Document(streams=["orders"], views={"all": "match //order/$x return $x"})
+        >>> doc.feed_many("orders", ["<order>17</order>", "<order>18</order>"], at=[1, 2])
+        [Change('insert', Row(x='17')), Change('insert', Row(x='18'))]
+        """
+        given = list(map(as_message, messages))
+        if isinstance(at, list | tuple):
+            times: Sequence[Time | None] = at
+            if len(times) != len(given):
+                raise StreamError(
+                    "AX409", f"{len(given)} messages have {len(times)} times",
+                    expected="one time for all messages, or one for each",
+                )  # fmt: skip
+        else:
+            times = [cast("Time | None", at)] * len(given)
+        return self._feed_all(stream, given, times)
+
+    def _feed_all(
+        self, stream: str, messages: Sequence[Message], times: Sequence[Time | None]
+    ) -> list[Change]:
+        streams = self._streams or self._start_streams()
+        return streams.feed_many(stream, messages, times)
+
+    @contextmanager
+    def profile(self) -> Iterator[Profile]:
+        """Measure where the time of messages goes while the block runs.
+
+        >>> doc = Document(streams=["orders"], views={"all": "match //order/$x return $x"})
+        >>> with doc.profile() as found:
+        ...     _ = doc.feed("orders", "<order>17</order>")
+        >>> found.messages, found.changes
+        (1, 1)
+        """
+        streams = self._streams or self._start_streams()
+        found = Profile()
+        with self._maintained.lock:
+            streams.engine.measure(found)
+            streams.engine.prepare_all()
+        try:
+            yield found
+        finally:
+            with self._maintained.lock:
+                streams.engine.measure(None)
 
     async def afeed(self, stream: str, message: AnyMessage, at: Time | None = None) -> list[Change]:
         """Apply a message of a stream, as `feed`, without blocking the event loop.

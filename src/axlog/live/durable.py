@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from logging import ERROR, INFO, WARNING, getLogger
 from pathlib import Path
@@ -100,6 +100,12 @@ class DurableDocument(Document):
     def feed(self, stream: str, message: AnyMessage, at: Time | None = None) -> list[Change]:
         given = as_message(message)
         return self._accept(lambda: self._received(stream, "insert", given, at))
+
+    def _feed_all(
+        self, stream: str, messages: Sequence[Message], times: Sequence[Time | None]
+    ) -> list[Change]:
+        pairs = zip(messages, times, strict=True)
+        return [change for message, at in pairs for change in self.feed(stream, message, at)]
 
     def delete(self, stream: str, pattern: str, at: Time | None = None) -> list[Change]:
         return self._accept(lambda: self._received(stream, "delete", pattern, at))

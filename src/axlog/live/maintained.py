@@ -129,7 +129,7 @@ class MaintainedTree:
         self.engine.on_set_aside = self._note_aside
         self.algebra = AlgebraicEngine(tree)
         self.saxon = SaxonDocument()
-        self._values = ValueIndex(tree)
+        self.value_index = ValueIndex(tree)
 
     @property
     def engines(self) -> Engines:
@@ -277,13 +277,13 @@ class MaintainedTree:
             raise UpdateError("AX302", f"there is no place {where!r}", expected=expected) from None
         forest: Content = tuple(read_forest(content, self.limits))
         with self.lock:
-            nodes = select(self.nodes(), self.parse(target).only_pattern, self._values)
+            nodes = select(self.nodes(), self.parse(target).only_pattern, self.value_index)
             return self.apply([Insert(place, node, forest) for node in nodes], at)
 
     def delete(self, target: str, at: Time | None = None) -> list[Change]:
         """Delete every node that a pattern selects."""
         with self.lock:
-            nodes = select(self.nodes(), self.parse(target).only_pattern, self._values)
+            nodes = select(self.nodes(), self.parse(target).only_pattern, self.value_index)
             return self.apply([Delete(node) for node in nodes], at)
 
     def update(
@@ -304,7 +304,9 @@ class MaintainedTree:
         changes: list[Change] = []
         for one in parse_statements(statement, self.namespaces, self.limits):
             with self.lock:
-                operations = operations_of(self.nodes(), one, self._values, variables, self.limits)
+                operations = operations_of(
+                    self.nodes(), one, self.value_index, variables, self.limits
+                )
                 changes += self.apply(operations, at)
         return changes
 
@@ -321,7 +323,7 @@ class MaintainedTree:
                 return None
             (one,), strings = found
             given = strings if not variables else {**variables, **strings}
-            return operations_of(self.nodes(), one, self._values, given, self.limits)
+            return operations_of(self.nodes(), one, self.value_index, given, self.limits)
         except AxlogError:
             return None
 
@@ -374,7 +376,7 @@ class MaintainedTree:
             plan.abandon()
             raise
         passed = self.pass_time(plan.delta.time)
-        pending.commit(plan, self._values)
+        pending.commit(plan, self.value_index)
         if origin is None:
             self.statements += 1
         self.current.origin = self.statements if origin is None else origin
@@ -535,7 +537,7 @@ class MaintainedTree:
         self.collected += len(tops)
         plan = pending.planned(self.tree, [Delete(top) for top in tops], keep_whitespace=True)
         self.engine.leave(tops)
-        pending.commit(plan, self._values)
+        pending.commit(plan, self.value_index)
         self.revisions += 1
 
     @property

@@ -17,6 +17,7 @@ Law: whatever the evidence, the rows are those of this definition. `Choice.of` c
                          the number of trees can, each message is read as it arrives.
     `WalkEvidence`       possible rows computed anew after every update, which costs a walk over the
                          document each time. For views with `not` or under types, with `never="all"`
+    `StepEvidence`       the same for views with steps: groups, conditions on them, the clock
     `Evidence`           none, for a reason: the option `never`, or messages that were not kept
                          (`keep="needed"`)
 
@@ -27,13 +28,13 @@ that only a row of the same instant could have completed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from axlog.document.tree import Tree
 from axlog.errors import UndecidedError
 from axlog.evaluate.gathered import Bags
-from axlog.future.clock_outlook import shown_outputs
+from axlog.future.clock_outlook import lower_bounds, shown_outputs
 from axlog.future.generalized_rows import Values
 from axlog.future.grounding import has_not
 from axlog.future.references import referred
@@ -47,13 +48,16 @@ from axlog.query.pattern import Kind
 from axlog.query.truth import Truth
 from axlog.views.change import Change, Row
 from axlog.views.clock_questions import ClockQuestions
+from axlog.views.counting.clock_prospects import ClockProspects
 from axlog.views.counting.join_prospects import AnyProspects, JoinProspects, Watch
 from axlog.views.counting.join_watch import EndedWay, JoinWatch
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.prospects import Prospects, shows_only_strings_and_times
+from axlog.views.counting.stepped import SteppedCounting
 from axlog.views.counting.stream_inputs import StreamInputs, roots_above
 from axlog.views.counting.waiting_rows import Ended
 from axlog.views.family import FamilyCounting
+from axlog.views.step_outlook import StepOutlook
 from axlog.views.view import MaintainedView
 
 Shown = tuple[Any, ...]
@@ -270,29 +274,29 @@ class WalkEvidence(Evidence):
         )
 
 
-class ClockEvidence(Evidence):
-    """The possible rows of a view about the clock, found by a walk after every update."""
+class StepEvidence(Evidence):
+    """The possible rows of a view with steps, found by a walk after every update."""
 
     def __init__(self, view: MaintainedView) -> None:
         way = "reported by possible rows, worked out anew after every update"
         super().__init__(view, way, is_eager=True)
-        self._rows: list[dict[str, Any]] = []
+        self._rows: dict[Shown, dict[str, Any]] = {}  # once each, whatever brings them
 
     def build(self) -> None:
         self._walk()
 
-    def _walk(self) -> ClockQuestions:
-        questions = self.view.clock_questions()
-        self._rows = [dict(one.row) for one in questions.to_come()]
+    def _walk(self) -> StepOutlook | ClockQuestions:
+        outlook = self.view.step_outlook()
+        self._rows = {tuple(one.row.values()): dict(one.row) for one in outlook.to_come()}
         self.is_kept = True
-        return questions
+        return outlook
 
     def never(self, update: Update) -> list[Change]:
-        before, questions = self._rows, self._walk()
+        before, outlook = self._rows, self._walk()
         return self.changes(
-            tuple(row.values())
-            for row in before
-            if row not in self._rows and questions.verdict(row) is Truth.NEVER
+            shown
+            for shown, row in before.items()
+            if shown not in self._rows and outlook.verdict(row) is Truth.NEVER
         )
 
 
@@ -330,13 +334,6 @@ class Choice:
     def without_join(self, view: MaintainedView) -> Evidence:
         """Return the evidence of a view that no join gives."""
         tree, pattern = self.document.tree, view.query.pattern
-        if view.query.steps and not (view.reads_clock and self.how == "all" and self.keeps):
-            reason = "the rows are computed by steps after the pattern"
-            if view.reads_clock and shown_outputs(view.query) is not None:
-                reason = 'possible rows about the clock are worked out anew; never="all" does'
-            return Evidence(view, reason=reason)
-        if view.query.steps and not replacing_streams(self.document):
-            return ClockEvidence(view)
         if self.how in ("off", "joins"):
             return Evidence(view, reason=f'the document has the option never="{self.how}"')
         if not self.keeps:
@@ -345,6 +342,11 @@ class Choice:
             return Evidence(view, reason="the query is more than a pattern")
         for stream in replacing_streams(self.document):
             reason = f"the stream {stream!r} replaces its messages: rows may go and come again"
+            return Evidence(view, reason=reason)
+        if view.query.steps:
+            if self.how == "all":
+                return StepEvidence(view)
+            reason = 'computed rows: possible rows are worked out anew; never="all" does'
             return Evidence(view, reason=reason)
         is_referring = self._is_referring(view)
         if has_not(pattern) or tree.types is not None or is_referring:
@@ -367,7 +369,8 @@ class Choice:
     ) -> AnyProspects | None:
         """Return the prospects of a view whose rows one join makes, exactly."""
         maintainer = view.maintainer
-        if view.query.steps or self._is_referring(view):
+        tests = lower_bounds(view.query) if view.query.steps else ()
+        if tests is None or self._is_referring(view):
             return None
         if not isinstance(maintainer, Counting) or not shows_only_strings_and_times(
             maintainer.pattern
@@ -392,8 +395,15 @@ class Choice:
             brought = waiting.state.relation in inputs.brought
             if roots is None or maintainer.root not in roots or brought:
                 return None
-            return JoinProspects(maintainer, waiting)
-        if not waiting.pair.is_exact:
+            if not tests:
+                return JoinProspects(maintainer, waiting)
+            if not isinstance(maintainer, SteppedCounting):
+                return None
+            outputs = shown_outputs(view.query)
+            assert outputs is not None  # `lower_bounds` has looked
+            shown = replace(view.query.pattern, outputs=outputs)
+            return ClockProspects(maintainer, waiting, shown, tests)
+        if tests or not waiting.pair.is_exact:
             return None
         if not waiting.pair.bounds_times(map(column_of, maintainer.pattern.outputs)):
             return None

@@ -39,8 +39,9 @@ from axlog.views.change import Change
 from axlog.views.counting.join_prospects import AnyProspects, Watch
 from axlog.views.counting.join_watch import EndedWay
 from axlog.views.counting.prospects import Prospects
+from axlog.views.counting.quick_expiry import Expire, quick_expiry
 from axlog.views.counting.stream_inputs import StreamInputs
-from axlog.views.counting.waiting_rows import Ended
+from axlog.views.counting.waiting_rows import Ended, WaitingRows
 from axlog.views.family import FamilyCounting
 from axlog.views.member_prospects import MemberProspects
 from axlog.views.view import MaintainedView
@@ -60,6 +61,8 @@ class NeverTracker:
         self._evidence: dict[MaintainedView, Evidence] = {}
         self._joined: list[JoinEvidence] = []  # examines every update
         self._by_join: dict[Watch, list[JoinEvidence]] = {}
+        self.quick: dict[Watch, tuple[Expire, MaintainedView]] = {}
+        """The joins of one view whose deadlines pass in one step, with it."""
         self._update = Update()
         self._guests: list[MaintainedView] = []  # members of families, while a stream ends
         self._is_eager = False  # whether some view must examine every message
@@ -95,6 +98,7 @@ class NeverTracker:
             self._by_join = {}
             for each in self._joined:
                 self._by_join.setdefault(each.prospects.waiting, []).append(each)
+            self._find_quick()
         for view, evidence in self._evidence.items():
             if view.is_deferred and evidence.is_kept and not isinstance(evidence, JoinEvidence):
                 self._evidence[view] = self._choice.without_join(view)
@@ -103,6 +107,21 @@ class NeverTracker:
             if evidence.is_eager and has_calls:
                 self._prepare(evidence)
         self._look()
+
+    def _find_quick(self) -> None:
+        """Find the joins whose deadlines pass in one step (`quick_expiry.py`)."""
+        self.quick = {}
+        for join, asked in self._by_join.items():
+            if not isinstance(join, WaitingRows):
+                continue
+            join.is_told = None
+            (one, *others), only = asked, asked[0].prospects
+            if others or self.how == "off" or not isinstance(only, Prospects):
+                continue
+            expire = quick_expiry(only)
+            if expire is not None:
+                join.is_told = only.holds_or_waits
+                self.quick[join] = expire, one.view
 
     def explain(self, view: MaintainedView) -> str:
         """Return how `never` changes of a view are found, or why none are emitted."""
@@ -254,7 +273,7 @@ class NeverTracker:
         """Forget the joins, which the collector no longer watches."""
         every = self._evidence.items()
         self._evidence = {v: e for v, e in every if not isinstance(e, JoinEvidence)}
-        self._joined, self._by_join = [], {}
+        self._joined, self._by_join, self.quick = [], {}, {}
 
     def forget(self) -> None:
         """Start anew, after an update that does not come from a stream."""
@@ -334,7 +353,7 @@ class NeverTracker:
                 self._give_up(evidence, error)
                 continue
             if never and self.how != "off":
-                _append(emitted, evidence.view, never, time)
+                append_never(emitted, evidence.view, never, time)
 
     def after(
         self, emitted: ViewChanges, time: int, ended: Mapping[Watch, Sequence[Ended | EndedWay]]
@@ -358,14 +377,16 @@ class NeverTracker:
                 self._give_up(evidence, error)
                 continue
             if never and self.how != "off":
-                _append(emitted, evidence.view, never, time)
+                append_never(emitted, evidence.view, never, time)
         self._dismiss_guests()
         if self.is_busy:
             self._look()
         return emitted
 
 
-def _append(emitted: ViewChanges, view: MaintainedView, never: list[Change], time: int) -> None:
+def append_never(
+    emitted: ViewChanges, view: MaintainedView, never: list[Change], time: int
+) -> None:
     """Append `never` changes to those of their view."""
     changes = changes_of(view, emitted)
     if changes is None:

@@ -78,6 +78,7 @@ class Savepoint:
         self._closed, self._dropped = dict(collector.closed), copy(collector.collected)
         is_whole = not (self._forgotten or self._collected)
         self._state = None if is_whole else engine.state()
+        self._known_keys = {} if is_whole else collector.known_keys()
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
@@ -102,6 +103,7 @@ class Savepoint:
             streams.restart()
             if self._state is not None:
                 streams.engine.restore(self._state)
+                streams.collector.restore_known(self._known_keys)
             self._restore_streams(streams)
         maintained.forgotten, maintained.collected = self._forgotten, self._collected
         maintained.statements = self._statements

@@ -15,20 +15,28 @@ different processes: a stream's `plan` reads messages anywhere (`match/stream_pl
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import inf
 from typing import TypeAlias
 
-from axlog.document.loader import read_forest
+from lxml.etree import fromstring
+
+from axlog.document.loader import read_forest, with_surroundings
+from axlog.document.message_insertion import Arrived, insert_all
 from axlog.document.operations import Operation, checked_time, insert_at_call
-from axlog.document.pending import Plan
+from axlog.document.parser import make_parser
+from axlog.document.pending import commit, planned
 from axlog.document.times import Time, microseconds
 from axlog.document.tree import NONE
 from axlog.errors import QueryError, StreamError, ValueProblem
 from axlog.evaluate.joins import Bag
 from axlog.live.collector import Collector, SavedKeys
+from axlog.live.feed_writer import Feed, generate_feed
 from axlog.live.maintained import MaintainedTree, ViewChanges, together
+from axlog.live.profile import Profile
 from axlog.live.replacements import (
     Deliveries,
     Replacement,
@@ -40,6 +48,7 @@ from axlog.live.saved_views import SavedViews, check_saved, restore_views, saved
 from axlog.live.stream_needs import expect_insertions, names_wanted, needs_no_nodes
 from axlog.live.stream_status import StreamStatus
 from axlog.match.matcher_generator import can_match
+from axlog.match.message_values import may_have_markup
 from axlog.match.stream_plan import MessagePlan
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
@@ -49,6 +58,8 @@ from axlog.views.view import MaintainedView
 
 _LATEST = 1 << 63
 _NO_CHANGES: ViewChanges = []
+TOGETHER = 4096
+"""The most messages whose nodes are made together."""
 
 
 SavedState: TypeAlias = tuple[
@@ -90,6 +101,8 @@ class ShortWay:
     """Whether a view may refuse a message for its values, after it was matched."""
     delivered: Deliveries | None = field(repr=False, default=None)
     """The rows of the current messages, by key, of a stream that replaces."""
+    source: str = field(repr=False, default="")
+    """The generated function of the stream."""
 
 
 class StreamEngine:
@@ -103,9 +116,15 @@ class StreamEngine:
         self.keeps = keep == "all"
         self._looks_first = validate == "wanted"
         self._ways: dict[str, ShortWay | None] = {}
-        self._version = -1  # version of the counting engine; -1 when views may have changed
+        self.version = -1  # version of the counting engine; -1 when views may have changed
+        self.feeds: dict[str, Feed] = {}
+        """The generated functions of streams, which take most messages (`feed_writer.py`)."""
+        self.direct: dict[str, Feed] = {}
+        """Those that need nothing before or after them."""
+        self.profile: Profile | None = None  # where the time of messages goes, if it is measured
+        self.ends_a_message = False  # whether nothing is to be done after a message
         self._found_for: tuple[int, int, list[MaintainedView]] = (-1, -1, [])
-        self._aside: list[tuple[str, bytes, int, int]] = []  # stream, message, time, number
+        self.aside: list[tuple[str, bytes, int, int]] = []  # stream, message, time, number
         self._delivered: dict[str, Deliveries] = {}  # of streams that replace
         self._statuses: dict[str, StreamStatus] = {}
         self._acquire, self._release = document.lock.acquire, document.lock.release
@@ -142,7 +161,7 @@ class StreamEngine:
             way = self._ways.get(stream)
             if (
                 way is None
-                or self._version != document.engine.version
+                or self.version != document.engine.version
                 or stream not in tree.calls_by_stream
             ):
                 way = self._find(stream)
@@ -160,7 +179,7 @@ class StreamEngine:
                 if way.delivered is None:
                     read = way.read(message, time)
                 else:
-                    read = way.delivered.match(message, time, len(self._aside))
+                    read = way.delivered.match(message, time, len(self.aside))
                 if read is None:
                     return None
             except (StreamError, UnicodeEncodeError, QueryError):
@@ -183,15 +202,26 @@ class StreamEngine:
                 document.forgotten += 1
             else:
                 if self.keeps:
-                    self._aside.append((stream, message, time, status.messages))
+                    self.aside.append((stream, message, time, status.messages))
                 else:
                     document.forgotten += 1
                 if any(bags):
-                    return self._join(way, bags, time, passed)
+                    return self.join(way, bags, time, passed)
                 status.unmatched += 1
             return self._unmatched(way, time, passed)
         finally:
             self._release()
+
+    def measure(self, profile: Profile | None) -> None:
+        """Measure the stages of messages from now on, or no longer."""
+        self.profile = profile
+        self.version, self._found_for = -1, (-1, -1, [])
+        self.feeds, self.direct = {}, {}
+
+    def parses(self, stream: str) -> bool:
+        """Return whether the generated function of a stream parses most messages."""
+        way = self._ways.get(stream)
+        return stream in self.feeds and way is not None and way.unread is None
 
     def _pass_time(self, way: ShortWay, clock: int) -> ViewChanges | None:
         """Return the changes of the clock before a message; None: it must take the long path.
@@ -207,7 +237,7 @@ class StreamEngine:
     def _unmatched(self, way: ShortWay, time: int, passed: ViewChanges) -> list[Change]:
         """Emit the changes of the clock after a message without rows."""
         if passed or self._collector.is_overdue(time):
-            return self._join(way, (), time, passed)
+            return self.join(way, (), time, passed)
         return []
 
     def _replace(
@@ -225,15 +255,15 @@ class StreamEngine:
         status.microseconds = time
         if self.keeps:
             update = (status.stream, message, time, status.messages)
-            if replacement.aside < len(self._aside):
-                self._aside[replacement.aside] = update
+            if replacement.aside < len(self.aside):
+                self.aside[replacement.aside] = update
             else:
-                self._aside.append(update)
+                self.aside.append(update)
         else:
             document.forgotten += 1
         moved = replacement.enter()
         if any(moved):
-            return self._join(way, moved, time, passed)
+            return self.join(way, moved, time, passed)
         status.unmatched += not any(replacement.new)
         return self._unmatched(way, time, passed)
 
@@ -268,6 +298,11 @@ class StreamEngine:
     def prepare(self) -> None:
         """Compute the short paths again after views changed, before the next message."""
         for stream in list(self._ways):
+            self._find(stream)
+
+    def prepare_all(self) -> None:
+        """Compute the short paths of all streams, before their first messages."""
+        for stream in list(self._document.tree.calls_by_stream):
             self._find(stream)
 
     def plan(self, stream: str) -> MessagePlan | None:
@@ -365,7 +400,7 @@ class StreamEngine:
             document.forgotten += 1
             self._collector.restore(keys)
 
-    def _join(
+    def join(
         self, way: ShortWay, bags: tuple[Bag, ...], time: int, passed: ViewChanges = _NO_CHANGES
     ) -> list[Change]:
         """Join a message's rows with the tables, and emit the changes.
@@ -396,17 +431,17 @@ class StreamEngine:
         before, status.microseconds = status.microseconds, time
         status.messages += 1
         if self.keeps:
-            self._aside.append((status.stream, message, time, status.messages))
+            self.aside.append((status.stream, message, time, status.messages))
         else:
             self._document.forgotten += 1
         try:
-            return self._join(way, bags, time)
+            return self.join(way, bags, time)
         except ValueProblem:
             self._document.families.discard()
             tree.clock, status.microseconds = clock, before
             status.refused += 1
             if self.keeps:
-                self._aside.pop()
+                self.aside.pop()
             else:
                 self._document.forgotten -= 1
             raise
@@ -418,15 +453,15 @@ class StreamEngine:
         views = list(document.views.values())
         self._collector.refresh()
         document.engine.build()
-        self._version = document.engine.version
-        found_for = (self._version, self._collector.version, views)
+        self.version = document.engine.version
+        found_for = (self.version, self._collector.version, views)
         if document.forgotten:
             expect_insertions(document)
         elif not self.keeps:
-            self._version = -1  # look again before the second message
+            self.version = -1  # look again before the second message
         if self._found_for != found_for:
             self._found_for = found_for
-            self._ways = {}
+            self._ways, self.feeds, self.direct = {}, {}, {}
         if stream not in tree.calls_by_stream:
             return None
         if stream in self._ways:
@@ -470,6 +505,13 @@ class StreamEngine:
             way.needs_nodes = True
             way.read = plan.bags_if_unwanted
         self._ways[stream] = way
+        if is_short and replace is None and not way.rejects and not document.clocked:
+            self.feeds[stream], way.source = generate_feed(
+                self, document, self._collector, way, route
+            )
+            has_bounds = document.times == "dates" or tree.call(node).ahead is not None
+            if self.ends_a_message and not has_bounds:
+                self.direct[stream] = self.feeds[stream]
         return way
 
     def is_plain(self, stream: str) -> bool:
@@ -521,7 +563,7 @@ class StreamEngine:
         """Install filters for these streams. Of the other streams, all that can match passes."""
         self.wants = dict(wants)
         self._is_owing = self._is_owing or bool(self.wants)
-        self._version, self._found_for = -1, (-1, -1, [])
+        self.version, self._found_for = -1, (-1, -1, [])
 
     def untune(self) -> None:
         """Remove the filters, and restore the rows that they and collection dropped."""
@@ -541,20 +583,52 @@ class StreamEngine:
 
     def settle(self) -> None:
         """Make nodes of the messages that were set aside. The views have already processed them."""
-        self._version = -1
-        if not self._aside:
+        self.version = -1
+        if not self.aside:
             return
-        aside, self._aside = self._aside, []
+        aside, self.aside = self.aside, []
         for each in self._delivered.values():
             each.by_key.clear()  # their rows are read from their nodes
         document = self._document
         tree = document.tree
         clock = tree.clock
-        for stream, message, time, number in aside:
-            tree.clock = time
-            operations = insert_at_call(tree, stream, read_forest(message, document.limits))
-            plan = Plan(tree, operations, time, limits=document.limits)
-            plan.commit()
-            document.hooks.brought(plan.delta, stream, True)
-            tree.record_origin(plan.delta.added, stream, number)
+        is_together = all(tree.call(each).replace is None for each in tree.calls_by_stream.values())
+        if is_together and len(aside) > 1:
+            self._insert_together(aside)
+        else:
+            for stream, message, time, number in aside:
+                tree.clock = time
+                operations = insert_at_call(tree, stream, read_forest(message, document.limits))
+                plan = planned(tree, operations, time, limits=document.limits)
+                commit(plan, document.value_index)
+                document.hooks.brought(plan.delta, stream, True)
+                tree.record_origin(plan.delta.added, stream, number)
         tree.clock = clock
+
+    def _insert_together(self, aside: list[tuple[str, bytes, int, int]]) -> None:
+        """Make nodes of messages that took the short path, in one pass over the columns."""
+        document = self._document
+        tree = document.tree
+        is_collecting = gc.isenabled()
+        gc.disable()  # many fresh objects, none of them garbage
+        try:
+            for start in range(0, len(aside), TOGETHER):
+                arrived = [_arrived(*each) for each in aside[start : start + TOGETHER]]
+                deltas = insert_all(tree, arrived, document.limits)
+                document.value_index.follow(deltas)
+                for message, delta in zip(arrived, deltas, strict=True):
+                    document.hooks.brought(delta, message.stream, True)
+                    tree.record_origin(delta.added, message.stream, message.number)
+        finally:
+            if is_collecting:
+                gc.enable()
+
+
+_parser = lru_cache(maxsize=1)(make_parser)
+
+
+def _arrived(stream: str, message: bytes, time: int, number: int) -> Arrived:
+    """The trees of a message that took the short path: it was parsed and checked already."""
+    root = fromstring(message, _parser())
+    forest = with_surroundings(root) if may_have_markup(message) else [root]
+    return Arrived(stream, forest, time, number, message.find(b"xmlns") >= 0)

@@ -14,9 +14,10 @@ and again when a batch is rolled back (`restart`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from logging import WARNING, getLogger
+from time import perf_counter
 from time import time as wall_clock
 
 from axlog.document.clock_bounds import Clock, check_ahead, latest_for
@@ -31,16 +32,17 @@ from axlog.document.operations import (
     check_calls,
     checked_time,
     cost_of,
-    delete_at_call,
+    delete_siblings,
     end_call,
     insert_at_call,
     time_by_policy,
     time_of_message,
 )
+from axlog.document.parser import Element
 from axlog.document.times import Time, microseconds
 from axlog.document.tree import NONE
 from axlog.errors import AxlogError, ValueProblem
-from axlog.evaluate.answers import holds
+from axlog.evaluate.siblings import matching_siblings
 from axlog.future.references import Fact
 from axlog.live.collector import Collection, Collector, Dropped
 from axlog.live.hooks import How, StreamHooks
@@ -51,6 +53,7 @@ from axlog.live.source_filter import filter_at_source
 from axlog.live.stream_engine import StreamEngine
 from axlog.live.stream_status import StreamStatus
 from axlog.live.tuner import Tuner
+from axlog.match.batch_parser import MOST, roots_of
 from axlog.match.filters import Filter
 from axlog.reporting import report
 from axlog.views.change import CLOCK, Change
@@ -98,6 +101,7 @@ class Streams(StreamHooks):
         drops = options.collect != "off"
         self.collector = Collector(maintained, drops, options.never, keeps_all)
         self.engine = StreamEngine(maintained, options.keep, options.validate, self.collector)
+        self.engine.ends_a_message = not (self._counts or self._collects)
         self.guard = KeyGuard(maintained.tree, maintained.tree.facts, maintained.tree.references)
         self.tuner = Tuner(maintained, self.engine, self._policy)
 
@@ -148,18 +152,53 @@ class Streams(StreamHooks):
         return latest_for(at, declared, is_dated, self.now)
 
     def feed(
-        self, stream: str, message: Message, at: Time | None, latest: int | None
+        self,
+        stream: str,
+        message: Message,
+        at: Time | None,
+        latest: int | None,
+        root: Element | None = None,
     ) -> list[Change]:
+        """Apply a message; `root` is its root, if it was parsed with others."""
+        generated = self.engine.feeds.get(stream)
+        changes: list[Change] | None = None
         try:
-            changes = self.engine.feed(stream, message, at, latest)
+            if generated is not None and latest is None:
+                changes = generated(message, at, root)
+            if changes is None:
+                profile, then = self.engine.profile, perf_counter()
+                changes = self.engine.feed(stream, message, at, latest)
+                if changes is None:
+                    changes = self._feed_nodes(stream, message, at, latest)
+                if profile is not None:
+                    profile.seconds["nodes"] += perf_counter() - then
+                    profile.messages += 1
+                    profile.nodes += 1
+                    profile.changes += len(changes)
         except ValueProblem as error:
             return self._refuse(stream, self.engine.status(stream).messages, message, error)
-        if changes is None:
-            changes = self._feed_nodes(stream, message, at, latest)
         if self._counts:  # after the message: a tuning that it requests must see it
             self.tuner.count()
         if self._collects and self.collector.is_due():
             self.collect()
+        return changes
+
+    def feed_many(
+        self, stream: str, messages: Sequence[Message], times: Sequence[Time | None]
+    ) -> list[Change]:
+        """Apply messages one after the other; small ones are parsed together."""
+        changes: list[Change] = []
+        for start in range(0, len(messages), MOST):
+            chunk = [_as_bytes(each) for each in messages[start : start + MOST]]
+            roots = roots_of(chunk) if self.engine.parses(stream) else [None] * len(chunk)
+            for number, (written, root) in enumerate(zip(chunk, roots, strict=True), start):
+                at = times[number]
+                generated = self.engine.direct.get(stream)
+                found = None if generated is None else generated(written, at, root)
+                if found is None:
+                    message = messages[number]
+                    found = self.feed(stream, message, at, self.latest(stream, at), root)
+                changes += found
         return changes
 
     def _feed_nodes(
@@ -189,7 +228,10 @@ class Streams(StreamHooks):
         def operations() -> list[Operation]:
             tree = self.maintained.nodes()
             wanted = self.maintained.parse(pattern).only_pattern
-            return delete_at_call(tree, stream, lambda node: holds(tree, wanted, node))
+            index = self.maintained.value_index
+            return delete_siblings(
+                tree, stream, lambda call: matching_siblings(tree, wanted, index, call)
+            )
 
         return self._take(stream, pattern, at, latest, operations)
 
@@ -366,6 +408,16 @@ class Streams(StreamHooks):
                 )
                 for stream in known
             }
+
+
+def _as_bytes(message: Message) -> bytes:
+    """A message as bytes, to be parsed with others; empty if it must be parsed alone."""
+    if type(message) is bytes:
+        return message
+    try:
+        return message.encode() if type(message) is str else b""
+    except UnicodeEncodeError:
+        return b""
 
 
 def _replaced_by(operations: list[Operation]) -> int:

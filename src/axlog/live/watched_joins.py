@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from math import inf
 
+from axlog.future.clock_outlook import lower_bounds
 from axlog.future.garbage import Feeder, Pair, pair_of
 from axlog.future.join_inputs import JoinInputs, inputs_of
 from axlog.future.keys import Key, keyed_relations, values_seen
@@ -25,6 +26,7 @@ from axlog.views.counting.join_watch import refusal as more_refusal
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.sites import SiteRelation
 from axlog.views.counting.state_codec import numbered_states
+from axlog.views.counting.stepped import SteppedCounting
 from axlog.views.counting.stream_inputs import (
     StreamInputs,
     joins_of_more,
@@ -115,6 +117,15 @@ class WatchedJoins:
                 found.update(each for root in maintainer.roots for each in root.walk())
         return found
 
+    def _clocked(self) -> set[Relation]:
+        """The relations of views that wait for the clock: joins that keep all rows serve them."""
+        found: set[Relation] = set()
+        for view in self._document.views.values():
+            maintainer = view.maintainer
+            if isinstance(maintainer, SteppedCounting) and lower_bounds(view.query):
+                found.update(maintainer.root.walk())
+        return found
+
     def _may_delete(self) -> bool:
         tree = self._document.tree
         return any(tree.call(node).deletes != "no" for node in tree.calls().values())
@@ -176,7 +187,7 @@ class WatchedJoins:
         }
         replacing = set(replacing_streams(document))
         limited |= replacing
-        counted, engine = self._counted(), document.engine
+        counted, engine = self._counted() - self._clocked(), document.engine
         negated = joins_with_absences(engine, places, replacing)
         for node, state in (*joins_of_more(engine), *negated):
             if state.relation in counted:

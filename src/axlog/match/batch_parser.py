@@ -28,7 +28,7 @@ MOST = 64
 """The most messages parsed together."""
 LARGEST = 4096
 """The largest message, in bytes, that gains from it."""
-_OPEN = ord("<")
+_OPEN, _CLOSE = ord("<"), ord(">")
 _ODD = b"!?/\0"
 _SPACES = b" \t\r\n"
 _NAME = b"m" + os.urandom(16).hex().encode()
@@ -58,14 +58,14 @@ def roots_of(messages: Sequence[bytes]) -> list[Element | None]:
     fit = [
         at
         for at, message in enumerate(messages)
-        if 3 < len(message) <= LARGEST
-        and message[0] == _OPEN
-        and message[1] not in _ODD
-        and message.find(b"xml:id") < 0  # ids must be unique within a document
+        if 3 < len(message) <= LARGEST and message[0] == _OPEN and message[1] not in _ODD
     ]
     if len(fit) < 2:
         return found
-    written = _BETWEEN.join([messages[at].rstrip(_SPACES) for at in fit])
+    parts = (messages[at] for at in fit)
+    written = _BETWEEN.join([m if m[-1] == _CLOSE else m.rstrip(_SPACES) for m in parts])
+    if written.find(b"xml:id") >= 0:  # ids must be unique within a document
+        return found
     try:
         together = fromstring(_START + written + _END, _parser())
     except XMLSyntaxError:

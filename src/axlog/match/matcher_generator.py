@@ -16,9 +16,11 @@ loop as a comment.
 Not handled: relations with node columns (`can_match`), because nodes of a message that is not
 stored have no handles; messages with comments, for relations that may find them (`finds_markup`).
 A test is declined (None) for joins and constraints, which need rows, and for more than two nested
-loops over descendants, which a deep message multiplies: rows are metered, tests are not. Two ideas
-were tried without gain: searching for names in the message's bytes before a walk, and compiled
-XPath of lxml for a whole relation.
+loops over descendants, which a deep message multiplies: rows are metered, tests are not.
+
+A text that a relation needs is searched for in the message's bytes before its walk: most messages
+lack it. Two ideas were tried without gain: the same for names, and compiled XPath of lxml for a
+whole relation.
 """
 
 from __future__ import annotations
@@ -50,6 +52,10 @@ MOST_DESCENTS = 2
 """The most loops over descendants that a test nests."""
 MOST_PARTS = 4
 """The most branches with columns that are joined by nested loops."""
+MOST_STEPS = 3
+"""The most steps of a branch that is counted in the pass over the children of its node."""
+MOST_TEXTS = 4
+"""The most texts of which one is searched for before a walk."""
 
 
 def can_match(relation: Relation) -> bool:
@@ -73,6 +79,36 @@ def names_needed(relation: Relation) -> frozenset[str]:
     return frozenset(found).union(*(names_needed(edge.relation) for edge in relation.edges))
 
 
+def texts_needed(relation: Relation) -> frozenset[bytes]:
+    """Texts that a message must contain, as it is written, to have a row of a relation.
+
+    They hold for messages without references, comments, sections and instructions (`ODD_TEXT`).
+    White space can be written in several ways, so texts with it are left out.
+    """
+    found: set[str] = set()
+    node = relation.node
+    if node is not None and isinstance(node.test, Literal):
+        found.add(node.test.text)
+    for edge in relation.edges:
+        below = edge.relation.node
+        if edge.axis is Axis.ATTRIBUTE and below is not None:
+            found |= {
+                one.operand
+                for one in below.comparisons
+                if one.operator == "=" and isinstance(one.operand, str)
+            }
+    written = {
+        text.encode(errors="ignore") for text in found if text.isprintable() and " " not in text
+    }
+    of_edges = (texts_needed(edge.relation) for edge in relation.edges)
+    return frozenset(text for text in written if len(text) > 1).union(*of_edges)
+
+
+ODD_TEXT = (b"&", b"!", b"?")
+"""What a message contains in which a text may not stand as it is written: references, sections,
+comments, instructions. One byte is found ten times faster than two of which the first is `<`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Matcher:
     """A compiled matcher: the relations at a message's root, and those anywhere in the message."""
@@ -91,7 +127,7 @@ def generate(
     A message whose branches join to more rows than the limits allow raises AX215 or AX216.
     """
     here, everywhere = tuple(here), tuple(everywhere)
-    writer = _RowWriter(limits)
+    writer = RowWriter(limits)
     source = writer.function(here, everywhere)
     return Matcher(here, everywhere, source, cast("Match", writer.compiled("match", source)))
 
@@ -132,8 +168,8 @@ class _IntoBag:
         self.writer.line(f"{bag}[{key}] = {bag}.get({key}, 0) + {count}")
 
 
-class _RowWriter(WalkWriter):
-    """Writes a function that returns a bag for each relation."""
+class RowWriter(WalkWriter):
+    """Writes a function that returns a bag for each relation, or the body of one (`bags`)."""
 
     def __init__(self, limits: Limits) -> None:
         super().__init__()
@@ -143,20 +179,48 @@ class _RowWriter(WalkWriter):
 
     def function(self, here: tuple[Relation, ...], everywhere: tuple[Relation, ...]) -> str:
         self.open("def match(e, t, m):")
+        found = self.bags(here, everywhere)
+        self.line(f"return {_tuple([as_bag(relation, name) for relation, name in found])}")
+        self.end()
+        return "\n".join(self.lines) + "\n"
+
+    def bags(
+        self, here: tuple[Relation, ...], everywhere: tuple[Relation, ...]
+    ) -> list[tuple[Relation, str]]:
+        """Write the matching of a message: its root `e`, its time `t` and its bytes `m`.
+
+        Each relation with the variable that has its bag, or its number if it has no columns.
+        """
+        self._start = len(self.lines), self.depth
         document = Node("e", DOCUMENT)
         bags = {relation: self._zero(relation) for relation in here}
         deep = {relation: self._zero(relation) for relation in everywhere}
         for group in _by_label(here):
+            levels = self._open_if_written(group)
             self.walk(Axis.CHILD, group[0], document, partial(self._at_root, group, bags))
+            self.close(levels)
         for relation, bag in deep.items():
+            levels = self._open_if_written([relation])
             self._edge(Edge(Axis.DESCENDANT, relation), document, self._into(relation, bag))
-        found = [*bags.items(), *deep.items()]
-        self.line(f"return {_tuple([_as_bag(relation, name) for relation, name in found])}")
+            self.close(levels)
+        return [*bags.items(), *deep.items()]
+
+    def end(self) -> None:
+        """Write the separate functions, and the meter that all share."""
         is_split = self.write_apart(", t, work")
-        if self.meters or is_split:  # all functions share one meter
+        if self.meters or is_split:
             made = f"message_meter({self.limits.work})" if is_split and self.meters else "None"
-            self.lines.insert(1, f"    work = {made}")
-        return "\n".join(self.lines) + "\n"
+            line, depth = self._start
+            self.lines.insert(line, "    " * depth + f"work = {made}")
+
+    def _open_if_written(self, relations: list[Relation]) -> int:
+        """Start a block for messages that may contain the texts that some relation needs."""
+        needed = [min(texts_needed(each), key=_rarest, default=b"") for each in relations]
+        if not all(needed) or len(needed) > MOST_TEXTS:
+            return 0
+        odd = [f"m.find({text!r}) >= 0" for text in (*dict.fromkeys(needed), *ODD_TEXT)]
+        self.open(f"if {' or '.join([*odd, 'not m'])}:")
+        return 1
 
     def _at_root(self, group: list[Relation], bags: dict[Relation, str], at: Node) -> None:
         """The rows of relations with the same label at the message's root."""
@@ -206,6 +270,9 @@ class _RowWriter(WalkWriter):
 
     def _found(self, edge: Edge, at: Node) -> str:
         """The bag of an edge, or its number; the name of the variable."""
+        number = self.counted(edge, at)
+        if number is not None:
+            return number
         if self.depth <= DEEPEST or at.kind != ELEMENT:
             name = self._zero(edge.relation)
             self._edge(edge, at, self._into(edge.relation, name))
@@ -217,6 +284,14 @@ class _RowWriter(WalkWriter):
         name = self.fresh("bag" if edge.relation.columns else "n")
         self.line(f"{name} = {self.apart('part', at, write)}({at.name}, t, work)")
         return name
+
+    def counts(self, edge: Edge) -> bool:
+        """Whether a branch has no columns and is short: no descendants, no connectives."""
+        relation = edge.relation
+        return not relation.columns and _is_short(relation, MOST_STEPS)
+
+    def count(self, edge: Edge, at: Node, number: str) -> None:
+        self._rows(edge.relation, at, self._into(edge.relation, number))
 
     # Relations ------------------------------------------------------------------------------------
 
@@ -261,7 +336,8 @@ class _RowWriter(WalkWriter):
         counted = [edge for edge in relation.edges if edge not in parts]
         last = parts[0] if parts else None
         if last is None and counted and not (relation.columns or relation.own):
-            last = counted.pop()
+            last = next((edge for edge in counted if self.counted(edge, at) is None), None)
+            counted = [edge for edge in counted if edge is not last]
         is_deep = self.depth > DEEPEST
         numbers = self._counted(counted, at)
         own = self._own(relation, at)
@@ -282,7 +358,7 @@ class _RowWriter(WalkWriter):
         edges = [edge for edge in relation.edges if edge not in parts] + parts
         found = dict(zip(edges, self._counted(edges, at), strict=True))
         own = self._own(relation, at)
-        bags = [_as_bag(edge.relation, found[edge]) for edge in relation.edges]
+        bags = [as_bag(edge.relation, found[edge]) for edge in relation.edges]
         self.open(f"if {' * '.join(f'len({found[edge]})' for edge in parts)} > {FEW}:")
         rows = self._join(relation, [own[column] for column, _ in relation.own], bags, "Tables()")
         is_flat = isinstance(emit, _IntoBag) and emit.columns == relation.columns
@@ -317,7 +393,7 @@ class _RowWriter(WalkWriter):
 
     def _joined(self, relation: Relation, at: Node) -> str:
         """The bag of a relation at a node; its name."""
-        bags = [_as_bag(edge.relation, self._found(edge, at)) for edge in relation.edges]
+        bags = [as_bag(edge.relation, self._found(edge, at)) for edge in relation.edges]
         alternatives = []
         for choice in relation.choices:
             inside = _tuple([self._joined(each, at) for each in choice.alternatives])
@@ -408,9 +484,24 @@ def _own(source: str, at: Node) -> str:
     return f"{at.name}.tag" if at.kind == ELEMENT else at.name if at.kind == TEXT else at.label
 
 
-def _as_bag(relation: Relation, name: str) -> str:
+def as_bag(relation: Relation, name: str) -> str:
     """A bag as an expression, from a variable with a bag or a number."""
     return name if relation.columns else f"{{(): {name}}} if {name} else {{}}"
+
+
+def _is_short(relation: Relation, steps: int) -> bool:
+    """Whether a relation goes down at most some steps, and only by children and attributes."""
+    if relation.choices or relation.absences or relation.tests or not steps:
+        return False
+    return all(
+        edge.axis in (Axis.CHILD, Axis.ATTRIBUTE) and _is_short(edge.relation, steps - 1)
+        for edge in relation.edges
+    )
+
+
+def _rarest(text: bytes) -> tuple[int, bytes]:
+    """The order of texts to search for: long ones are rarer and faster to search for."""
+    return -len(text), text
 
 
 def _product(counts: list[str]) -> str:

@@ -103,6 +103,8 @@ def has_markup(message: Element, content: bytes | None = None) -> bool:
 
 def may_have_markup(content: bytes) -> bool:
     """Whether comments or processing instructions may be in the bytes of a message."""
+    if content.find(b"!") < 0 and content.find(b"?") < 0:  # one byte is found much faster than two
+        return False
     return content.find(b"<!") >= 0 or content.find(b"<?") >= 0
 
 

@@ -34,9 +34,9 @@ from axlog.match.message_values import finds_markup, may_have_markup
 from axlog.query.compile import Relation
 
 _OPEN = ord("<")
-_ODD = b"!?\0"
+ODD_START = b"!?\0"
 """The character after `<` in a message that does not start with its root, or is in UTF-16."""
-_SHORTEST = len("<a/>")
+SHORTEST = len("<a/>")
 _LEVEL = len("<a></a>")
 _NOTHING: Bag = {}
 
@@ -114,15 +114,15 @@ class MessagePlan:
     def declines(self, message: bytes) -> bool:
         """Whether a message must go through the document, by its raw bytes."""
         return (
-            len(message) < _SHORTEST
+            len(message) < SHORTEST
             or message[0] != _OPEN
-            or message[1] in _ODD
+            or message[1] in ODD_START
             or (self.sees_markup and may_have_markup(message))
             or (message.find(b"=") > 0 and b"xml" in message and may_need_tree(message))
-            or (len(message) > self.safe and not self._is_within_limits(message))
+            or (len(message) > self.safe and not self.is_within_limits(message))
         )
 
-    def _is_within_limits(self, message: bytes) -> bool:
+    def is_within_limits(self, message: bytes) -> bool:
         """Whether a message certainly exceeds no limit."""
         most = min(self.limits.size, self.limits.text, self.limits.name)
         return (

@@ -52,6 +52,17 @@ class Node(NamedTuple):
     label: str = ""
 
 
+class _Children(NamedTuple):
+    """The variables of a pass over the children of an element.
+
+    A list of every child, or None if they are many; lists by name; numbers of counted branches.
+    """
+
+    every: str
+    by_name: dict[str, str]
+    numbers: dict[Edge, str]
+
+
 Then: TypeAlias = Callable[[Node], None]
 """Writes the code to run at a node."""
 
@@ -62,7 +73,7 @@ class WalkWriter(CodeWriter):
     def __init__(self) -> None:
         super().__init__()
         self.descents = 0  # loops over descendants around the current code
-        self._children: dict[str, str] = {}  # variables with the children of an element
+        self._children: dict[str, _Children] = {}  # of an element, by its variable
         self._pending: list[tuple[str, Node, int, Then]] = []
         self.constants |= {
             "texts": texts, "all_texts": all_texts, "value": value, "has_value": has_value,
@@ -123,16 +134,65 @@ class WalkWriter(CodeWriter):
     # Elements -------------------------------------------------------------------------------------
 
     def share_children(self, edges: list[Edge], at: Node) -> bool:
-        """List the children of an element, if several walks in this block visit them.
+        """Visit the children of an element once for several walks in this block, if there are.
 
-        Whether they were listed: then `forget_children` ends the use of the list.
+        Branches that are only counted are counted in this pass (`counts`), the other children are
+        listed by name. Whether it was written: then `forget_children` ends its use.
         """
+        visiting = [edge for edge in edges if _visits_children(edge)]
+        by_name: dict[str, list[Edge]] = {}
+        for edge in dict.fromkeys(visiting):
+            label = _label(edge)
+            if label:
+                by_name.setdefault(label, []).append(edge)
         is_known = at.kind != ELEMENT or at.name in self._children
-        if is_known or sum(map(_visits_children, edges)) < 2:
+        if is_known or len(visiting) < 2 or self.depth > DEEPEST:
             return False
-        listed = self._children[at.name] = self.fresh("kids")
-        self.line(f"{listed} = {at.name}[:] if len({at.name}) < {_FEW} else None")
+        if len(by_name) < 2 or len(by_name) > _FEW or not all(map(_label, visiting)):
+            listed = self.fresh("kids")
+            self.line(f"{listed} = {at.name}[:] if len({at.name}) < {_FEW} else None")
+            self._children[at.name] = _Children(listed, {}, {})
+            return True
+        known = self._children[at.name] = _Children("", {}, {})
+        for label, found in by_name.items():
+            for edge in found:
+                if self.counts(edge):
+                    known.numbers[edge] = self.fresh("n")
+                elif label not in known.by_name:
+                    known.by_name[label] = self.fresh("kids")
+        self.line(
+            "; ".join(
+                [f"{listed} = []" for listed in known.by_name.values()]
+                + [f"{number} = 0" for number in known.numbers.values()]
+            )
+        )
+        child, tag = self.fresh("e"), self.fresh("g")
+        names = ", ".join(map(repr, by_name))
+        few = f"{at.name}[:] if len({at.name}) < {_FEW}"
+        self.open(f"for {child} in {few} else {at.name}.iterchildren({names}):")
+        self.line(f"{tag} = {child}.tag")
+        for number, (label, found) in enumerate(by_name.items()):
+            self.open(f"{'elif' if number else 'if'} {tag} == {label!r}:")
+            for edge in found:
+                if edge in known.numbers:
+                    self.count(edge, Node(child), known.numbers[edge])
+            if label in known.by_name:
+                self.line(f"{known.by_name[label]}.append({child})")
+            self.close()
+        self.close()
         return True
+
+    def counts(self, edge: Edge) -> bool:
+        """Whether a branch is counted in the pass over the children of its node."""
+        return False
+
+    def count(self, edge: Edge, at: Node, number: str) -> None:
+        """Write the addition of a branch's rows at a child to a number."""
+
+    def counted(self, edge: Edge, at: Node) -> str | None:
+        """The number of a branch that the pass over the children counted; None: it did not."""
+        known = self._children.get(at.name)
+        return None if known is None else known.numbers.get(edge)
 
     def forget_children(self, at: Node) -> None:
         """End the use of a list of children, after the block that made it."""
@@ -148,11 +208,16 @@ class WalkWriter(CodeWriter):
             self.close()
             return
         child = self.fresh("e")
+        is_named = bool(label) and axis is not Axis.CHILD  # by lxml or the lists of children
         if axis is Axis.CHILD:
-            listed = self._children.get(at.name)
-            condition = f"len({at.name}) < {_FEW}" if listed is None else f"{listed} is not None"
-            few = listed or f"{at.name}[:]"
-            reach = f"{few} if {condition} else {at.name}.iterchildren({label})"
+            known = self._children.get(at.name)
+            named = node.test.label if isinstance(node.test, Name) else ""
+            if known is not None and named in known.by_name:
+                reach, is_named = known.by_name[named], True
+            else:
+                listed = f"{at.name}[:]" if known is None else known.every or f"{at.name}[:]"
+                few = f"len({at.name}) < {_FEW}" if listed[-1] == "]" else f"{listed} is not None"
+                reach = f"{listed} if {few} else {at.name}.iterchildren({label})"
         elif axis is Axis.DESCENDANT and at.kind == ELEMENT:
             reach = f"{at.name}.iterdescendants({label})"
         else:
@@ -161,7 +226,7 @@ class WalkWriter(CodeWriter):
         levels = 1
         if axis in DESCENT:
             self.descend()
-        if not label or axis is Axis.CHILD:
+        if not is_named:
             self.open(f"if {_passes(child, label, relation)}:")
             levels = 2
         then(Node(child))
@@ -286,6 +351,12 @@ def _needs_elements(edge: Edge) -> bool:
     node = edge.relation.node
     is_named = node is not None and isinstance(node.test, Name | Wildcard)
     return is_named and edge.axis in (Axis.CHILD, Axis.DESCENDANT)
+
+
+def _label(edge: Edge) -> str:
+    """The name that an edge looks for; "" for any other test."""
+    test = edge.relation.node.test if edge.relation.node is not None else None
+    return test.label if isinstance(test, Name) else ""
 
 
 def _visits_children(edge: Edge) -> bool:

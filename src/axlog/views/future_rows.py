@@ -23,6 +23,7 @@ from axlog.query.row_key import RowKey
 from axlog.query.truth import Truth
 from axlog.views.change import Row
 from axlog.views.clock_questions import ClockQuestions
+from axlog.views.counting.clock_prospects import ClockProspects
 from axlog.views.counting.join_prospects import AnyProspects
 from axlog.views.counting.possible_pages import page_of, place_of
 from axlog.views.maintainer import Maintainer
@@ -75,7 +76,7 @@ class FutureRows(ABC):
         `UndecidedError` where the analysis gives no verdict; the rows are exact all the same.
         """
         with self._lock:
-            if self.query.is_pattern:
+            if self.query.is_pattern or self.reads_clock:
                 prospects = self.prospects()
                 if prospects is not None:
                     return prospects.truth
@@ -84,9 +85,10 @@ class FutureRows(ABC):
             self._refuse_undecided("truth")
             if not self._key.steps:
                 return self.truth_cache.truth
-        return self._step_outlook().truth
+        return self.step_outlook().truth
 
-    def _step_outlook(self) -> StepOutlook | ClockQuestions:
+    def step_outlook(self) -> StepOutlook | ClockQuestions:
+        """The future of a view with steps, by a walk over the document."""
         if self.reads_clock:
             return self.clock_questions()
         with self._lock:
@@ -97,7 +99,9 @@ class FutureRows(ABC):
         """The rows that may still appear, sorted; with `limit` or `after`, a page of them."""
         self._refuse_undecided("possible rows")
         if self._key.steps:
-            listed = self._step_outlook().possible()
+            listed = self._possible_of_clock()
+            if listed is None:
+                listed = self.step_outlook().possible()
             if limit is None and after is None:
                 return listed
             return page_of(listed, limit, after, lambda one: place_of(self._inner(one)))
@@ -106,6 +110,19 @@ class FutureRows(ABC):
         else:
             found = self._page(limit, None if after is None else self._inner(after))
         return [shown_possible(one, self.pattern, self.times) for one in found]
+
+    def _possible_of_clock(self) -> list[Possible] | None:
+        """The possible rows of a view about the clock, by its join; None: it does not know them."""
+        with self._lock:
+            prospects = self._clock_prospects()
+            if prospects is None:
+                return None
+            pattern, found = prospects.pattern, prospects.possible()
+        return [shown_possible(one, pattern, self.times) for one in found]
+
+    def _clock_prospects(self) -> ClockProspects | None:
+        found = self.prospects() if self.reads_clock else None
+        return found if isinstance(found, ClockProspects) else None
 
     def _page(self, limit: int | None, after: Possible | None) -> list[Possible]:
         with self._lock:
@@ -141,7 +158,11 @@ class FutureRows(ABC):
         """The truth of one row, given by its values; omitted values may be anything."""
         self._refuse_undecided("status")
         if self._key.steps:
-            return self._step_outlook().status(row)
+            with self._lock:
+                clocked = self._clock_prospects()
+                if clocked is not None:
+                    return clocked.status(inward(clocked.pattern, row))
+            return self.step_outlook().status(row)
         row = inward(self.pattern, row)
         with self._lock:
             prospects = self.prospects()
@@ -167,7 +188,7 @@ class FutureRows(ABC):
         """The truth of a row, and why: what can bring it, what can end it, what rules it out."""
         self._refuse_undecided("status")
         if self._key.steps:
-            return self._step_outlook().why_not(row)
+            return self.step_outlook().why_not(row)
         row = inward(self.pattern, row)
         with self._lock:
             tree = self.nodes_left().copied()

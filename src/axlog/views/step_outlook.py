@@ -30,6 +30,14 @@ class StepOutlook:
     def status(self, row: Mapping[str, Any]) -> Truth:
         return self._outlook.status(inward_by_type(self._columns, row))
 
+    def verdict(self, row: Mapping[str, Any]) -> Truth:
+        """`status` with times in microseconds."""
+        return self._outlook.status(row)
+
+    def to_come(self) -> list[Possible]:
+        """`possible` with times in microseconds."""
+        return self._outlook.possible()
+
     def why_not(self, row: Mapping[str, Any]) -> WhyNot:
         """The truth of a row, and the reasons for it."""
         asked = inward_by_type(self._columns, row)

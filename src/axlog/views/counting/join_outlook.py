@@ -108,6 +108,17 @@ class JoinOutlook:
         """
         return self._ways(self._everything, wanted, (), (), before, is_complete=True)
 
+    def rows(self, wanted: Bound, before: Moment | None = None) -> Iterator[Way]:
+        """The rows of the join that agree with some values, as ways that leave nothing."""
+        for way in self._joined(self._everything, wanted, (), before):
+            if self.latest(way, before) is not None:
+                yield way
+
+    def holds(self, wanted: Bound) -> bool:
+        """Whether the join has a row with these values."""
+        with bounded(0):
+            return next(self.rows(wanted), None) is not None
+
     def latest(self, way: Way, before: Moment | None = None) -> int | None:
         """The latest clock at which a way can come about; None: it cannot any more."""
         for part in way.left:
@@ -162,6 +173,22 @@ class JoinOutlook:
                 continue
             longer = {**bound, **dict(zip(columns, row, strict=True))}
             yield from self._ways(rest, longer, (*taken, part), future, before, is_complete)
+
+    def _joined(
+        self, left: tuple[int, ...], bound: Bound, taken: tuple[int, ...], before: Moment | None
+    ) -> Iterator[Way]:
+        """The rows of all parts that extend a way and have the same values."""
+        if not left:
+            yield Way(bound, taken, ())
+            return
+        spend(1)
+        part = self._next(left, bound)
+        rest = tuple(each for each in left if each != part)
+        columns = self.inputs.parts[part].columns
+        for row in self._rows(part, bound):
+            if before is None or (part, row) not in before.rows:
+                longer = {**bound, **dict(zip(columns, row, strict=True))}
+                yield from self._joined(rest, longer, (*taken, part), before)
 
     def _next(self, left: tuple[int, ...], bound: Bound) -> int:
         """The part that shares most columns with what is known."""

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from axlog.future.generalized_rows import are_implied
 from axlog.future.join_inputs import FAR
 from axlog.future.search_budget import bounded
 from axlog.future.time_constraints import some_new
 from axlog.future.truth import Possible, Wanted, column_of, possible_rows
+from axlog.query.pattern import Pattern
 from axlog.query.truth import Truth
 from axlog.views.change import Change, Row
 from axlog.views.counting.join_outlook import Bound, Way
@@ -31,6 +32,20 @@ from axlog.views.counting.row_index import RowIndex, Shown, status_of
 from axlog.views.counting.waiting_rows import WaitingRows
 
 
+class RowsByValue(Protocol):
+    """The rows of a pattern by some of their values."""
+
+    @property
+    def is_used(self) -> bool:
+        """Whether changes must be followed."""
+
+    def has(self, shown: Shown) -> bool:
+        """Whether some row agrees with these values."""
+
+    def take(self, changes: Iterable[Change]) -> None:
+        """Follow the changes of one update."""
+
+
 class JoinProspects:
     """The possible rows of one view."""
 
@@ -38,12 +53,15 @@ class JoinProspects:
     settles = False
     until: int | None = None
 
-    def __init__(self, maintainer: Counting, waiting: JoinWatch) -> None:
+    def __init__(
+        self, maintainer: Counting, waiting: JoinWatch, pattern: Pattern | None = None
+    ) -> None:
+        """`pattern`: that of the rows; None: the maintainer's."""
         self.maintainer = maintainer
         self.waiting = waiting
-        self.pattern = maintainer.pattern
+        self.pattern = maintainer.pattern if pattern is None else pattern
         self._columns = [column_of(output) for output in self.pattern.outputs]
-        self._index = RowIndex(maintainer)
+        self._index: RowsByValue = RowIndex(maintainer)
         self._is_never = False
         self._left: set[Shown] = set()  # rows that held until this update
         shown = set(self._columns)
@@ -76,7 +94,7 @@ class JoinProspects:
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row."""
         outlook, names = self.waiting.outlook, self.pattern.columns
-        return status_of(self._index, outlook, self._columns, names, row)
+        return status_of(self._index.has, outlook, self._columns, names, row)
 
     def possible(self) -> list[Possible]:
         """The possible rows, as `Outlook.possible` lists them."""
@@ -116,7 +134,8 @@ class JoinProspects:
         if None not in shown:
             return not self._index.has(shown)
         unknown = [c for c, v in zip(self._columns, shown, strict=True) if v is None]
-        if not self.maintainer.has_rows or not all(c.endswith(".time") for c in unknown):
+        nothing = tuple(None for _ in shown)
+        if not all(c.endswith(".time") for c in unknown) or not self._index.has(nothing):
             return True
 
         def is_there(times: tuple[int, ...]) -> bool:

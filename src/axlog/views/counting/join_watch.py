@@ -101,6 +101,8 @@ class JoinWatch:
             if settles and not inputs.tests
         }
         self._offsets = [self._offsets_of(part) for part in range(len(inputs.parts))]
+        self.notes_rows = False
+        """Whether rows of the join that a `not` ends are noted: a view does not show them yet."""
         self.heap: list[tuple[int, int, Row]] = []
         self._is_outgrown = False
         self._moment = Moment(tree.clock)
@@ -377,6 +379,8 @@ class JoinWatch:
                 for way in self.outlook.ways(known, self._moment):
                     if all(self._has(way, column) for column in known):
                         self._note(way, None)
+                for way in self.outlook.rows(known, self._moment) if self.notes_rows else ():
+                    self._note(way, None)
 
     def _note(self, way: Way, limit: int | None) -> None:
         """Note a way that was possible before the update and is not any more."""

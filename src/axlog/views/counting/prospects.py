@@ -63,7 +63,7 @@ class Prospects:
                 waiting.live[part].index(positions)
         self._picks = [picker(positions) for positions in self._positions]
         self._names = self.pattern.columns
-        self._shows = [self._shower(part) for part in range(2)]
+        self.shows = [self._shower(part) for part in range(2)]
         self._comes_once = [
             side.key is not None and side.key[0] in positions
             for side, positions in zip(sides, self._positions, strict=True)
@@ -107,6 +107,24 @@ class Prospects:
             return shown in self._held[part]
         return self._is_there(shown)
 
+    @property
+    def shows_keys(self) -> bool:
+        """Whether each row of a part shows all values of the view, and among them the part's key.
+
+        Then no other row of the part can show them.
+        """
+        return all(self._comes_once) and not self.is_partial
+
+    def holds_or_waits(self, part: int, row: Binding) -> bool:
+        """Whether a row with the values that a dropped row shows holds, or another one waits.
+
+        Decides `never` where `shows_keys` holds.
+        """
+        shown = self.shows[part](row)
+        if self.maintainer.has(self._bind(shown)):
+            return True
+        return self.waiting.live[part].has(self._positions[part], self._picks[part](row))
+
     def _has_row_with(self, column: Column, value: Any) -> bool:
         """Whether some row shows this value of a column."""
         if column not in self._columns:
@@ -139,7 +157,7 @@ class Prospects:
         outlook = self.waiting.outlook
         if outlook is None:
             return None
-        return status_of(self._index, outlook, self._columns, self.pattern.columns, row)
+        return status_of(self._index.has, outlook, self._columns, self.pattern.columns, row)
 
     @property
     def is_partial(self) -> bool:
@@ -286,7 +304,7 @@ class Prospects:
         return all(self.waiting.open) and (until is None or until >= self.waiting.tree.clock)
 
     def _shown(self, part: int, row: Binding) -> Shown:
-        return self._shows[part](row)
+        return self.shows[part](row)
 
     def _shower(self, part: int) -> Callable[[Binding], Shown]:
         """A function that returns the values that a row of a part shows; None for the others."""
@@ -306,7 +324,7 @@ class Prospects:
         """
         found: dict[Shown, list[int | None]] = {}
         for each in ended:
-            shown = self._shows[each.part](each.row)
+            shown = self.shows[each.part](each.row)
             if shown in found or not self._may_hold(each, shown):
                 found.setdefault(shown, []).append(each.limit)
         self.has_stopped = False

@@ -110,7 +110,7 @@ class Route:
             at += len(relations)
             self.here += relations
         more = len(self.here) - self._rows_here
-        self._into_rows = [
+        self.into_rows = [
             (number if number < self._rows_here else number + more, sink)
             for number, sink in enumerate(self.sinks)
         ]
@@ -232,6 +232,11 @@ class Route:
                 else:
                     self._views.setdefault(roots[0], []).append((number, view))
 
+    @property
+    def uses_keys(self) -> bool:
+        """Whether the values of keys in messages are used."""
+        return bool(self._uses)
+
     def carry(self, bags: tuple[Bag, ...], time: int) -> ViewChanges:
         """Apply the bags of one message to the tables and the views; the changes, by view.
 
@@ -241,23 +246,24 @@ class Route:
             emitted = self._carry_whole(bags, time)
         else:
             answers = self.deliver(bags)
-            emitted = self._take(answers, time) if answers else []
+            emitted = self.take(answers, time) if answers else []
         if self._uses:
-            self._use_keys(bags)
+            self.use_keys(bags)
         return emitted
 
-    def _use_keys(self, bags: tuple[Bag, ...]) -> None:
+    def use_keys(self, bags: tuple[Bag, ...]) -> None:
         """Note the values of keys in a message. The patterns of a key mostly find the same."""
         for use, at, end in self._uses:
             first = bags[at]
             for row in first:
                 use(row)
-            for other in bags[at + 1 : end]:
-                for row in other:
-                    if row not in first:
-                        use(row)
+            for other in range(at + 1, end):
+                if bags[other] != first:
+                    for row in bags[other]:
+                        if row not in first:
+                            use(row)
 
-    def _take(self, answers: Answers, time: int) -> ViewChanges:
+    def take(self, answers: Answers, time: int) -> ViewChanges:
         """Pass the answers of a message to the views; their changes."""
         found: list[tuple[int, MaintainedView, list[Change]]] = []
         for root, bag in answers.items():
@@ -319,7 +325,7 @@ class Route:
         answers: Answers = {}
         meters = self._meters
         meters.bags = bags
-        for at, sink in self._into_rows:
+        for at, sink in self.into_rows:
             for row, count in bags[at].items():
                 sink(row, count, answers)
         if meters.used or self._noted:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from axlog.errors import QueryError
@@ -74,7 +74,7 @@ def _count(counts: dict[Shown, int], key: Shown, sign: int) -> None:
 
 
 def status_of(
-    index: RowIndex,
+    has: Callable[[Shown], bool],
     outlook: JoinOutlook,
     columns: Sequence[Column],
     names: Sequence[str],
@@ -82,14 +82,15 @@ def status_of(
 ) -> Truth:
     """The truth of a row of a view that a join makes.
 
-    `columns` and `names` are those of the view's outputs. A value that is not given may be any.
+    `has`: whether the view has a row that agrees with values. `columns` and `names` are those of
+    its outputs. A value that is not given may be any.
     """
     unknown = row.keys() - set(names)
     if unknown:
         expected = ", ".join(names)
         raise QueryError("AX203", f"the view has no column {min(unknown)}", expected=expected)
     shown = tuple(row.get(name) for name in names)
-    if index.has(shown):
+    if has(shown):
         return Truth.TRUE
     known = {c: value for c, value in zip(columns, shown, strict=True) if value is not None}
     return Truth.POSSIBLE if outlook.may_come(known) else Truth.NEVER

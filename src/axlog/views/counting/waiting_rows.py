@@ -92,7 +92,7 @@ class WaitingRows:
         self.heap: list[tuple[float, int, Row]] = []
         """The rows with a deadline that wait, and some that do not any more, by their deadlines."""
         self._deadlines = [side.deadline() for side in pair.sides]
-        self._arrivals = [_arrival(side.time_positions) for side in pair.sides]
+        self.arrivals = [_arrival(side.time_positions) for side in pair.sides]
         self._keys = [self._key_positions(part) for part in range(2)]
         keyed = [side.key is not None for side in pair.sides]
         remembered = keyed if exact else [pair.remembers(part) for part in range(2)]
@@ -114,6 +114,8 @@ class WaitingRows:
         self.rows_with: list[Callable[[Column, Value], bool]] = []
         """Whether a view has a row with a value: then the value of a key has arrived."""
         self.followers: list[Follow] = []
+        self.is_told: Callable[[int, Row], bool] | None = None
+        """Whether a dropped row needs no record: its view has its values. None: all need one."""
         self.known: list[set[str]] | None = [set(each) for each in seen] if is_whole else None
         """All key values that have arrived, for each part, where the document keeps them too."""
         is_keyed_so = not isinstance(inputs, str) and all(
@@ -290,7 +292,7 @@ class WaitingRows:
         """`keep` for one part, with what does not change put in; runs for every row."""
         other, key = 1 - part, self._keys[1 - part]
         streams, table, tree = self.open[other], self.live[part], self.tree
-        deadline, arrival, heap = self._deadlines[part], self._arrivals[part], self.heap
+        deadline, arrival, heap = self._deadlines[part], self.arrivals[part], self.heap
         followers, add = self.followers, table.add
         arrived = None if key is None else self.live[other].index((key[0],))
         remembered, recent = self.seen[other], self._recent[other]
@@ -335,7 +337,7 @@ class WaitingRows:
         arrived = {} if used is None else self.live[other].index((used[0],))
         about = Keeping(
             part, self, self.tree, self.open[other], None if used is None else used[1], arrived,
-            self._recent[other], self.seen[other], bound, self.heap, self._arrivals[part],
+            self._recent[other], self.seen[other], bound, self.heap, self.arrivals[part],
             self._brief.add, self.followers,
         )  # fmt: skip
         return keep_code(about, scope, key)
@@ -363,7 +365,7 @@ class WaitingRows:
         if latest < clock:
             self.dropped += 1
             return
-        if latest == clock and latest <= self._arrivals[part](row):
+        if latest == clock and latest <= self.arrivals[part](row):
             self._brief.add(part, row, count)
             return
         if latest != inf:
@@ -446,7 +448,7 @@ class WaitingRows:
         key = self._keys[part]
         assert key is not None
         other, tree = 1 - part, self.tree
-        found_by = self.live[other].index((key[1],)).get
+        found_by = self.live[other].index((key[1],))
         mine, others = self.seen[part], self.seen[other]
         known = None if self.known is None else self.known[part]
         shared = others if self._is_one_key else None
@@ -458,9 +460,8 @@ class WaitingRows:
         def use(used: Row) -> None:
             if brief:
                 self.settle()
-            found = found_by(used)
-            if found is not None:
-                self._end_all(other, found, KeyUsed(part, str(used[0])))
+            if used in found_by:
+                self._end_all(other, found_by[used], KeyUsed(part, str(used[0])))
             if is_forgetting:
                 self._forgets = True
                 recent[used[0]] = tree.clock
@@ -525,8 +526,10 @@ class WaitingRows:
     def _end(self, part: int, row: Row, proof: Proof, passed: int | None = None) -> None:
         if not self._drop(part, row):
             return
+        if self.is_told is not None and self.is_told(part, row):
+            return
         limit = self._deadlines[part](row) if passed is None else passed
-        if limit is None or limit > self._arrivals[part](row):
+        if limit is None or limit > self.arrivals[part](row):
             # otherwise only a row of the same instant could have completed it
             self.ended.append(Ended(part, row, proof, passed))
 

@@ -1,0 +1,265 @@
+"""How the cost of each feature grows with a size: the table in docs/performance.md, and its test.
+
+The cost is counted, not timed: the lines of Python that one operation executes, read by a trace
+function. The count is the same in every run and on every machine. Work inside numpy, lxml and
+dictionaries is not counted; the benchmark also prints the times. Each feature is measured at sizes
+over three decades (two in the tests). The growth is the slope of the counts in a doubly logarithmic
+plot between the last two sizes: 0 is a constant cost, 1 a linear one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log10
+from time import process_time
+from types import FrameType
+from typing import Any, Literal, TypeAlias
+
+import axlog
+from axlog import Document, Options
+from lab.benchmarks.measuring import Plot, Result
+
+Operation: TypeAlias = Callable[[int], object]
+"""Runs the operation once; the number tells apart the runs at one size."""
+Growth: TypeAlias = Literal["constant", "linear", "quadratic"]
+SLOPES: dict[Growth, float] = {"constant": 0.15, "linear": 1.15, "quadratic": 2.15}
+"""The greatest slope that each growth allows."""
+RUNS = 5
+_SHOP = (
+    '<shop xmlns:ax="urn:axlog"><orders><ax:call stream="orders"/></orders>'
+    '<paid><ax:call stream="paid"/></paid><old/></shop>'
+)
+_DELETING = _SHOP.replace('stream="orders"', 'stream="orders" deletes="yes"')
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One operation, the size that it may depend on, and how its cost grows with it."""
+
+    name: str
+    size: str
+    growth: Growth
+    make: Callable[[int], Operation]
+    """The operation at a size, on a document that was made for it."""
+    most: int = 1000  # the largest size
+    why: str = ""  # the reason for a growth that is not constant
+
+
+def lines_of(operation: Operation, runs: int = RUNS) -> int:
+    """The lines that an operation executes: the median of some runs, after one to warm up."""
+    counts = []
+    for number in range(runs + 1):
+        count = 0
+
+        def trace(frame: FrameType, event: str, argument: Any) -> Any:
+            nonlocal count
+            count += event == "line"
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            operation(number)
+        finally:
+            sys.settrace(before)
+        counts.append(count)
+    return sorted(counts[1:])[runs // 2]
+
+
+def slope(counts: list[tuple[int, int]]) -> float:
+    """The growth between the last two sizes; 0 if there is one size."""
+    if len(counts) < 2:
+        return 0.0
+    (small, few), (large, many) = counts[-2:]
+    return log10(max(many, 1) / max(few, 1)) / log10(large / small)
+
+
+def growth(decades: int = 3) -> Result:
+    """Count and time every feature over some decades of its size."""
+    result = Result("growth", "how the cost of an operation grows with a size, in executed lines")
+    result.sizes = {"decades": decades}
+    for feature in FEATURES:
+        counts, times = [], []
+        for size in sizes(feature, decades):
+            operation = feature.make(size)
+            counts.append((size, lines_of(operation)))
+            start = process_time()
+            for number in range(RUNS):
+                operation(RUNS + 1 + number)
+            times.append((process_time() - start) / RUNS)
+        found = slope(counts)
+        name = f"{feature.name} by {feature.size}"
+        result.figures[f"{name}: slope"] = max(found, 0.0)
+        result.pairs.append(
+            {
+                "feature": feature.name,
+                "size": feature.size,
+                "growth": feature.growth,
+                "slope": round(found, 2),
+                "lines": counts,
+                "ms": [round(1000 * each, 3) for each in times],
+            }
+        )
+        points = [(float(size), float(count)) for size, count in counts]
+        result.plots.append(Plot(name, feature.size, "lines", {"counted": points}, True, True))
+    return result
+
+
+def sizes(feature: Feature, decades: int) -> list[int]:
+    """The sizes to measure at, a factor of ten apart."""
+    return [feature.most // 10**power for power in reversed(range(decades))]
+
+
+# Documents ----------------------------------------------------------------------------------------
+
+
+def _order(number: int) -> str:
+    return f"<order><oid>o{number}</oid><client>c{number % 7}</client><sum>{number}</sum></order>"
+
+
+def _fed(views: dict[str, str], count: int, source: str = _SHOP, **given: Any) -> Document:
+    """A shop with this many orders."""
+    doc = axlog.parse(source, views=views, **given)
+    doc.feed_many("orders", [_order(number) for number in range(count)])
+    return doc
+
+
+_PAID = "match /shop[orders/order/oid/$x][paid/p/$x] return $x"
+_IDS = "match /shop/orders/order/oid/$x return $x"
+
+
+def _message(views: dict[str, str], **given: Any) -> Callable[[int], Operation]:
+    """A message of the orders, after this many."""
+
+    def make(size: int) -> Operation:
+        doc = _fed(views, size, **given)
+        return lambda number: doc.feed("orders", _order(10**6 + number))
+
+    return make
+
+
+def _document(size: int) -> Operation:
+    old = "<old>" + "<a><b>1</b></a>" * size + "</old>"
+    doc = axlog.parse(_SHOP.replace("<old/>", old), views={"ids": _IDS})
+    doc.feed("orders", _order(0))
+    return lambda number: doc.feed("orders", _order(10**6 + number))
+
+
+def _completing(size: int) -> Operation:
+    doc = _fed({"paid": _PAID}, size, options=Options(keep="needed"))
+    return lambda number: doc.feed("paid", f"<p>o{number}</p>")
+
+
+def _groups(size: int) -> Operation:
+    query = "match /shop/orders/order[oid/$x]/sum/$s return $x, count() as n, sum($s) as total"
+    doc = _fed({"sums": query}, size, options=Options(keep="needed"))
+    return lambda number: doc.feed("orders", _order(number))
+
+
+def _factor(size: int) -> Operation:
+    """A branch that binds nothing: it multiplies the counts of all rows."""
+    doc = _fed({"v": "match /shop[orders/order/oid/$x][paid/p] return $x"}, size)
+    doc.feed("paid", "<p>1</p>")
+    return lambda number: doc.feed("paid", f"<p>{number}</p>")
+
+
+def _constants(size: int) -> Operation:
+    views = {
+        f"v{n}": f'match /shop/orders/order[client/"k{n}"]/oid/$x return $x' for n in range(size)
+    }
+    doc = _fed(views, 3)
+    return lambda number: doc.feed("orders", _order(10**6 + number))
+
+
+def _shapes(size: int) -> Operation:
+    views = {f"v{n}": f"match /shop/orders/order[a{n}]/oid/$x return $x" for n in range(size)}
+    doc = _fed(views, 3)
+    return lambda number: doc.feed("orders", _order(10**6 + number))
+
+
+def _delete(never: Literal["kept", "joins"]) -> Callable[[int], Operation]:
+    def make(size: int) -> Operation:
+        doc = _fed({"ids": _IDS}, size, _DELETING, options=Options(never=never))
+
+        def operation(number: int) -> object:
+            doc.feed("orders", _order(10**6 + number))
+            return doc.delete("orders", f'match /order[oid/"o{10**6 + number}"]')
+
+        return operation
+
+    return make
+
+
+def _statement(size: int) -> Operation:
+    body = "".join(f"<person id='p{number}'><name>n</name></person>" for number in range(size))
+    doc = axlog.parse(f"<people>{body}</people>", views={"names": "//person/name"})
+    return lambda number: doc.update(
+        f"insert node <phone>{number}</phone> into //person[@id = 'p{number % size}']"
+    )
+
+
+def _status(size: int) -> Operation:
+    view = _fed({"paid": _PAID}, size).view("paid")
+    return lambda number: view.status({"x": f"o{number}"})
+
+
+def _why(size: int) -> Operation:
+    view = _fed({"ids": _IDS}, size).view("ids")
+    return lambda number: view.why({"x": f"o{number}"})
+
+
+def _retract(size: int) -> Operation:
+    doc = _fed({"ids": _IDS}, size + 4 * RUNS, options=Options(never="joins"))
+    return lambda number: doc.retract("orders", number + 1)
+
+
+def _comparisons(size: int) -> Operation:
+    """Two branches with a comparison: each order meets the smaller prices, of which one fits."""
+    query = (
+        "match /shop[orders/order/sum/$s][paid/p/$l] where number($s) > number($l) return $s, $l"
+    )
+    doc = _fed({"v": query}, size)
+    return lambda number: doc.feed("paid", f"<p>{size - 2}.{number}</p>")
+
+
+# fmt: off
+FEATURES = (
+    Feature("a message", "nodes elsewhere in the document", "constant", _document),
+    Feature("a message", "messages before it, kept", "constant", _message({"ids": _IDS})),
+    Feature(
+        "a message", "messages before it, not kept", "constant",
+        _message({"ids": _IDS}, options=Options(keep="needed")),
+    ),
+    Feature(
+        "a message that completes a row of a join", "rows in progress", "constant", _completing
+    ),
+    Feature("a message of a group", "groups", "constant", _groups),
+    Feature("a message", "views that differ in constants", "constant", _constants),
+    Feature(
+        "a message", "views of different shapes", "linear", _shapes, 100,
+        "each view looks for other names",
+    ),
+    Feature(
+        "a message for a branch that binds nothing", "rows of the view", "linear", _factor, 1000,
+        "it changes the derivation count of every row",
+    ),
+    Feature(
+        "a message compared with another branch", "rows of that branch", "linear", _comparisons,
+        1000, "the rows with smaller values are read",
+    ),
+    Feature("a stream's delete by key, never=joins", "siblings", "constant", _delete("joins")),
+    Feature(
+        "a stream's delete by key, never=kept", "siblings", "linear", _delete("kept"), 100,
+        "the possible rows are computed anew",
+    ),
+    Feature(
+        "taking back a message", "messages", "linear", _retract, 1000,
+        "the message is searched by its number",
+    ),
+    Feature("a statement that finds its target by value", "elements", "constant", _statement),
+    Feature("status of a row", "rows in progress", "constant", _status),
+    Feature("why", "messages", "linear", _why, 1000, "the document is copied and evaluated"),
+)
+# fmt: on

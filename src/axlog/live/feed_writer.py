@@ -1,0 +1,295 @@
+"""One generated function a stream: from a message's bytes to the changes of the views.
+
+The function is the short path of a stream (`stream_engine.py`) with everything written out that is
+known before a message arrives: the checks of its bytes, its time, the parse, the matching
+(`match/matcher_generator.py`), the sinks that its rows enter, and the counts of the stream. What
+few messages need (answers of views, proofs that time passed, batches) is called.
+
+It returns None, and has changed nothing, for a message that it does not handle: one that the plan
+declines, with an error, with a time in an unusual form or before the clock, or after views or calls
+changed. `StreamEngine.feed` then takes it.
+
+Law: a message has the same effect as by `StreamEngine.feed` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from lxml.etree import XMLSyntaxError, fromstring
+
+from axlog.errors import QueryError
+from axlog.match.matcher_generator import RowWriter, as_bag
+from axlog.match.message_values import may_have_markup
+from axlog.match.stream_plan import ODD_START, SHORTEST, MessagePlan, may_need_tree
+from axlog.query.compile import Relation
+from axlog.query.pattern import Name
+from axlog.views.change import Change
+from axlog.views.counting.routes import Route
+
+if TYPE_CHECKING:
+    from axlog.document.parser import Element
+    from axlog.live.collector import Collector
+    from axlog.live.maintained import MaintainedTree
+    from axlog.live.stream_engine import ShortWay, StreamEngine
+
+Feed: TypeAlias = Callable[[object, object, "Element | None"], "list[Change] | None"]
+"""Applies a message: its content, its time, and its root if it was parsed with others."""
+
+_LATEST = 1 << 63
+_PRODUCT = 1 << 51  # see `document/times.py`
+
+
+def generate_feed(
+    engine: StreamEngine,
+    document: MaintainedTree,
+    collector: Collector,
+    way: ShortWay,
+    route: Route,
+) -> tuple[Feed, str]:
+    """The function of a stream, with its source."""
+    writer = _FeedWriter(engine, document, collector, way, route)
+    source = writer.feed()
+    return cast("Feed", writer.compiled("feed", source)), source
+
+
+class _FeedWriter(RowWriter):
+    """Writes the function."""
+
+    def __init__(
+        self,
+        engine: StreamEngine,
+        document: MaintainedTree,
+        collector: Collector,
+        way: ShortWay,
+        route: Route,
+    ) -> None:
+        plan = way.plan
+        super().__init__(plan.limits)
+        self._plan, self._way, self._route = plan, way, route
+        self._keeps, self._stream = engine.keeps, repr(way.status.stream)
+        self._profile = engine.profile
+        self.constants |= {
+            "own": engine, "document": document, "engine": document.engine, "tree": document.tree,
+            "status": way.status, "current": document.current, "families": document.families,
+            "collector": collector, "acquire": document.lock.acquire,
+            "release": document.lock.release, "fromstring": fromstring, "parser": plan.parser,
+            "ODD": ODD_START, "may_need_tree": may_need_tree, "fits": plan.is_within_limits,
+            "XMLSyntaxError": XMLSyntaxError, "QueryError": QueryError, "join": engine.join,
+            "way": way, "noted": document.engine.noted, "meters": document.engine.meters,
+            "profile": engine.profile, "clock": perf_counter, "is_overdue": collector.is_overdue,
+            "may_have_markup": may_have_markup,
+        }  # fmt: skip
+
+    def feed(self) -> str:
+        """The source of the function."""
+        self.open("def feed(m, at, e):")
+        if self._profile is not None:
+            self.line("seconds = profile.seconds")
+            self.line("then = clock()")
+        self._check_bytes()
+        self.line("acquire()")
+        self.open("try:")
+        self._check_time()
+        if self._plan.wanted is not None:
+            self._pass_unread(self._plan)
+        self._end_stage("check")
+        self.open("try:")
+        self.open("if e is None:")
+        self.line("e = fromstring(m, parser)")
+        self.close()
+        self._end_stage("parse")
+        found = self._match()
+        self._end_stage("match")
+        self.close()
+        self.open("except (XMLSyntaxError, QueryError):")
+        self.line("return None  # the document reports the error")
+        self.close()
+        self._count()
+        self._apply(found)
+        self.close()
+        self.open("finally:")
+        self.line("release()")
+        self.close(2)
+        self.end()
+        return "\n".join(self.lines) + "\n"
+
+    def _end_stage(self, stage: str, *counted: str) -> None:
+        """Add the time since the last stage to this one, if a profile is taken."""
+        if self._profile is None:
+            return
+        self.line("now = clock()")
+        self.line(f"seconds[{stage!r}] += now - then")
+        self.line("then = now")
+        for each in counted:
+            self.line(f"profile.{each}")
+
+    def _check_bytes(self) -> None:
+        """Decline what the plan declines (`MessagePlan.declines`)."""
+        plan = self._plan
+        self.open("if type(m) is not bytes:")
+        self.open("if type(m) is not str:")
+        self.line("return None")
+        self.close()
+        self.open("try:")
+        self.line("m = m.encode()")
+        self.close()
+        self.open("except UnicodeEncodeError:")
+        self.line("return None")
+        self.close(2)
+        conditions = [
+            f"not {SHORTEST - 1} < len(m) <= {plan.safe} and (len(m) < {SHORTEST} or not fits(m))",
+            f"m[0] != {ord('<')}",
+            "m[1] in ODD",
+            "m.find(b'=') > 0 and m.find(b'xml') > 0 and may_need_tree(m)",
+        ]
+        if plan.sees_markup:
+            conditions.append("may_have_markup(m)")
+        self.open(f"if {' or '.join(conditions)}:")
+        self.line("return None")
+        self.close()
+
+    def _check_time(self) -> None:
+        """The time in microseconds, if it is a usual number and not before the clock."""
+        self.open(
+            f"if own.version != engine.version or {self._stream} not in tree.calls_by_stream:"
+        )
+        self.line("return None  # views or calls changed")
+        self.close()
+        self.open("if type(at) is float:")
+        self.line("t = at * 1000000")
+        self.open(f"if not {-_PRODUCT} < t < {_PRODUCT}:")
+        self.line("return None")
+        self.close()
+        self.line("exact = t")
+        self.line("t = round(t)")
+        self.open("if not -0.25 <= exact - t <= 0.25:")
+        self.line("return None")
+        self.close(2)
+        self.open("elif at is None:")
+        self.line("t = tree.clock")
+        self.close()
+        self.open("elif type(at) is int:")
+        self.line("t = at * 1000000")
+        self.close()
+        self.open("else:")
+        self.line("return None")
+        self.close()
+        self.open(f"if not tree.clock <= t < {_LATEST}:")
+        self.line("return None")
+        self.close()
+
+    def _pass_unread(self, plan: MessagePlan) -> None:
+        """Count a message that no view wants by its bytes; it is not parsed."""
+        assert plan.wanted is not None
+        starts = [_start_of(relation) for relation in plan.here] + [b""] * len(plan.everywhere)
+        for start, names in zip(starts, plan.wanted, strict=True):
+            lacks = [f"not m.startswith({start!r})"] if start else []
+            lacks += [f"m.find({name!r}) < 0" for name in names if name != start[1:]]
+            self.open(f"if {' or '.join(lacks)}:")
+        self.line("tree.clock = t")
+        self.line("status.messages += 1")
+        self.line("status.microseconds = t")
+        self.line("status.unparsed += 1")
+        self.line("document.forgotten += 1")
+        self._end_stage("check", "messages += 1", "unread += 1")
+        self.line("return join(way, (), t) if is_overdue(t) else []")
+        self.close(len(plan.wanted))
+
+    def _match(self) -> list[str] | None:
+        """The bags of the message; None: the variable `bags` has them."""
+        plan = self._plan
+        if plan.shared is not None:
+            self.constants["match"] = plan.match
+            self.line("bags = match(e, t, m)")
+            return None
+        return [as_bag(relation, name) for relation, name in self.bags(plan.here, plan.everywhere)]
+
+    def _count(self) -> None:
+        """Move the clock, and count or keep the message."""
+        self.line("tree.clock = t")
+        self.line("status.messages = number = status.messages + 1")
+        self.line("status.microseconds = t")
+        if self._keeps:
+            self.line(f"own.aside.append(({self._stream}, m, t, number))")
+        else:
+            self.line("document.forgotten += 1")
+
+    def _apply(self, found: list[str] | None) -> None:
+        """Pass the rows to the sinks, and the answers to the views."""
+        route, way = self._route, self._way
+        if found is not None:
+            self.open(f"if {' or '.join(map(_name_of, found)) or 'False'}:")
+            self.line(f"bags = ({''.join(f'{each}, ' for each in found)})")
+        else:
+            self.open("if any(bags):")
+        self.line(f"current.origin = {self._stream}, number")
+        if way.arrive is not None:
+            self.constants["arrive"] = way.arrive
+            self.line("arrive(bags)")
+        if route.is_direct:
+            self._deliver(found)
+        else:
+            self.constants["carry"] = route.carry
+            self.line("emitted = carry(bags, t)")
+        self._end_stage("group", "matched += 1", "rows += sum(map(len, bags))")
+        self.line("engine.climbed += 1")
+        self.open("if collector.is_busy or is_overdue(t):")
+        self.line("emitted = collector.after(emitted, t)")
+        self.close()
+        self.open("if emitted or families.emitted:")
+        if self._profile is None:
+            self.line("return document.announce(emitted)")
+        else:
+            self.line("changes = document.announce(emitted)")
+            self._end_stage("emit", "changes += len(changes)", "messages += 1")
+            self.line("return changes")
+        self.close()
+        self._end_stage("emit", "messages += 1")
+        self.line("return []")
+        self.close()
+        self.line("status.unmatched += 1")
+        self._end_stage("join", "messages += 1")
+        self.line("return join(way, (), t) if is_overdue(t) else []")
+
+    def _deliver(self, found: list[str] | None) -> None:
+        """The same as `Route.carry`, of a route with a sink for each relation."""
+        route = self._route
+        self.constants |= {"take": route.take, "use_keys": route.use_keys}
+        self.line("answers = {}")
+        self.line("meters.bags = bags")
+        for number, (at, sink) in enumerate(route.into_rows):
+            name = f"sink{number}"
+            self.constants[name] = sink
+            bag = f"bags[{at}]" if found is None else _name_of(found[at])
+            if found is not None and bag != found[at]:  # a number: the relation has no columns
+                self.open(f"if {bag}:")
+                self.line(f"{name}((), {bag}, answers)")
+            else:
+                self.open(f"for row, count in {bag}.items():")
+                self.line(f"{name}(row, count, answers)")
+            self.close()
+        self.open("if meters.used or noted:")
+        self.line("answers = engine.close_update(answers)")
+        self.close()
+        self._end_stage("join")
+        self.line("emitted = take(answers, t) if answers else []")
+        if route.uses_keys:
+            self.line("use_keys(bags)")
+
+
+def _start_of(relation: Relation) -> bytes:
+    """How a message with a row of a relation at its root starts; empty: unknown.
+
+    A name outside of namespaces has no prefix.
+    """
+    test = relation.node.test if relation.node is not None else None
+    is_plain = isinstance(test, Name) and not test.label.startswith("{")
+    return b"<" + test.label.encode() if is_plain and isinstance(test, Name) else b""
+
+
+def _name_of(bag: str) -> str:
+    """The variable in the expression of a bag; see `as_bag`."""
+    return bag.rpartition(" if ")[2].partition(" else ")[0] if " if " in bag else bag
