@@ -153,6 +153,9 @@ class SparkPlan:
 
     def __str__(self) -> str:
         lines = ["Spark plan", *(f"  {unit}" for unit in self.units)]
+        engines = "one engine" if self.engines == 1 else f"{self.engines} engines"
+        buckets = "one bucket" if self.width == 1 else f"{self.width} buckets"
+        lines.append(f"  {engines} in {buckets}")
         if self.state is not None:
             lines.append(f"  state lives {self.state}")
         if all(unit.buckets == 1 and unit.key is None for unit in self.units):
