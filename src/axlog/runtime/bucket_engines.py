@@ -41,8 +41,8 @@ CLOCK = "clock"
 
 
 class Reply(NamedTuple):
-    """The reports of a bucket on a batch, the time after which it has work, and whether all buckets
-    must be sent the time.
+    """The reports of a bucket on a batch; with a wall clock, the time after which it has work, and
+    whether all buckets must be sent the time.
     """
 
     rows: list[Row]  # by engine: `unit/number/0`
@@ -108,7 +108,7 @@ class Buckets:
             if reports:
                 report = pack({"told": reports, **vars(keeper.total())})
                 said.append((f"{unit.name}/{number}/0", report))
-            due = keeper.next
+            due = keeper.next if passed else None  # only a wall clock needs timers
             dues += [] if due is None else [due]
         if is_start:
             names = {unit.name for unit, _ in engines}

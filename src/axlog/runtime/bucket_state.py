@@ -136,6 +136,7 @@ class Keeper(Generic[K]):
         self._make = make
         self._due = Due(store) if times else None
         self.version = 0  # of the instance that had the last batch
+        self._total: Total | None = None  # as read or written last
 
     def batch(
         self, name: str, written: Sequence[bytes], number: int = 0, head: Head | None = None
@@ -174,14 +175,11 @@ class Keeper(Generic[K]):
         """Return the time after which some instance has work."""
         return self.head().due if self._due is None else self._due.first()
 
-    @property
-    def is_new(self) -> bool:
-        """Whether the bucket has received nothing yet."""
-        return self._store.get("total") is None
-
     def total(self) -> Total:
-        """Return the totals of the bucket."""
-        return Total.read(self._store.get("total"))
+        """Return the totals of the engine, or of all documents."""
+        if self._total is None:
+            self._total = Total.read(self._store.get("total"))
+        return self._total
 
     def _count(self, before: Head, after: Head) -> None:
         total = self.total()
