@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
+from itertools import product
+from operator import itemgetter
 from types import CodeType
 from typing import Any, Literal, TypeAlias
 
@@ -23,6 +25,7 @@ from axlog.errors import QueryError, UnsupportedError, ValueProblem
 from axlog.evaluate import native_values
 from axlog.evaluate.arithmetic import ARITHMETIC
 from axlog.evaluate.comparisons import GENERAL, VALUE, general_comparison, value_comparison
+from axlog.evaluate.contents import contents_equal
 from axlog.evaluate.expressions import Evaluator, Scope
 from axlog.evaluate.functions import FUNCTIONS, number_range, single
 from axlog.evaluate.items import is_true, truth
@@ -63,6 +66,7 @@ def compile_scalar(
     text: str = "",
     times: Collection[str] = (),
     untyped: Collection[str] = (),
+    lists: Collection[str] = (),
 ) -> Scalar:
     """The function of a row that an expression over its columns is.
 
@@ -73,6 +77,7 @@ def compile_scalar(
         text: The text of the query, for the places of errors.
         times: Columns that hold times, as integer microseconds.
         untyped: Columns whose strings are values of nodes (XQuery).
+        lists: Columns whose values are tuples: sequences of any number of values.
 
     The function raises a `ValueProblem` if a row has no value.
 
@@ -81,7 +86,9 @@ def compile_scalar(
     >>> compile_scalar(total, ("price", "number"))(("1.10", "3"))
     Decimal('3.30')
     """
-    writer = _WRITERS[language](columns, text, times, untyped)
+    if isinstance(expression, Reference) and expression.name in lists:
+        return itemgetter(columns.index(expression.name))  # a copy, with all its values
+    writer = _WRITERS[language](columns, text, times, untyped, lists)
     return writer.function(expression)
 
 
@@ -112,11 +119,13 @@ class _Writer:
         text: str,
         times: Collection[str],
         untyped: Collection[str],
+        lists: Collection[str] = (),
     ) -> None:
         self.places = {name: at for at, name in reversed([*enumerate(columns)])}
         self.text = text
         self.times = times
         self.untyped = untyped
+        self.lists = lists
         self.lines: list[str] = []
         self.names: dict[str, Any] = {}
         self._indentation = 1
@@ -176,6 +185,8 @@ class _Writer:
                 return self._binary(given)
             case Call(name="if", arguments=(condition, first, second)):
                 return self._choice(condition, first, second)
+            case Call(name="some", arguments=(condition,)):
+                return self._some(condition)
             case Call():
                 return self._call(given)
             case Listed(items=items):
@@ -213,6 +224,9 @@ class _Writer:
                 place=place_at(self.text, at),
                 expected="one of " + ", ".join(self.places),
             )
+        if name in self.lists:
+            each = self.column(name, "each")
+            return self.assigned(f"[{each} for each in row[{self.places[name]}]]", True)
         code = self.column(name, f"row[{self.places[name]}]")
         return self.assigned(code) if "(" in code else _Written(code)
 
@@ -277,6 +291,16 @@ class _Writer:
             indentation = self.lines[line].partition(name)[0]
             self.lines[line] = f"{indentation}{name} = {value.code}"
         return _Written(name)
+
+    def _some(self, condition: Expression) -> _Written:
+        """Whether a condition holds for some values of the columns in it that are lists."""
+        read = sorted(references(condition) & set(self.lists))
+        others = [name for name in self.lists if name not in read]
+        writer = type(self)([*self.places], self.text, self.times, self.untyped, others)
+        writer.places = self.places
+        holds = writer.function(condition)
+        found = partial(_holds_for_some, holds, [self.places[name] for name in read])
+        return self.assigned(f"{self.named(found)}(row)")
 
     def as_list(self, value: _Written) -> str:
         """The code of a value as a list."""
@@ -451,13 +475,18 @@ class _NativeWriter(_Writer):
         compare = native_values.COMPARISONS.get(VALUE.get(symbol, symbol))
         if compare is None:
             raise self.refused(f"`{symbol}`", given.at)
+        if symbol in native_values.NODE_OPERATORS and not (
+            _is_node(given.left) and _is_node(given.right)
+        ):
+            raise self.refused(f"`{symbol}` of values, which are no nodes,", given.at)
         return self.assigned(f"{self.named(compare)}({self.as_one(left)}, {self.as_one(right)})")
 
     def call(self, given: Call, function: Function, arguments: list[str]) -> _Written:
         native = _NATIVE_FUNCTIONS.get(given.name)
+        if given.name == "deep-equal" and all(map(_is_content, given.arguments)):
+            native = contents_equal
         if native is not None:
-            (one,) = arguments
-            return self.assigned(f"{self.named(native)}({one})")
+            return self.assigned(f"{self.named(native)}({', '.join(arguments)})")
         return super().call(given, function, arguments)
 
     @staticmethod
@@ -469,7 +498,17 @@ def _present(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else function(value)
 
 
-_NATIVE_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+def _is_node(operand: Expression | Reference) -> bool:
+    """Whether an operand is the id of a node."""
+    return isinstance(operand, Reference) and operand.name.endswith(".id")
+
+
+def _is_content(argument: Expression | Reference) -> bool:
+    """Whether an argument is the content of a node, or of all nodes of a collected path."""
+    return isinstance(argument, Reference) and argument.name.endswith(".cont")
+
+
+_NATIVE_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "number": _present(native_values.number),
     "string": native_values.text,
     "name": native_values.text,
@@ -480,6 +519,11 @@ _NATIVE_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "unary+": _present(native_values.operand),
     "boolean": lambda items: any(native_values.holds(item) for item in items),
     "not": lambda items: not any(native_values.holds(item) for item in items),
+    "sum": native_values.total,
+    "avg": native_values.average,
+    "min": native_values.least,
+    "max": native_values.greatest,
+    "string-join": native_values.joined,
 }
 """Functions that differ from those of XQuery."""
 
@@ -498,6 +542,19 @@ def _chain(given: Expression, operator: str) -> list[Expression]:
         else:
             found.append(part)
     return found
+
+
+def _holds_for_some(holds: Scalar, places: Sequence[int], row: Sequence[Any]) -> bool:
+    cells = list(row)
+    for values in product(*(row[at] for at in places)):
+        for at, value in zip(places, values, strict=True):
+            cells[at] = value
+        try:
+            if holds(cells) is True:
+                return True
+        except ValueProblem:
+            continue  # these values do not pass
+    return False
 
 
 def _truth_of_one(value: Any) -> bool:

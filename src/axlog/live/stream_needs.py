@@ -62,5 +62,5 @@ def needs_no_nodes(view: MaintainedView) -> bool:
     if not isinstance(view.maintainer, Counting) or view.maintainer.gathers:
         return False
     kinds = (Kind.VARIABLE, Kind.LABEL, Kind.TIME)
-    patterns = (view.query.pattern, *view.stepping.blockers)
+    patterns = (view.query.pattern, *view.stepping.sides)
     return all(output.kind in kinds for each in patterns for output in each.outputs)
