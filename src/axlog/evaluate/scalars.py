@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
-from itertools import product
 from operator import itemgetter
 from types import CodeType
 from typing import Any, Literal, TypeAlias
@@ -29,10 +28,15 @@ from axlog.evaluate.contents import contents_equal
 from axlog.evaluate.expressions import Evaluator, Scope
 from axlog.evaluate.functions import FUNCTIONS, number_range, single
 from axlog.evaluate.items import is_true, truth
+from axlog.evaluate.native_functions import (
+    NATIVE_FUNCTIONS,
+    holds_for_some,
+    is_content,
+    is_node,
+)
 from axlog.evaluate.native_values import CALCULATIONS
 from axlog.evaluate.sequence_types import cast_items, is_castable
 from axlog.evaluate.signatures import Function, Parameter
-from axlog.query.numbers import decimal_of
 from axlog.query.positions import place_at
 from axlog.query.regex_matcher import check_regex
 from axlog.query.syntax_tree import (
@@ -299,7 +303,7 @@ class _Writer:
         writer = type(self)([*self.places], self.text, self.times, self.untyped, others)
         writer.places = self.places
         holds = writer.function(condition)
-        found = partial(_holds_for_some, holds, [self.places[name] for name in read])
+        found = partial(holds_for_some, holds, [self.places[name] for name in read])
         return self.assigned(f"{self.named(found)}(row)")
 
     def as_list(self, value: _Written) -> str:
@@ -476,14 +480,14 @@ class _NativeWriter(_Writer):
         if compare is None:
             raise self.refused(f"`{symbol}`", given.at)
         if symbol in native_values.NODE_OPERATORS and not (
-            _is_node(given.left) and _is_node(given.right)
+            is_node(given.left) and is_node(given.right)
         ):
             raise self.refused(f"`{symbol}` of values, which are no nodes,", given.at)
         return self.assigned(f"{self.named(compare)}({self.as_one(left)}, {self.as_one(right)})")
 
     def call(self, given: Call, function: Function, arguments: list[str]) -> _Written:
-        native = _NATIVE_FUNCTIONS.get(given.name)
-        if given.name == "deep-equal" and all(map(_is_content, given.arguments)):
+        native = NATIVE_FUNCTIONS.get(given.name)
+        if given.name == "deep-equal" and all(map(is_content, given.arguments)):
             native = contents_equal
         if native is not None:
             return self.assigned(f"{self.named(native)}({', '.join(arguments)})")
@@ -493,39 +497,6 @@ class _NativeWriter(_Writer):
     def convert(parameter: Parameter, value: Any) -> Any:
         return native_values.argument(parameter, value)
 
-
-def _present(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: None if value is None else function(value)
-
-
-def _is_node(operand: Expression | Reference) -> bool:
-    """Whether an operand is the id of a node."""
-    return isinstance(operand, Reference) and operand.name.endswith(".id")
-
-
-def _is_content(argument: Expression | Reference) -> bool:
-    """Whether an argument is the content of a node, or of all nodes of a collected path."""
-    return isinstance(argument, Reference) and argument.name.endswith(".cont")
-
-
-_NATIVE_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "number": _present(native_values.number),
-    "string": native_values.text,
-    "name": native_values.text,
-    "local-name": _present(native_values.local_name),
-    "namespace-uri": _present(native_values.namespace_uri),
-    "xs:decimal": _present(lambda value: decimal_of(native_values.number(value))),
-    "unary-": _present(native_values.negated),
-    "unary+": _present(native_values.operand),
-    "boolean": lambda items: any(native_values.holds(item) for item in items),
-    "not": lambda items: not any(native_values.holds(item) for item in items),
-    "sum": native_values.total,
-    "avg": native_values.average,
-    "min": native_values.least,
-    "max": native_values.greatest,
-    "string-join": native_values.joined,
-}
-"""Functions that differ from those of XQuery."""
 
 _CASTS: dict[str, Callable[..., Any]] = {"cast as": cast_items, "castable as": is_castable}
 _WRITERS: dict[str, type[_Writer]] = {"native": _NativeWriter, "xquery": _XQueryWriter}
@@ -542,19 +513,6 @@ def _chain(given: Expression, operator: str) -> list[Expression]:
         else:
             found.append(part)
     return found
-
-
-def _holds_for_some(holds: Scalar, places: Sequence[int], row: Sequence[Any]) -> bool:
-    cells = list(row)
-    for values in product(*(row[at] for at in places)):
-        for at, value in zip(places, values, strict=True):
-            cells[at] = value
-        try:
-            if holds(cells) is True:
-                return True
-        except ValueProblem:
-            continue  # these values do not pass
-    return False
 
 
 def _truth_of_one(value: Any) -> bool:
