@@ -9,7 +9,7 @@ row, so it needs no operator.
 
 A `not` about the clock is an anti join. The rows that block come from patterns of their own
 (`sides`), each through a chain of its own. The inputs of a chain are the rows of its pattern, then
-those of its sides, each followed by the sides inside it (`steps.blockers`).
+those of its sides, each followed by the sides inside it (`steps.side_patterns`).
 """
 
 from __future__ import annotations
