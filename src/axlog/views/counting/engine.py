@@ -276,7 +276,7 @@ class CountingEngine:
                     own = alone.own_row(self.tree, node, relation)
                     site.states += self._state(relation, own, below, here)
 
-        alone.evaluate(self.tree, DOCUMENT_NODE, self._sites, extend)
+        alone.evaluate(self.tree, DOCUMENT_NODE, self._sites.keys(), extend)
         self._interpreter.add(relations)
         self._interpreter.visited += alone.visited
         self.version += 1
