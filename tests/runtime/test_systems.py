@@ -23,7 +23,7 @@ from axlog.query.truth import Truth
 from axlog.runtime.checkpoint import Input
 from axlog.runtime.embedded import Runner
 from axlog.runtime.instances import Instances
-from axlog.runtime.satisfiability import satisfiability
+from axlog.runtime.system_truth import satisfiability
 from axlog.runtime.systems import System, in_order, wires_of
 from axlog.views.change import Change, Row
 

@@ -225,6 +225,10 @@ class Instances:
             "times": self._times,
         }
 
+    def new(self) -> Document:
+        """Return a document as it is created for a new key."""
+        return self._make().document
+
     def _make(self) -> DocumentEngine:
         document = Document(
             deepcopy(self._root),
