@@ -1,4 +1,4 @@
-"""The truth of systems: documents whose views feed the streams of other documents, and of their own.
+"""The truth of systems: documents whose views feed streams of other documents, and their own.
 
     TRUE   exactly if the view has a row before the first message
     NEVER  exactly if no run gives it a row
@@ -101,7 +101,9 @@ def _query(random: Random, number: int) -> str:
     shown = random.sample(names, random.randint(1, min(2, len(names))))
     where = ""
     if random.random() < 0.2:
-        where = f' where {random.choice(names)} {random.choice(("=", "!="))} "{random.choice("12")}"'
+        where = (
+            f' where {random.choice(names)} {random.choice(("=", "!="))} "{random.choice("12")}"'
+        )
     elif len(names) > 1 and random.random() < 0.15:
         where = f" where {names[0]} != {names[1]}"
     return f"match /d{number}{''.join(branches)}{where} return {', '.join(sorted(shown))}"
@@ -159,9 +161,7 @@ def smaller_systems(case: SystemsCase) -> Iterator[SystemsCase]:
 def universal(label: str) -> str:
     """An element that holds every tree of the depth of the queries, as they can tell them apart."""
     texts = "<z/>".join(STRINGS)
-    cells = "".join(
-        f"<{cell}>{inside}</{cell}>" for cell in _CELLS for inside in (*STRINGS, texts)
-    )
+    cells = "".join(f"<{cell}>{inside}</{cell}>" for cell in _CELLS for inside in (*STRINGS, texts))
     return f'<{label} key="k">{cells}{texts}</{label}>'
 
 

@@ -12,8 +12,9 @@ NEVER is always right; a view is POSSIBLE too often where rows exclude each othe
 or the number of trees. A view with `not` is judged with open streams, unless it is NEVER without
 its `not`s. Where a view is undecided, its rows are delivered with unknown values.
 
-Only the streams of wires are restricted. A stream of a channel may bring anything. (Paper 2, remark
-4.)
+Only the streams of wires are restricted. A stream of a channel may bring anything, and so may every
+stream of a document with `sources:`, whose messages name their streams. A document with `updates:`
+may change in any way: its views are not decided. (Paper 2, remark 4.)
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
+from time import monotonic
 from typing import Any
 
 from axlog.connect.channels.row_updates import KEY, ROW, cell_name
 from axlog.connect.kinds import DOCUMENT_COLUMN
 from axlog.document.tree import Tree
-from axlog.errors import AxlogError
+from axlog.errors import AxlogError, PipelineError
 from axlog.future.deliveries import Cell, Delivery, RowTree
 from axlog.future.grounding import has_not
 from axlog.future.negation import without_not
@@ -46,6 +49,8 @@ MOST_ROWS = 200
 """Maximum generalised rows of one view; more become one row with unknown values."""
 LARGEST = 20_000
 """Maximum nodes of a document that is analysed with its wires; a larger one is judged alone."""
+_SHARE = 20
+"""At most one part in this many of the time is spent on the truth of a running system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +85,7 @@ class _Rows:
 class ViewOutlook:
     """One view of one document, with the deliveries of its wires."""
 
-    def __init__(
-        self, document: Document, name: str, deliveries: Mapping[str, Delivery]
-    ) -> None:
+    def __init__(self, document: Document, name: str, deliveries: Mapping[str, Delivery]) -> None:
         self._document, self._view = document, document.view(name)
         self._inside = maintained_view(self._view)
         self._deliveries = deliveries
@@ -93,13 +96,14 @@ class ViewOutlook:
         inside = self._inside
         if not self._deliveries or inside.reads_clock or inside.query.has_items:
             return None
-        try:
-            nodes = inside.nodes_left()
-        except AxlogError:  # messages were not kept
-            return None
-        if len(nodes) > LARGEST:
-            return None
-        tree = nodes.copied()
+        with maintained(self._document).lock:
+            try:
+                nodes = inside.nodes_left()
+            except AxlogError:  # messages were not kept
+                return None
+            if len(nodes) > LARGEST:
+                return None
+            tree = nodes.copied()
         tree.deliveries = {
             stream: one for stream, one in self._deliveries.items() if stream in tree.calls()
         }
@@ -118,7 +122,17 @@ class ViewOutlook:
         """The truth of the view; raises where it is undecided."""
         if self._inside.holds():
             return Truth.TRUE
-        return self._view.truth if self._outlook is None else self._outlook.truth
+        if self._outlook is None or self._tree is None:
+            return self._view.truth
+        return Truth.NEVER if self._is_excluded else self._outlook.truth
+
+    @cached_property
+    def _is_excluded(self) -> bool:
+        """Whether even the query without its `not`s can have no row."""
+        pattern, tree = self._inside.pattern, self._tree
+        if tree is None or not has_not(pattern):
+            return False
+        return Outlook(tree, without_not(pattern)).truth is Truth.NEVER
 
     def possible(self) -> list[Possible]:
         """The rows that may still come."""
@@ -139,7 +153,10 @@ class ViewOutlook:
         query, times = self._inside.query, self._inside.times
         if query.row_key.steps:
             return why_no_group(self._tree, query.row_key, {}, times)
-        return why_not(self._tree, self._inside.pattern, {}, times)
+        pattern = self._inside.pattern
+        return why_not(
+            self._tree, without_not(pattern) if self._is_excluded else pattern, {}, times
+        )
 
     def verdict(self) -> Verdict:
         """The truth, and for NEVER the reasons."""
@@ -168,7 +185,10 @@ class ViewOutlook:
             elif self._inside.reads_clock or self._inside.prospects() is not None:
                 found = [(dict(one.row), ValueNeeds()) for one in self._view.possible()]
             else:  # the rows without the `not`s are found sooner, and are no fewer
-                tree = self._tree or self._inside.nodes_left().copied()
+                tree = self._tree
+                if tree is None:
+                    with maintained(self._document).lock:
+                        tree = self._inside.nodes_left().copied()
                 found = Outlook(tree, without_not(self._inside.pattern)).generalised()
         except AxlogError:
             return [({}, ValueNeeds())]
@@ -179,8 +199,9 @@ class ViewOutlook:
     @property
     def _may_return(self) -> bool:
         """Whether a row that is there can be retracted, and inserted again."""
-        tree = maintained(self._document).tree
-        calls = (tree.call(node) for node in tree.calls().values())
+        with maintained(self._document).lock:
+            tree = maintained(self._document).tree
+            calls = [tree.call(node) for node in tree.calls().values()]
         return has_not(self._inside.pattern) or any(
             call.deletes != "no" or call.replace is not None for call in calls
         )
@@ -219,7 +240,10 @@ class SystemTruth:
         return [*one.documents.values()] if one.is_single else [*one.documents.values(), one.new()]
 
     def _deliveries(self, name: str) -> dict[str, Delivery]:
-        found = {}
+        """What the wires of a document deliver; none if other sources may name their streams."""
+        found: dict[str, Delivery] = {}
+        if self.model.documents[name].sources:
+            return found
         for wire in self.system.wires:
             if wire.document == name:
                 rows = self._rows.get(wire.view)
@@ -241,26 +265,43 @@ class SystemTruth:
             if not one.is_single:
                 columns = (DOCUMENT_COLUMN.name, *columns)
             free = _row_tree(columns, {}, ValueNeeds())
+            if self.model.documents[name].updates:
+                rows.add(free, free)
+                continue
             for row, needs in ViewOutlook(document, view, deliveries).rows():
                 rows.add(_row_tree(columns, row, needs), free)
 
     def outlooks(self, view: str) -> list[ViewOutlook]:
-        """The view of this name in each document that has it."""
+        """The view of this full name in each document that has it."""
+        name, short = self._named(view)
+        deliveries = self._deliveries(name)
+        return [ViewOutlook(each, short, deliveries) for each in self._documents(name)]
+
+    def outlook(self, name: str, document: Document, view: str) -> ViewOutlook:
+        """A view of one document of an entry."""
+        return ViewOutlook(document, view, self._deliveries(name))
+
+    def _named(self, view: str) -> tuple[str, str]:
+        """The document and the short name of a view."""
         for name, one in self.instances.items():
             for short, full in one.full.items():
-                if full == view and short in one.queries:
-                    deliveries = self._deliveries(name)
-                    return [ViewOutlook(d, short, deliveries) for d in self._documents(name)]
-        return []
+                if view in (full, f"{name}.{short}") and short in one.queries:
+                    return name, short
+        known = [one.full[short] for one in self.instances.values() for short in one.queries]
+        raise PipelineError("AX854", f"there is no view {view!r}", expected=", ".join(known))
 
     def verdict(self, view: str) -> Verdict:
         """The truth of a view, by its full name; of many documents, the best."""
         found = [one.verdict() for one in self.outlooks(view)]
+        if self.model.documents[self._named(view)[0]].updates:
+            if any(one.truth is Truth.TRUE for one in found):
+                return Verdict(Truth.TRUE)
+            return Verdict(None, ("lists of updates may change the document in any way",))
         for truth in (Truth.TRUE, Truth.POSSIBLE, None, Truth.NEVER):
             for one in found:
                 if one.truth is truth:
                     return one
-        return Verdict(None, ("the view was dropped",))
+        raise AssertionError(f"{view} has no document")
 
     def verdicts(self) -> dict[str, Verdict]:
         """The truth of every view, by full names."""
@@ -280,6 +321,36 @@ def _row_tree(columns: Iterable[str], row: Mapping[str, Any], needs: ValueNeeds)
     return RowTree(ROW, tuple(cells), (), needs.renamed(cell_name))
 
 
-def satisfiability(model: PipelineModel) -> dict[str, Truth | None]:
-    """Return which views of a pipeline can ever have a row, all wires considered together."""
-    return {view: each.truth for view, each in SystemTruth(model).verdicts().items()}
+class LiveTruth:
+    """The truth of the views of a running system; asked often, computed rarely."""
+
+    def __init__(
+        self, model: PipelineModel, instances: Mapping[str, Instances], system: System
+    ) -> None:
+        self._given = (model, instances, system)
+        self._lock = Lock()
+        self._due = 0.0
+        self._found: tuple[SystemTruth, dict[str, Verdict]] | None = None
+
+    def get(self) -> tuple[SystemTruth, dict[str, Verdict]]:
+        """The analysis and the verdicts, at most some seconds old if they are expensive."""
+        with self._lock:
+            now = monotonic()
+            if self._found is None or now >= self._due:
+                made = SystemTruth(*self._given)
+                self._found = made, made.verdicts()
+                self._due = now + max(0.5, _SHARE * (monotonic() - now))
+            return self._found
+
+
+def never_warnings(model: PipelineModel) -> list[PipelineError]:
+    """One error for each view that can never have a row, with the reason."""
+    return [
+        PipelineError(
+            "AX843",
+            f"the view {view} can never have a row: {'; '.join(verdict.reasons) or 'no reason'}",
+            advice="compare the labels in the query with the document and its streams",
+        )
+        for view, verdict in SystemTruth(model).verdicts().items()
+        if verdict.truth is Truth.NEVER
+    ]
