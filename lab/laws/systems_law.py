@@ -181,12 +181,11 @@ class _Run:
         self.system.begin(self.instances)
         self.at_once = self._with_rows()
         self.seen = set(self.at_once)
-        wired = {(wire.document, wire.stream) for wire in self.system.wires}
         for label in (*LABELS, "other"):
             inputs = {
                 name: [Input("", StreamUpdate("out", "insert", universal(label)), 1)]
                 for name in model.documents
-                if "out" in model.documents[name].document and (name, "out") not in wired
+                if 'stream="out"' in (model.documents[name].document or "")
             }
             self._feed(inputs)
         for _ in range(4):  # what a bounded cycle still carries

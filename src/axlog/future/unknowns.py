@@ -171,10 +171,11 @@ class ValueNeeds:
 
         compared = {(named(column), each) for column, each in settled.compared}
         different = {(named(one), named(other)) for one, other in settled.different}
+        labels = {named(column) for column in settled.names}
         return ValueNeeds(
             frozenset((name, each) for name, each in compared if name is not None),
             frozenset((a, b) for a, b in different if a is not None and b is not None),
-            frozenset(name for each in settled.names if (name := named(each)) is not None),
+            frozenset(name for name in labels if name is not None),
             frozenset((min(each), name) for each in names.values() for name in each
                       if name != min(each)),
         )  # fmt: skip

@@ -1,7 +1,8 @@
 """The collector: drops state that no future row can use, and says when rows can no longer come.
 
-Law 5: a document makes the same changes with and without collection. `future/garbage.py` decides;
-this module applies its proofs as messages arrive, streams end and the clock advances:
+Law 5: a document makes the same changes with and without collection. `future/garbage.py` (rows) and
+`future/finished.py` decide; this module applies their proofs as messages arrive, streams end and
+the clock advances:
 
     rows       of two-way joins, once they can find no partner. After every update the joins get the
                proofs that it gave (`WaitingRows.prune`): the value of a key was used up, a time has
@@ -10,8 +11,8 @@ this module applies its proofs as messages arrive, streams end and the clock adv
     streams    that no future row needs are closed, on `collect`
     subtrees   that no future row uses are dropped, on `collect`
 
-**Rows.** None is dropped where a stream may delete, nor from a join that a stream which replaces
-feeds, nor one that an exact answer could still need.
+**Rows.** None is dropped from the joins of a view that can lose rows by a deletion, nor from a join
+that a stream which replaces feeds, nor one that an exact answer could still need.
 An update that does not come from a stream (a statement, a new view) may need dropped rows. They are
 restored from the document. If the document is not whole (`keep="needed"`), the update is rejected
 with an error code.
@@ -43,13 +44,8 @@ from axlog.document.times import Shown, plain
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import StoreError, StreamError, UndecidedError, UnsupportedError
 from axlog.evaluate.joins import Row
-from axlog.future.garbage import (
-    StreamEnded,
-    finished_subtrees,
-    refusal,
-    size,
-    streams_asked,
-)
+from axlog.future.finished import finished_subtrees, refusal, size, streams_asked
+from axlog.future.garbage import StreamEnded
 from axlog.future.keys import Key, values_in
 from axlog.future.scenarios import may_bring
 from axlog.live.maintained import MaintainedTree, ViewChanges
@@ -467,7 +463,7 @@ class Collector:
         document, tree = self._document, self._document.tree
         tops = [
             node
-            for node in finished_subtrees(tree, self._patterns())
+            for node in finished_subtrees(tree, self._patterns(), self._shown())
             if not document.engine.is_value_sensitive(tree.parent(node))
         ]
         found = [
@@ -476,6 +472,17 @@ class Collector:
         ]
         if tops:
             document.drop(tops)
+        return found
+
+    def _shown(self) -> set[int]:
+        """Return the nodes whose ids, values or contents the rows of views show."""
+        found: set[int] = set()
+        for view in self._document.views.values():
+            assert isinstance(view.maintainer, Counting)  # see `_kept_whole`
+            columns = view.maintainer.root.columns
+            at = [n for n, column in enumerate(columns) if column.endswith(".node")]
+            if at:
+                found.update(int(row[n]) for row in view.maintainer.bindings() for n in at)
         return found
 
     def check(self, calls: Iterable[Call], by: str) -> None:
