@@ -32,7 +32,7 @@ PEER = (
     Grant(may=("subscribe",), channels=("orders", "paid")),
     Grant(may=("publish",), channels=("done",)),
 )
-PRINCIPALS = {
+PRINCIPALS: dict[str, tuple[Grant | str, ...]] = {
     "peer": PEER,
     "other": PEER,
     "watcher": ("watch", "subscribe", "publish"),
@@ -64,7 +64,7 @@ class World:
         self.channels[channel].publish(StreamUpdate(channel, "insert", content, at))
 
     def done(self) -> list[str]:
-        return [entry.update.content for entry in self.channels["done"].newest(100)]
+        return [str(entry.update.content) for entry in self.channels["done"].newest(100)]
 
 
 @pytest.fixture
