@@ -141,13 +141,14 @@ class Collector:
         self._watched = WatchedJoins(document, drops, keeps, self.tracker.how)
         self._joins = self._watched.joins
         self.version = 0  # increases when generated joins are out of date
-        self._timed: list[tuple[Watch, Deadlines, Quick | None]] = []  # with their deadlines
+        self.timed: list[tuple[Watch, Deadlines, Quick | None]] = []
+        """The joins with their deadlines, and how these pass in one step."""
         self.is_busy = False  # whether a single message can drop rows
         self.collected: deque[Dropped] = deque(maxlen=REMEMBERED)
         self.closed: dict[str, Call] = {}  # streams that may continue to send
         self._reported: dict[str, int] = {}  # dropped rows in `collected`, by join
-        self._until: float = inf  # a clock beyond this time may end what no row waits for
-        self._follows = False  # whether the tracker must see every inserted and deleted row
+        self.until: float = inf  # a clock beyond this time may end what no row waits for
+        self.follows = False  # whether the tracker must see every inserted and deleted row
         self._messages = 0  # since the last scheduled collection
 
     @property
@@ -173,10 +174,10 @@ class Collector:
             self.version += 1
             self.is_busy = any(join.is_busy for join in self._joins)
         quick = self.tracker.quick
-        self._timed = [(join, join.heap, quick.get(join)) for join in self._joins]
-        self._follows = any(each.is_partial for each in self.tracker.every_prospects)
-        self.is_busy = self.is_busy or self._follows
-        self._until = self.tracker.deadline()
+        self.timed = [(join, join.heap, quick.get(join)) for join in self._joins]
+        self.follows = any(each.is_partial for each in self.tracker.every_prospects)
+        self.is_busy = self.is_busy or self.follows
+        self.until = self.tracker.deadline()
 
     # Key values of messages -----------------------------------------------------------------------
 
@@ -235,9 +236,9 @@ class Collector:
 
     def is_overdue(self, clock: int) -> bool:
         """Return whether a clock may drop rows or emit `never`; runs for every message."""
-        if self._until < clock:
+        if self.until < clock:
             return True
-        for _, heap, _ in self._timed:  # noqa: SIM110  any() costs twice as much here
+        for _, heap, _ in self.timed:  # noqa: SIM110  any() costs twice as much here
             if heap and heap[0][0] < clock:
                 return True
         return False
@@ -245,7 +246,7 @@ class Collector:
     @property
     def next(self) -> float:
         """The clock beyond which time may drop rows or emit `never`; inf: none."""
-        soonest = self._until
+        soonest = self.until
         for join in self._joins:
             limit = join.next_deadline()
             if limit is not None and limit < soonest:
@@ -260,7 +261,7 @@ class Collector:
                 join.use(part, value)
             came.clear()
         tracker, has_ended = self.tracker, False
-        for join, heap, quick in self._timed:
+        for join, heap, quick in self.timed:
             if heap and heap[0][0] < clock:
                 if quick is None:
                     join.expire(clock)
@@ -271,12 +272,12 @@ class Collector:
                         append_never(emitted, view, never, time)
             if join.ended:
                 has_ended = True
-        if self._until < clock or tracker.is_busy or (emitted and self._follows):
+        if self.until < clock or tracker.is_busy or (emitted and self.follows):
             ended = {join: join.take_ended() for join in self._joins}
             emitted = tracker.after(emitted, time, ended)
-            self._until = tracker.deadline()
+            self.until = tracker.deadline()
         elif has_ended:
-            for join, _, _ in self._timed:
+            for join, _, _ in self.timed:
                 if join.ended:
                     tracker.report(emitted, time, join)
         return emitted
@@ -292,7 +293,7 @@ class Collector:
                     if node is None or not may_bring(tree, tree.call(node)):
                         join.prune(StreamEnded(part, stream))
                         self.version += 1
-        self._until = -inf  # examine every view
+        self.until = -inf  # examine every view
         emitted = self.after(emitted, time)
         self.refresh()
         return emitted
@@ -360,7 +361,7 @@ class Collector:
         self._watched.clear()
         self.tracker.detach()
         self.version += 1
-        self._timed, self._until = [], inf
+        self.timed, self.until = [], inf
         self.is_busy = False
 
     def drop_final_rows(self) -> None:
