@@ -43,6 +43,7 @@ PRINCIPALS: dict[str, tuple[Grant | str, ...]] = {
     "publisher": ("publish",),
     "subscriber": ("subscribe",),
     "watcher": ("watch",),
+    "giver": ("deploy",),
     "ann": ("subscribe", "watch"),
     "elsewhere": (Grant(may=("administer",), channels=("other",), documents=("other",)),),
 }

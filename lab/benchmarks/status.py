@@ -3,6 +3,7 @@
     status     `status` of distinct rows (true, possible, never, unknown) in joins of two and three
                keyed streams, against feeding one message; and with many orders in progress against
                few. Messages and questions take turns
+    overdue    the same for orders without a shipment after two hours (`not`, `now - t >= 2h`)
     page       the first 20 possible rows of the join of two, the next deadlines first
     on time    the keyed on-time view, in which every order ends as a row or a `never`, against the
                bare parse of its messages
@@ -49,6 +50,9 @@ def status(sizes: Sequence[int] = (1000, 10_000), count: int = 2000, rounds: int
             name = f"status, join of {parts}, keep={keep}"
             many, few = f"at {sizes[-1]}", f"at {sizes[0]}"
             result.compare(name, {many: costs[-1], few: costs[0]}, many, few, "1.5 or less")
+    costs = [_overdue(result, size, count, rounds) for size in sizes]
+    many, few = f"at {sizes[-1]}", f"at {sizes[0]}"
+    result.compare("status, overdue", {many: costs[-1], few: costs[0]}, many, few, "1.5 or less")
     for size in sizes:
         _page(result, size, rounds)
         _on_time(result, size, count, rounds)
@@ -105,6 +109,61 @@ def _statuses(result: Result, parts: int, keep: Keep, size: int, count: int, rou
         fed.append(each[0])
         asked.append(each[1])
     costs = {"status": _cost(asked), "a message": _cost(fed)}
+    result.compare(name, costs, "status", "a message", "3 or less")
+    return costs["status"]
+
+
+_OVERDUE = "match /r[a/o/k/$x#t][not(b/o/k/$x)] where now - t >= 50000s return $x"
+
+
+def _overdue(result: Result, size: int, count: int, rounds: int) -> Cost:
+    """Measure questions about overdue orders, and messages, in turns."""
+    asked: list[list[float]] = []
+    fed: list[list[float]] = []
+    call = '<ax:call xmlns:ax="urn:axlog" stream="{0}"/>'
+    for _ in range(rounds):
+        doc = Document(
+            "<r>" + "".join(f"<{s}>{call.format(s)}</{s}>" for s in "ab") + "</r>",
+            views={"v": _OVERDUE},
+            facts=["key a/o by k trusted"],
+            options=Options(keep="needed"),
+        )
+        late = max(4, size // 10)
+        for number in range(2 * late):
+            _feed(doc, message(number, 0.0, "a"))
+        for number in range(late, 2 * late):  # in time: these are never overdue
+            _feed(doc, message(number, 1.0, "b"))
+        time = 1.0 + _LATE
+        for number in range(2 * late, 2 * late + size):
+            _feed(doc, message(number, time, "a"))
+        ask, feed, new = doc.view("v").status, doc.feed, iter(range(10**9, 10**9 + count))
+        kinds = (
+            (0, late, Truth.TRUE),
+            (late, late, Truth.NEVER),
+            (2 * late, size, Truth.POSSIBLE),
+            (10**8, 10**7, Truth.POSSIBLE),
+        )
+        each: tuple[list[float], list[float]] = ([], [])
+        for turn in range(0, count, _CHUNK):
+            chunk = [message(next(new), time, "a") for _ in range(_CHUNK)]
+            start = process_time()
+            for stream, content, at in chunk:
+                feed(stream, content, at=at)
+            each[0].append(process_time() - start)
+            rows = [
+                ({"x": str(first + (turn + n) % among)}, wanted)
+                for n in range(_CHUNK // len(kinds))
+                for first, among, wanted in kinds
+            ]
+            start = process_time()
+            found = [ask(row) for row, _ in rows]
+            each[1].append(process_time() - start)
+            if found != [wanted for _, wanted in rows]:
+                raise WorkloadError("AX601", "a status is wrong", expected="that of its kind")
+        fed.append(each[0])
+        asked.append(each[1])
+    costs = {"status": _cost(asked), "a message": _cost(fed)}
+    name = f"overdue, keep=needed, {size} orders in progress"
     result.compare(name, costs, "status", "a message", "3 or less")
     return costs["status"]
 

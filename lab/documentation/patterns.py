@@ -142,8 +142,9 @@ SECTIONS = (
         "for some nodes at the ends of its paths; equal paths are one value. A value that cannot "
         "be computed does not pass. A condition on one value is a test of its node, in streams, "
         "filters and analyses alike. "
-        "One over several values, or with a variable, may not stand inside `or` or `not`, nor in "
-        "a query with aggregates. `exists(p)` is `p`, and `empty(p)` is `not(p)`.",
+        "One over several values, or with a variable, needs the nodes of messages where it stands "
+        "inside `or` or `not`, or in a query with aggregates. `exists(p)` is `p`, and `empty(p)` "
+        "is `not(p)`.",
         (
             Example("match //order[contains(client, 'INR')]/oid/$x return $x"),
             Example("match //order[price * 1.2 >= 12][starts-with(@nr, '1')]/oid/$x return $x"),
@@ -155,7 +156,35 @@ SECTIONS = (
                     "<a><i><price>30</price><number>4</number></i><i><price>9</price></i></a>"),
             Example("match //order[if (price > 20) then price < 50 else price > 5][empty(x)]"
                     "/oid/$x return $x"),
-            Example("match //order[count(client) > 1]"),
+        ),
+    ),
+    Section(
+        "Whole paths, positions and nodes in predicates",
+        (),
+        "`count`, `sum`, `avg`, `min`, `max`, `string-join`, `distinct-values`, `exactly-one`, "
+        "`zero-or-one`, `one-or-more` and `deep-equal` read all nodes of a path, also if there are "
+        "none. Beside `or` and `not`, a path means that it has a node. A position is that of "
+        "XPath: the place of a node among the children of its parent that pass the step and the "
+        "predicates before the position. It is a number, `last()`, or `position()` compared with "
+        "a number or with `last()`. `is`, `<<` and `>>` compare nodes: whether two are the same, "
+        "and which comes first in the document; in `where` they compare named nodes. "
+        "A count costs the nodes of its path when one of them changes; a position costs the "
+        "logarithm of the number of siblings. Positions and functions of whole paths need the "
+        "nodes of messages, and the future of such rows is not decided. A position may not stand "
+        "inside `or` or `not`, nor behind a predicate with variables.",
+        (
+            Example("match //order[count(client) = 1 and sum(price) > 10]/oid/$x return $x"),
+            Example("match //order[count(paid) > 1 or not(paid)]/oid/$x return $x"),
+            Example("match //order[exactly-one(client) = 'ENS']/oid/$x return $x"),
+            Example("match //i#t[deep-equal(a, c/a)] return t.id",
+                    "<r><i><a k='1' l='2'/><c><a l='2' k='1'/></c></i></r>"),
+            Example("match /shop/order[last()]/oid/$x return $x"),
+            Example("match /shop/order[price < 50][position() <= 2]/oid/$x return $x"),
+            Example("match /shop/*[1][paid]/oid/$x return $x"),
+            Example("match //order[oid << price]/client/$c return $c"),
+            Example("match //order#a, //order#b where a << b and not(deep-equal(a, b))\n"
+                    "return a.id, b.id"),
+            Example("match //order[not(client[1])]"),
         ),
     ),
     Section(
@@ -287,7 +316,9 @@ def page() -> Iterator[str]:
         raise ValueError(f"no words or no example for {', '.join(sorted(missing))}")
     for section in SECTIONS:
         yield from ("", f"### {section.title}", "")
-        yield from ("```text", *_rules(section.rules), "```", "", *paragraph(section.words), "")
+        if section.rules:
+            yield from ("```text", *_rules(section.rules), "```", "")
+        yield from (*paragraph(section.words), "")
         yield from block(section.examples)
     yield from ("", "### Axes", "")
     yield "The long form is `axis::test`. [Records](records.md) maintain sibling and reverse axes."

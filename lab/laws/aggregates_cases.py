@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
 
-from axlog.query.pattern import Collect, Kind, Pattern, nodes_of
+from axlog.errors import QueryError
+from axlog.query.formula import Formula
+from axlog.query.pattern import (
+    POSITION,
+    AnyNode,
+    Axis,
+    Branch,
+    Collect,
+    Comparison,
+    Kind,
+    Pattern,
+    PatternNode,
+    nodes_of,
+)
+from axlog.query.query import parse_query
 from lab.laws import small_cases
 from lab.laws.fuzz_cases import DELETES, WITHOUT_NODES, Case, less_of, make_case
 from lab.laws.fuzz_cases import Step as Edits
@@ -54,7 +69,83 @@ def make_query(random: Random, case: Case) -> str:
         features = WITHOUT_NODES if has_streams and random.random() < 0.6 else DOWNWARD
         pattern = small_cases.pattern(random, features)
         columns, values = _readable(pattern)
+    if random.random() < 0.3:
+        found = _text(random, _with_predicate(random, pattern), columns, values)
+        with suppress(QueryError):  # a position inside `not`, for example
+            parse_query(found)
+            return found
     return _text(random, pattern, columns, values)
+
+
+def _with_predicate(random: Random, pattern: Pattern) -> Pattern:
+    """The pattern with one more predicate: a position, or a condition on all nodes of a path."""
+    nodes = [node for node in pattern.nodes() if node.axis in (Axis.CHILD, Axis.DESCENDANT)]
+    chosen = random.choice(nodes)
+    text = _predicate(random)
+
+    def put(branch: Branch) -> Branch:
+        if not isinstance(branch, PatternNode):
+            return branch
+        if branch is not chosen:
+            return replace(branch, branches=tuple(map(put, branch.branches)))
+        written = Comparison(POSITION, Formula(text, None))
+        made = PatternNode(Axis.SELF, AnyNode(), comparisons=(written,))
+        at = random.choice((0, 0, 0, len(branch.branches)))
+        branches = (*branch.branches[:at], made, *branch.branches[at:])
+        return replace(branch, branches=branches)
+
+    return replace(pattern, branches=tuple(map(put, pattern.branches)))
+
+
+def _path(random: Random) -> str:
+    names = small_cases.LABELS
+    one, other = random.choice(names), random.choice(names)
+    return random.choice(
+        (one, one, f"//{one}", "*", f"{one}/{other}", f"{one}[{other}]", "//text()", "*[. = '1']")
+    )
+
+
+def _predicate(random: Random) -> str:
+    """A position, or a condition that reads all nodes of a path, or compares nodes."""
+    number, compared = random.randint(0, 3), random.choice(_COMPARED)
+    if random.random() < 0.45:
+        return random.choice(
+            (
+                "1",
+                "1",
+                "2",
+                "last()",
+                "last()",
+                f"last() - {number}",
+                f"position() < {number + 1}",
+                f"position() >= {number}",
+                f"position() = {number}",
+                f"position() > last() - {number}",
+                "position() < last()",
+            )
+        )
+    path, other = _path(random), _path(random)
+    counted = f"count({path}) {compared} {number}"
+    return random.choice(
+        (
+            counted,
+            counted,
+            f"count({path}) {compared} count({other})",
+            f"sum({path}) {compared} {number}",
+            f"max({path}) {compared} {random.choice(('min', 'avg'))}({other})",
+            f"{counted} or {other}",
+            f"not({counted})",
+            f"not({path}) or {counted}",
+            f"exactly-one({path}) {compared} {number}",
+            f"zero-or-one({path}) = '1'",
+            f"string-join({path}, '-') = '1-2'",
+            f"count(distinct-values({path})) {compared} {number}",
+            f"deep-equal({path}, {other})",
+            f"{path} << {other}",
+            f"{path} is {other}",
+            f". << {other}",
+        )
+    )
 
 
 def _readable(pattern: Pattern) -> tuple[list[str], list[str]]:

@@ -40,7 +40,9 @@ from lab import reference
 from lab.laws.edits import carry_out
 from lab.laws.fuzz_cases import DEFAULT, Case, Step
 
-RESTLESS = Prices(Costs(0.0, 10.0, 0.1), Costs(15.0, 1.0, 0.1), Costs(15.0, 1.0, 0.1))
+RESTLESS = Prices(
+    Costs(0.0, 10.0, 0.1), Costs(15.0, 1.0, 0.1), Costs(15.0, 1.0, 0.1), Costs(15.0, 1.0, 0.1)
+)
 """Costs at which adaptive views change over every few updates."""
 
 _BOTH = ("insert", "delete")

@@ -170,6 +170,8 @@ def take(doc: Document, step: Step) -> list[Change]:
         return doc.advance(time / 1_000_000)
     if what == "end":
         return doc.end(content, at=time / 1_000_000)
+    if what.startswith("delete "):
+        return doc.delete(what.removeprefix("delete "), content, at=time / 1_000_000)
     return doc.feed(what, content, at=time / 1_000_000)
 
 

@@ -83,7 +83,8 @@ def make_joined_case(random: Random) -> Case:
             if random.random() < 0.15:
                 inside += f"<{below}>{_leaf(random)}</{below}>"
         if random.random() < 0.6:
-            inside += f'<ax:call xmlns:ax="urn:axlog" stream="s{streams}"/>'
+            deletes = ' deletes="yes"' if random.random() < 0.08 else ""
+            inside += f'<ax:call xmlns:ax="urn:axlog" stream="s{streams}"{deletes}/>'
             streams += 1
         parts.append(f"<{label}>{inside}</{label}>")
     if not streams or random.random() < 0.3:
@@ -129,6 +130,8 @@ def _leaves(random: Random, doc: Document) -> dict[str, Any]:
     is_top = tree.label(tree.parent(tree.calls()[stream])) == "r"
     if random.random() < 0.12:
         edit["end"] = True
+    elif tree.call(tree.calls()[stream]).deletes != "no" and random.random() < 0.4:
+        edit["delete"] = f"match /{random.choice((*_VALUES, '*'))}"
     elif is_top or random.random() < 0.15:
         label = random.choice("abc")
         inside = "".join(_leaf(random) for _ in range(random.randint(0, 3)))

@@ -193,6 +193,7 @@ CODES: dict[str, str] = {
     "AX832": "the line is not an access log entry",
     "AX841": "the documents cannot be connected this way",
     "AX842": "the cycle of documents did not terminate",
+    "AX843": "a view can never have a row",
     # pipelines
     "AX850": "the pipeline file uses a key of an earlier version",
     "AX851": "the pipeline file is not YAML",

@@ -230,9 +230,12 @@ class ViewHealth:
     undelivered: int = 0  # changes or batches that its readers have not received yet
     seconds: float = 0.0  # how long the oldest of these has waited
     reasons: tuple[str, ...] = ()
+    truth: str | None = None  # true, possible or never; None: not decided
+    never: tuple[str, ...] = ()  # why it can never have a row
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
+        never = {"never": list(self.never)} if self.never else {}
         return {
             "document": self.document,
             "view": self.view,
@@ -244,6 +247,8 @@ class ViewHealth:
                 "seconds": round(self.seconds, 3),
             },
             "why": list(self.reasons),
+            "truth": self.truth,
+            **never,
         }
 
 

@@ -23,7 +23,7 @@ from axlog.query.truth import Truth
 from axlog.runtime.checkpoint import Input
 from axlog.runtime.embedded import Runner
 from axlog.runtime.instances import Instances
-from axlog.runtime.satisfiability import satisfiability
+from axlog.runtime.system_truth import SystemTruth
 from axlog.runtime.systems import System, in_order, wires_of
 from axlog.views.change import Change, Row
 
@@ -205,6 +205,10 @@ def test_a_bounded_cycle_goes_on_with_the_next_batch() -> None:
     changes = running.feed("w", "out", "<row>a</row>")
     assert len(changes) == 3
     assert len(running.feed("w", "out", "<other/>")) == 3
+
+
+def satisfiability(given: PipelineModel) -> dict[str, Truth | None]:
+    return {view: each.truth for view, each in SystemTruth(given).verdicts().items()}
 
 
 # What can ever be ---------------------------------------------------------------------------------

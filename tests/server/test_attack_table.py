@@ -110,6 +110,11 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
     ("PUT", VIEW): Endpoint(
         "watch", "/documents/w/views/new", {"query": "match /a"}, parts=("document", "view")
     ),
+    ("PUT", "/documents/{document}"): Endpoint(
+        "deploy", "/documents/new", {"document": "<a/>", "views": {"v": "match /a"}},
+        parts=("document",),
+    ),
+    ("DELETE", "/documents/{document}"): Endpoint("deploy", "/documents/new", parts=("document",)),
     ("DELETE", VIEW): Endpoint("watch", "/documents/w/views/new", parts=("document", "view")),
     ("GET", "/live/state"): Endpoint("own", "/live/state", query=SHOWN),
     ("GET", "/live/tree"): Endpoint(
@@ -152,7 +157,7 @@ ENDPOINTS |= {  # the routes of version 0.1
         one, path=one.path.replace("/documents", "/widgets")
     )
     for (method, route), one in ENDPOINTS.items()
-    if route.startswith("/documents") and not route.endswith("/changes")
+    if route.startswith("/documents") and not route.endswith(("/changes", "/{document}"))
 }
 OPEN_TO_ANYONE = {("GET", "/health")}  # the status alone
 LISTS = {

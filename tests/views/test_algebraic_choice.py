@@ -61,12 +61,23 @@ def test_small_updates_change_over_to_counting_and_large_ones_back() -> None:
 
 
 def test_regret_waits_until_the_other_is_worth_its_price() -> None:
-    tree = wide(200)
+    tree = wide(800)
     view = Adaptive(tree, parse_pattern(ITEMS))
     for _ in range(3):
         insert(tree, 1, view)
     assert view.kept_by.name == "algebraic"
     assert 0 < view.regret < MEASURED.counting.node * len(tree)
+
+
+def test_patterns_with_not_change_over_too() -> None:
+    tree = wide(200)
+    view = Adaptive(tree, parse_pattern("match /r/a[not(d)]/c#y return y.id"))
+    plain = Watcher(Reevaluate(tree, view.pattern))
+    tested = Watcher(view)
+    for _ in range(6):
+        insert(tree, 1, tested, plain)
+        assert tested.rows() == plain.rows()
+    assert view.kept_by.name == "counting"
 
 
 def test_rows_known_by_one_node_leave_the_algebra_nothing_to_regret() -> None:

@@ -61,7 +61,8 @@ def check(
 ) -> None:
     """Check a pipeline file: its form, queries, documents, streams, sources and sinks.
 
-    Also report what this machine lacks for a run: extras, the engine, files. These are warnings.
+    Also report what this machine lacks for a run (extras, the engine, files) and views that can
+    never have a row. These are warnings.
     """
     try:
         from axlog.pipeline import loader
@@ -88,6 +89,8 @@ def check(
         return
     checked = loader.check_text(text, Path(pipeline).parent, pipeline)
     lacking = [] if checked.model is None else machine_problems(checked.model, connects=connect)
+    if checked.model is not None:
+        lacking += _never(checked.model)
     _list_problems([*checked.problems, *lacking], json)
     if checked.model is None:
         if not is_json(json):
@@ -99,6 +102,17 @@ def check(
             _list_plans(checked.model)
         views = len(list(checked.model.view_names()))
         _print_finding(f"{pipeline}: valid; {counted(views, 'view')}, {chosen}")
+
+
+def _never(model: PipelineModel) -> list[Problem]:
+    """Return a warning for each view that can never have a row."""
+    from axlog.pipeline.checks import Problem
+    from axlog.runtime.system_truth import never_warnings
+
+    try:
+        return [Problem(error, "warning") for error in never_warnings(model)]
+    except AxlogError:  # a run reports what prevents its start
+        return []
 
 
 def _is_roles(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,7 +71,7 @@ def page(
     port: int | None,
     report: Report | None = None,
     roles: Path | None = None,
-    documents: Mapping[str, Any] | None = None,
+    documents: MutableMapping[str, Any] | None = None,
 ) -> Iterator[str]:
     """Serve a page while the block runs, and yield a link to it.
 

@@ -127,17 +127,18 @@ def override_below_content(edits: Edits) -> Edits:
 def join_insertions(edits: Edits) -> Edits:
     """I5: merge insertions at one place. Each goes as near to the target as possible: for `first`
     and `after`, the later insertion's trees come first."""
-    places: dict[tuple[EditKind, Id], int] = {}
-    kept: list[Edit] = []
+    places: dict[tuple[EditKind, Id], list[Edit]] = {}
+    kept: list[list[Edit]] = []
     for edit in edits:
-        place = (edit.kind, edit.target)
-        if edit.kind in INSERTS and place in places:
-            at = places[place]
-            kept[at] = joined(kept[at], edit)
+        if edit.kind not in INSERTS:
+            kept.append([edit])
             continue
-        places[place] = len(kept)
-        kept.append(edit)
-    return tuple(kept)
+        mine = places.get((edit.kind, edit.target))
+        if mine is None:
+            mine = places[edit.kind, edit.target] = []
+            kept.append(mine)
+        mine.append(edit)
+    return tuple(mine[0] if len(mine) == 1 else joined(*mine) for mine in kept)
 
 
 def join_into_and_last(edits: Edits) -> Edits:
@@ -188,14 +189,13 @@ RULES: tuple[Callable[[Edits], Edits], ...] = (
 # Parts of rules -----------------------------------------------------------------------------------
 
 
-def joined(first: Edit, second: Edit) -> Edit:
-    """Merge two insertions of one kind at one place, the second applied after the first."""
-    pairs = [*_paired(first), *_paired(second)]
+def joined(*edits: Edit) -> Edit:
+    """Merge insertions of one kind at one place, each applied after the one before it."""
+    first, parts = edits[0], [_paired(edit) for edit in edits]
+    ordered = [pair for part in parts for pair in part if isinstance(pair[0], Attribute)]
     if first.kind in _NEARER_GOES_BEFORE:
-        pairs = [*_paired(second), *_paired(first)]
-    attributes = [*_paired(first), *_paired(second)]
-    ordered = [pair for pair in attributes if isinstance(pair[0], Attribute)]
-    ordered += [pair for pair in pairs if not isinstance(pair[0], Attribute)]
+        parts.reverse()
+    ordered += [pair for part in parts for pair in part if not isinstance(pair[0], Attribute)]
     return _with_pairs(first, ordered)
 
 

@@ -145,6 +145,7 @@ class Tree:
         self.ended: set[str] = set()
         self.facts: tuple[Any, ...] = ()  # declared keys of future data; see `future.keys`
         self.references: tuple[Any, ...] = ()  # declared references; see `future.references`
+        self.deliveries: dict[str, Any] = {}  # see `future.deliveries`; none: anything may come
         self.types: Any = None  # the document's schema, if it has one; see `document.schema`
         self.violations = 0  # updates that were applied although they break the types
         self.recorded_ids: dict[Id, Id] = {}  # see `update_lists.with_actual_ids`

@@ -30,6 +30,7 @@ from axlog.query.dates import (
     Time,
     YearMonthDuration,
     duration_of,
+    is_beyond_limits,
     time_value_of,
 )
 from axlog.query.numbers import MOST_DIGITS, decimal_of, double, integer_of
@@ -132,6 +133,8 @@ def _to_time_value(kind: type[Date] | type[DateTime] | type[Time], value: Atom) 
         return value
     if isinstance(value, str):
         found = time_value_of(value, kind)
+        if found is None and is_beyond_limits(value, kind):
+            raise ValueProblem("FODT0001", f"{value[:100]!r} is out of range")
         if found is None:
             raise unfit(value, kind.type)
         return found
@@ -149,6 +152,8 @@ def _to_duration(kind: type[Duration], value: Atom) -> Duration:
         return value
     if isinstance(value, str):
         found = duration_of(value, kind)
+        if found is None and is_beyond_limits(value, kind):
+            raise ValueProblem("FODT0002", f"the duration {value[:100]!r} is too long")
         if found is None:
             raise unfit(value, kind.type)
         return found

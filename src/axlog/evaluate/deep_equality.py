@@ -40,7 +40,7 @@ def _items_equal(tree: Tree, one: Item, other: Item) -> bool:
     if isinstance(one, Node | New):
         if not isinstance(other, Node | New):
             return False
-        pairs = zip_longest(_events(tree, one), _events(tree, other))
+        pairs = zip_longest(events(tree, one), events(tree, other))
         return all(left == right for left, right in pairs)
     return not isinstance(other, Node | New) and atoms_equal(one, other)
 
@@ -56,7 +56,8 @@ def atoms_equal(one: Atom, other: Atom) -> bool:
         return False
 
 
-def _events(tree: Tree, item: Node | New) -> Iterator[Hashable]:
+def events(tree: Tree, item: Node | New) -> Iterator[Hashable]:
+    """A node as the events that are compared."""
     if isinstance(item, Node):
         return _of_tree(tree, item)
     return (event for piece in item.pieces for event in _of_piece(item.kind, piece))

@@ -12,7 +12,7 @@ a `keep` callback: at the nodes where the counting maintainer joins deltas.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable, Set
 
 from axlog.document.tree import (
     ATTRIBUTE,
@@ -27,6 +27,7 @@ from axlog.document.tree import (
 from axlog.errors import QueryError
 from axlog.evaluate.gathered import Bags, Gathered, Rising, merge
 from axlog.evaluate.joins import FEW, MOST_ROWS, Bag, JoinPlan, Row, Tables, add_all
+from axlog.evaluate.relevant_nodes import LARGE, relevant_nodes
 from axlog.evaluate.value_tests import comparison
 from axlog.evaluate.work import Meters
 from axlog.query.compile import Relation
@@ -168,7 +169,7 @@ class Interpreter:
         self,
         tree: Tree,
         top: int,
-        kept: Container[int] = (),
+        kept: Set[int] | tuple[()] = (),
         keep: Keep | None = None,
     ) -> Rising:
         """The rows of a subtree; calls `keep` for the nodes in `kept` with the rows passed up.
@@ -177,7 +178,10 @@ class Interpreter:
         """
         gathered: dict[int, Gathered] = {}
         parent, kinds = tree.parent_column, tree.kind_column
-        nodes = list(tree.subtree(top))
+        if top == DOCUMENT_NODE and len(tree) > LARGE and isinstance(kept, Set):
+            nodes = relevant_nodes(tree, lambda node: self._wanted(tree, node), kept)
+        else:
+            nodes = list(tree.subtree(top))
         self.visited += len(nodes)
         for node in reversed(nodes):  # children before parents
             below = gathered.pop(node, None)
@@ -226,6 +230,14 @@ class Interpreter:
 
     def _below(self, tree: Tree, node: int) -> list[Relation]:
         """The candidates at a node that a relation at its parent may need."""
+        wanted = self._wanted(tree, node)
+        kind = tree.kind_column[node]
+        if wanted and ((kind == TEXT and self._by_text) or kind == INSTRUCTION):
+            return [relation for relation in self.candidates(tree, node) if relation in wanted]
+        return wanted
+
+    def _wanted(self, tree: Tree, node: int) -> list[Relation]:
+        """The relations that a node may match, by its label and that of its parent."""
         kind, above = tree.kind_column[node], tree.parent_column[node]
         if kind == TEXT or kind == COMMENT or kind == INSTRUCTION:
             key = (kind, 0, tree.kind_column[above], tree.label_column[above])
@@ -238,8 +250,6 @@ class Interpreter:
         wanted = self._wanted_below.get(key)
         if wanted is None:
             wanted = self._wanted_below[key] = self._find_wanted(tree, node)
-        if wanted and ((kind == TEXT and self._by_text) or kind == INSTRUCTION):
-            return [relation for relation in self.candidates(tree, node) if relation in wanted]
         return wanted
 
     def _find_wanted(self, tree: Tree, node: int) -> list[Relation]:

@@ -21,12 +21,14 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
+from axlog.document.ids import Id
 from axlog.errors import ValueProblem
 from axlog.evaluate.arithmetic import ARITHMETIC
 from axlog.evaluate.atoms import Atom, Untyped, is_of, text_of, type_of
 from axlog.evaluate.casts import cast
 from axlog.evaluate.items import truth
 from axlog.evaluate.signatures import Parameter
+from axlog.evaluate.sort_keys import order_key
 from axlog.query.dates import (
     DAY,
     Date,
@@ -272,10 +274,70 @@ def _comparison(symbol: str) -> Callable[[Any, Any], bool]:
     return compare
 
 
+def _of_nodes(symbol: str) -> Callable[[Any, Any], bool]:
+    """A comparison of two nodes by their ids, which are in document order."""
+    holds = _HOLDS[{"is": "=", "<<": "<", ">>": ">"}[symbol]]
+
+    def compare(one: Any, other: Any) -> bool:
+        if one is None or other is None:
+            return False
+        if not (isinstance(one, Id) and isinstance(other, Id)):
+            raise ValueProblem(
+                "XPTY0004",
+                f"`{symbol}` compares nodes",
+                expected=f"a {symbol} b, of two named nodes",
+            )
+        return holds(one, other)
+
+    return compare
+
+
+NODE_OPERATORS = ("is", "<<", ">>")
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    symbol: _comparison(symbol) for symbol in _HOLDS
+    **{symbol: _comparison(symbol) for symbol in _HOLDS},
+    **{symbol: _of_nodes(symbol) for symbol in NODE_OPERATORS},
 }
-"""The comparisons of two values."""
+"""The comparisons of two values, or of two nodes by their ids."""
+
+
+# Sequences ---------------------------------------------------------------------------------------
+
+
+def total(items: list[Any]) -> Decimal:
+    """The exact sum of some values.
+
+    >>> total(["1.10", "2"]), total([])
+    (Decimal('3.10'), Decimal('0'))
+    """
+    found = Decimal(0)
+    for item in items:
+        found = exactly(DECIMALS.add, found, number(item))
+    return found
+
+
+def average(items: list[Any]) -> Any:
+    """The average of some values; None: there are none."""
+    return divided(total(items), Decimal(len(items))) if items else None
+
+
+def least(items: list[Any]) -> Any:
+    """The first of some values in the order of the language, a number if it is one."""
+    return min(map(_number_first, items), key=order_key, default=None)
+
+
+def greatest(items: list[Any]) -> Any:
+    """The last of some values in the order of the language, a number if it is one."""
+    return max(map(_number_first, items), key=order_key, default=None)
+
+
+def _number_first(value: Any) -> Any:
+    kind, key = _key(value)
+    return key if kind is ValueKind.NUMBER else value
+
+
+def joined(items: list[Any], separator: Any = "") -> str:
+    """Values as one text."""
+    return text(separator).join(map(text, items))
 
 
 # Texts, conditions and arguments -----------------------------------------------------------------

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
+from operator import itemgetter
 from types import CodeType
 from typing import Any, Literal, TypeAlias
 
@@ -23,13 +24,19 @@ from axlog.errors import QueryError, UnsupportedError, ValueProblem
 from axlog.evaluate import native_values
 from axlog.evaluate.arithmetic import ARITHMETIC
 from axlog.evaluate.comparisons import GENERAL, VALUE, general_comparison, value_comparison
+from axlog.evaluate.contents import contents_equal
 from axlog.evaluate.expressions import Evaluator, Scope
 from axlog.evaluate.functions import FUNCTIONS, number_range, single
 from axlog.evaluate.items import is_true, truth
+from axlog.evaluate.native_functions import (
+    NATIVE_FUNCTIONS,
+    holds_for_some,
+    is_content,
+    is_node,
+)
 from axlog.evaluate.native_values import CALCULATIONS
 from axlog.evaluate.sequence_types import cast_items, is_castable
 from axlog.evaluate.signatures import Function, Parameter
-from axlog.query.numbers import decimal_of
 from axlog.query.positions import place_at
 from axlog.query.regex_matcher import check_regex
 from axlog.query.syntax_tree import (
@@ -63,6 +70,7 @@ def compile_scalar(
     text: str = "",
     times: Collection[str] = (),
     untyped: Collection[str] = (),
+    lists: Collection[str] = (),
 ) -> Scalar:
     """The function of a row that an expression over its columns is.
 
@@ -73,6 +81,7 @@ def compile_scalar(
         text: The text of the query, for the places of errors.
         times: Columns that hold times, as integer microseconds.
         untyped: Columns whose strings are values of nodes (XQuery).
+        lists: Columns whose values are tuples: sequences of any number of values.
 
     The function raises a `ValueProblem` if a row has no value.
 
@@ -81,7 +90,9 @@ def compile_scalar(
     >>> compile_scalar(total, ("price", "number"))(("1.10", "3"))
     Decimal('3.30')
     """
-    writer = _WRITERS[language](columns, text, times, untyped)
+    if isinstance(expression, Reference) and expression.name in lists:
+        return itemgetter(columns.index(expression.name))  # a copy, with all its values
+    writer = _WRITERS[language](columns, text, times, untyped, lists)
     return writer.function(expression)
 
 
@@ -112,11 +123,13 @@ class _Writer:
         text: str,
         times: Collection[str],
         untyped: Collection[str],
+        lists: Collection[str] = (),
     ) -> None:
         self.places = {name: at for at, name in reversed([*enumerate(columns)])}
         self.text = text
         self.times = times
         self.untyped = untyped
+        self.lists = lists
         self.lines: list[str] = []
         self.names: dict[str, Any] = {}
         self._indentation = 1
@@ -176,6 +189,8 @@ class _Writer:
                 return self._binary(given)
             case Call(name="if", arguments=(condition, first, second)):
                 return self._choice(condition, first, second)
+            case Call(name="some", arguments=(condition,)):
+                return self._some(condition)
             case Call():
                 return self._call(given)
             case Listed(items=items):
@@ -213,6 +228,9 @@ class _Writer:
                 place=place_at(self.text, at),
                 expected="one of " + ", ".join(self.places),
             )
+        if name in self.lists:
+            each = self.column(name, "each")
+            return self.assigned(f"[{each} for each in row[{self.places[name]}]]", True)
         code = self.column(name, f"row[{self.places[name]}]")
         return self.assigned(code) if "(" in code else _Written(code)
 
@@ -277,6 +295,16 @@ class _Writer:
             indentation = self.lines[line].partition(name)[0]
             self.lines[line] = f"{indentation}{name} = {value.code}"
         return _Written(name)
+
+    def _some(self, condition: Expression) -> _Written:
+        """Whether a condition holds for some values of the columns in it that are lists."""
+        read = sorted(references(condition) & set(self.lists))
+        others = [name for name in self.lists if name not in read]
+        writer = type(self)([*self.places], self.text, self.times, self.untyped, others)
+        writer.places = self.places
+        holds = writer.function(condition)
+        found = partial(holds_for_some, holds, [self.places[name] for name in read])
+        return self.assigned(f"{self.named(found)}(row)")
 
     def as_list(self, value: _Written) -> str:
         """The code of a value as a list."""
@@ -451,37 +479,24 @@ class _NativeWriter(_Writer):
         compare = native_values.COMPARISONS.get(VALUE.get(symbol, symbol))
         if compare is None:
             raise self.refused(f"`{symbol}`", given.at)
+        if symbol in native_values.NODE_OPERATORS and not (
+            is_node(given.left) and is_node(given.right)
+        ):
+            raise self.refused(f"`{symbol}` of values, which are no nodes,", given.at)
         return self.assigned(f"{self.named(compare)}({self.as_one(left)}, {self.as_one(right)})")
 
     def call(self, given: Call, function: Function, arguments: list[str]) -> _Written:
-        native = _NATIVE_FUNCTIONS.get(given.name)
+        native = NATIVE_FUNCTIONS.get(given.name)
+        if given.name == "deep-equal" and all(map(is_content, given.arguments)):
+            native = contents_equal
         if native is not None:
-            (one,) = arguments
-            return self.assigned(f"{self.named(native)}({one})")
+            return self.assigned(f"{self.named(native)}({', '.join(arguments)})")
         return super().call(given, function, arguments)
 
     @staticmethod
     def convert(parameter: Parameter, value: Any) -> Any:
         return native_values.argument(parameter, value)
 
-
-def _present(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: None if value is None else function(value)
-
-
-_NATIVE_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "number": _present(native_values.number),
-    "string": native_values.text,
-    "name": native_values.text,
-    "local-name": _present(native_values.local_name),
-    "namespace-uri": _present(native_values.namespace_uri),
-    "xs:decimal": _present(lambda value: decimal_of(native_values.number(value))),
-    "unary-": _present(native_values.negated),
-    "unary+": _present(native_values.operand),
-    "boolean": lambda items: any(native_values.holds(item) for item in items),
-    "not": lambda items: not any(native_values.holds(item) for item in items),
-}
-"""Functions that differ from those of XQuery."""
 
 _CASTS: dict[str, Callable[..., Any]] = {"cast as": cast_items, "castable as": is_castable}
 _WRITERS: dict[str, type[_Writer]] = {"native": _NativeWriter, "xquery": _XQueryWriter}

@@ -12,7 +12,7 @@ nothing else.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from decimal import Context, Decimal
 from functools import cmp_to_key
@@ -20,27 +20,31 @@ from typing import Any, TypeAlias
 
 from axlog.document.tree import Tree
 from axlog.errors import ValueProblem
-from axlog.evaluate.definition import row_of, valuations
+from axlog.evaluate.definition import Valuation, row_of, valuations
 from axlog.evaluate.native_values import clock_amount, number, text
 from axlog.evaluate.scalars import compile_scalar
 from axlog.evaluate.sort_keys import exact_key, order_key
-from axlog.query.aggregate_patterns import binds
+from axlog.query.aggregate_patterns import ANCHOR, binds
 from axlog.query.normalize import bound_names, bound_variables, normalise
 from axlog.query.pattern import Branch, Kind, Or, Pattern, PatternNode, branches_of
 from axlog.query.query import Query
 from axlog.query.steps import (
     Aggregate,
     Cell,
+    Chosen,
     Clock,
     Compute,
     Distinct,
     Filter,
     Group,
     Order,
+    Positions,
     Scalar,
     Step,
     clock_of,
+    collected_after,
     has_groups,
+    positions_of,
 )
 from axlog.query.values import compare_numbers
 
@@ -83,17 +87,19 @@ def kept_by_definition(tree: Tree, query: Query) -> list[tuple[Values, int]]:
 
 def base_rows(tree: Tree, pattern: Pattern, steps: Sequence[Step]) -> list[tuple[Values, int]]:
     """The rows that the first step gets, with counts."""
+    is_there = position_test(tree, steps)
     if not has_groups(tuple(steps)):
         counted: Rows = Counter(
-            row_of(tree, pattern, each)[1] for each in valuations(tree, pattern)
+            row_of(tree, pattern, each)[1] for each in valuations(tree, pattern) if is_there(each)
         )
         return list(counted.items())
     written = replace(pattern, branches=_written(pattern.branches))
     bound = _bound_nodes(written)
     branches = normalise(written).branches
-    variables, names = sorted(bound_variables(branches)), sorted(bound_names(branches))
+    variables = sorted(bound_variables(branches))
+    names = sorted(name for name in bound_names(branches) if not name.startswith(ANCHOR))
     distinct: dict[Any, Values] = {}
-    for valuation in valuations(tree, written):
+    for valuation in filter(is_there, valuations(tree, written)):
         # What only one alternative of an `or` binds tells no two tuples apart.
         identity = (
             tuple(valuation.nodes.get(number) for number in bound),
@@ -102,6 +108,27 @@ def base_rows(tree: Tree, pattern: Pattern, steps: Sequence[Step]) -> list[tuple
         )
         distinct[identity] = row_of(tree, written, valuation)[1]
     return list(Counter(distinct.values()).items())
+
+
+def position_test(tree: Tree, steps: Sequence[Step]) -> Callable[[Valuation], bool]:
+    """Whether the nodes of a valuation are at the positions that the query names."""
+    step = positions_of(tuple(steps))
+    chosen = [(each.column.removesuffix(".id"), _chosen_nodes(tree, each)) for each in
+              (() if step is None else step.chosen)]  # fmt: skip
+    return lambda valuation: all(valuation.names[name] in nodes for name, nodes in chosen)
+
+
+def _chosen_nodes(tree: Tree, chosen: Chosen) -> set[int]:
+    """The nodes at some positions among the siblings of one parent."""
+    (output,) = chosen.pattern.outputs
+    found = {each.names[output.of] for each in valuations(tree, chosen.pattern)}
+    siblings: dict[int, list[int]] = {}
+    for node in sorted(found, key=tree.id):
+        siblings.setdefault(tree.parent(node), []).append(node)
+    for each in siblings.values():
+        for start, stop in chosen.slices:
+            each[:] = each[start:stop]
+    return {node for each in siblings.values() for node in each}
 
 
 def _written(branches: Iterable[Branch]) -> tuple[Branch, ...]:
@@ -145,15 +172,20 @@ def apply_steps(
     """The rows after some steps, from those of the pattern; `clock` is for tests of values."""
     columns = list(pattern.columns)
     times = {columns[at] for at in pattern.columns.times}
+    lists = pattern.columns.collected
     for step in steps:
         match step:
             case Filter(condition=condition):
-                holds = _scalar(condition, columns, times)
+                holds = _scalar(condition, columns, times, lists)
                 rows = [(row, count) for row, count in rows if holds(row) is True]
             case Clock():  # `now` in constraints is a matter of the pattern
                 rows = _at_clock(rows, step, columns, times, clock)
+            case Positions():  # the rows of the pattern are at their positions
+                shown = [at for at, name in enumerate(columns) if name not in step.dropped]
+                rows = [(tuple([row[at] for at in shown]), count) for row, count in rows]
+                columns = [columns[at] for at in shown]
             case Compute(cells=cells):
-                rows = _merged(_computed(rows, cells, columns, times))
+                rows = _merged(_computed(rows, cells, columns, times, lists))
                 columns = [cell.name for cell in cells]
                 times = {cell.name for cell in cells if cell.type == "time"}
             case Group(keys=keys, aggregates=aggregates):
@@ -165,6 +197,7 @@ def apply_steps(
                 rows = _ordered(rows, step, columns)
             case Distinct():
                 pass  # the rows of the definition are distinct
+        lists = collected_after(step, lists)
     return rows
 
 
@@ -197,9 +230,9 @@ def _at_clock(
 
 
 def _scalar(
-    expression: Scalar, columns: Sequence[str], times: Iterable[str]
+    expression: Scalar, columns: Sequence[str], times: Iterable[str], lists: Collection[str] = ()
 ) -> Callable[[Values], Any]:
-    compute = compile_scalar(expression, columns, times=set(times))
+    compute = compile_scalar(expression, columns, times=set(times), lists=lists)
 
     def value(row: Values) -> Any:
         try:
@@ -215,9 +248,11 @@ def _computed(
     cells: Sequence[Cell],
     columns: Sequence[str],
     times: set[str],
+    lists: Collection[str],
 ) -> list[tuple[Values, int]]:
     functions = [
-        _scalar(cell.expression, columns, () if cell.type == "time" else times) for cell in cells
+        _scalar(cell.expression, columns, () if cell.type == "time" else times, lists)
+        for cell in cells
     ]
     return [(tuple(compute(row) for compute in functions), count) for row, count in rows]
 

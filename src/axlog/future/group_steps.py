@@ -23,8 +23,10 @@ from axlog.query.steps import (
     Filter,
     Group,
     Order,
+    Positions,
     Scalar,
     Step,
+    collected_after,
 )
 from axlog.query.syntax_tree import Binary, Constant, Reference, references
 
@@ -44,6 +46,13 @@ class GroupSteps:
                     "the future of the first rows of an order is not decided: a row goes when a"
                     " better one comes",
                     advice="ask a view without `limit`",
+                )
+            if isinstance(each, Positions):
+                raise UndecidedError(
+                    "AX503",
+                    "the future of a view with positions is not decided: a row goes when a sibling"
+                    " comes before its node",
+                    advice="ask a view without positions",
                 )
             if isinstance(each, Clock):
                 raise UndecidedError(
@@ -72,7 +81,15 @@ class GroupSteps:
 
     def _compile(self, columns: list[str]) -> None:
         times = {columns[at] for at in self._key.pattern.columns.times}
+        collected = self._key.pattern.columns.collected
         for step in self._before:
+            if collected and _reads(step, collected):
+                raise UndecidedError(
+                    "AX503",
+                    "the future of a view that computes with all nodes of a path is not decided",
+                    advice="bind the nodes with $x and write an aggregate in `return`",
+                )
+            collected = collected_after(step, collected)
             if isinstance(step, Filter):
                 self._program.append(_Function(step.condition, columns, times))
             elif isinstance(step, Compute):
@@ -162,6 +179,17 @@ class _Function:
             return self._compute(tuple(row[name] for name in self._columns))
         except ValueProblem:
             return None
+
+
+def _reads(step: Step, columns: frozenset[str]) -> bool:
+    """Whether a step computes with one of these columns, other than to copy it."""
+    if isinstance(step, Filter):
+        return not references(step.condition).isdisjoint(columns)
+    return isinstance(step, Compute) and any(
+        not isinstance(cell.expression, Reference)
+        and not references(cell.expression).isdisjoint(columns)
+        for cell in step.cells
+    )
 
 
 def _last_cells(steps: Sequence[Step]) -> dict[str, Cell]:

@@ -31,7 +31,7 @@ from axlog.query.truth import Truth
 
 ReasonKind = Literal[
     "holds", "needs", "ends", "deadline", "key", "reference", "limit", "types", "absence",
-    "condition", "streams",
+    "condition", "streams", "wire",
 ]  # fmt: skip
 
 
@@ -128,7 +128,7 @@ class _Question:
     def obstacles(self) -> Iterator[Reason]:
         found = [
             *self._deadline(), *self._keys(), *self._references(), *self._limits(),
-            *self._types(), *self._absences(),
+            *self._types(), *self._absences(), *self._wires(),
         ]  # fmt: skip
         if not found and self.tree.calls():
             found = list(self._conditions())
@@ -206,6 +206,24 @@ class _Question:
     def _types(self) -> Iterator[Reason]:
         if self.tree.types is not None and self._is_possible(self._changed(types=None)):
             yield Reason("types", "no valid messages can bring it")
+
+    def _wires(self) -> Iterator[Reason]:
+        """The views that feed streams, if they do not bring what other sources could."""
+        every = self.tree.deliveries
+        if not every or not self._is_possible(self._changed(deliveries={})):
+            return
+        alone = [
+            stream
+            for stream in every
+            if self._is_possible(
+                self._changed(deliveries={s: d for s, d in every.items() if s != stream})
+            )
+        ]
+        for stream in alone or every:
+            origin, trees = every[stream].origin, every[stream].trees
+            why = "and none of them fits" if trees else "which cannot get any"
+            text = f"the stream {stream!r} brings only rows of the view {origin}, {why}"
+            yield Reason("wire", text, stream)
 
     def _absences(self) -> Iterator[Reason]:
         whole = normalise(self.pattern)

@@ -27,6 +27,7 @@ from axlog.document.tree import Tree
 from axlog.errors import UndecidedError, UnsupportedError
 from axlog.evaluate.answers import answers, holds
 from axlog.future.capacity import fits
+from axlog.future.deletions import loses_by
 from axlog.future.generalized_rows import Need, Values
 from axlog.future.grounding import has_not, loosened
 from axlog.future.instances import Instances
@@ -95,7 +96,7 @@ def _relevance(tree: Tree, pattern: Pattern, limit: int, together: bool) -> dict
     if has_not(pattern):
         return _with_not(tree, pattern)
     lazy = lazily_wanted(tree, pattern, together=together)
-    if any(tree.call(node).deletes != "no" for node in tree.calls().values()):
+    if loses_by(tree, pattern) is not None:
         return _lazy_with_deletions(tree, _asked(lazy), _matters(tree, pattern, lazy))
     replacing = _replacing(tree, pattern)
     if replacing:
@@ -168,7 +169,7 @@ def _with_not(tree: Tree, pattern: Pattern) -> dict[str, Relevance]:
     wanted = {s: set(asked) for s, asked in wanted_at_calls(tree, loosened(pattern)).items()}
     if any(output.kind in (Kind.VAL, Kind.CONT) for output in pattern.outputs):
         wanted = {stream: {ANYTHING} for stream in tree.calls()}
-    if any(tree.call(node).deletes != "no" for node in tree.calls().values()):
+    if loses_by(tree, pattern) is not None:
         return _lazy_with_deletions(tree, wanted, is_open=True)
     replacing = _replacing(tree, pattern)
     if replacing:

@@ -28,6 +28,7 @@ from axlog.errors import UndecidedError
 from axlog.evaluate.interpreter import Interpreter
 from axlog.future.arrivals import bringable, deep_columns
 from axlog.future.comments import refuse_any_node, refuse_markup_tests
+from axlog.future.deliveries import delivered
 from axlog.future.generalized_rows import (
     NOTHING,
     Add,
@@ -292,13 +293,18 @@ class Scenarios:
             brought = frozenset({(relation, stream)})
             new = self._new_nodes(relation, stream) if self._keyed else frozenset()
             is_whole = self._together or not self.tree.may_bring_calls(stream)
-            for values, needs in self._deliverable(relation, axis is Axis.CHILD, is_whole).items():
+            rows = self._deliverable(stream, relation, axis is Axis.CHILD, is_whole)
+            for values, needs in rows.items():
                 for need in needs:
                     times = self._with_arrival_time(stream, relation, axis, need, is_whole)
                     self._add(found, values, replace(times, brought=brought, new=new))
         return found
 
-    def _deliverable(self, relation: Relation, is_root: bool, is_whole: bool) -> Rows:
+    def _deliverable(self, stream: str, relation: Relation, is_root: bool, is_whole: bool) -> Rows:
+        """The rows of a relation in the trees that a stream may deliver."""
+        known = self.tree.deliveries.get(stream)
+        if known is not None:
+            return delivered(known, stream, relation, is_root, is_whole, self._shown)
         key = (relation, is_root, is_whole)
         if key not in self._bringable:
             rows, layout = bringable((relation,), is_root, is_whole)

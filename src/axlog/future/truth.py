@@ -36,6 +36,7 @@ from axlog.future.scenarios import Scenarios, is_limited
 from axlog.future.time_constraints import deadline, not_before, some_new
 from axlog.future.type_trees import may_hold_calls
 from axlog.future.typed_scenarios import TypedScenarios, typed_scenarios
+from axlog.future.unknowns import ValueNeeds
 from axlog.query.pattern import Kind, Output, Pattern
 from axlog.query.truth import Truth
 
@@ -366,6 +367,25 @@ class Outlook:
             for values, need in self._open
             if need.brought or self._negation is not None
         }
+
+    def generalised(self) -> list[tuple[dict[str, Any], ValueNeeds]]:
+        """The rows that may still come: known values as shown, and conditions on unknown ones.
+
+        Conditions are those on labels and variables, by the columns of the row.
+        """
+        columns = self._scenarios.columns
+        strings = {
+            column_of(output): output.column
+            for output in self.pattern.outputs
+            if output.kind in (Kind.VARIABLE, Kind.LABEL)
+        }
+        found: dict[tuple[tuple[Any, ...], ValueNeeds], None] = {}
+        for values, need in self._open:
+            if need.brought or self._negation is not None:
+                known = dict(zip(columns, values, strict=True))
+                needs = need.values.projected(strings, known)
+                found[self._row(columns, values), needs] = None
+        return [(dict(zip(self._columns, row, strict=True)), needs) for row, needs in found]
 
     def truth_of(self, binding: Values) -> Truth:
         """The truth of one row, given by its binding (`bindings`)."""

@@ -16,7 +16,7 @@ rules of two languages, and formulas that no candidate passes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, nextafter
@@ -143,6 +143,42 @@ class ValueNeeds:
             for column, each in self.compared
             if each.operator == "=" and isinstance(each.operand, str)
         }
+
+    def renamed(self, name: Callable[[str], str]) -> ValueNeeds:
+        """These conditions on columns with other names."""
+        return ValueNeeds(
+            frozenset((name(column), each) for column, each in self.compared),
+            frozenset((name(one), name(other)) for one, other in self.different),
+            frozenset(name(column) for column in self.names),
+            frozenset((name(one), name(other)) for one, other in self.same),
+        )
+
+    def projected(self, columns: Mapping[str, str], values: Known) -> ValueNeeds:
+        """What these satisfiable conditions say of some columns alone, under new names.
+
+        `columns` gives the new name of each. A difference from another unknown is dropped: there
+        are infinitely many strings for that one, or `is_satisfiable` refuses.
+        """
+        settled = self.settled(values) or self
+        first = settled._representatives()
+        names: dict[str, list[str]] = {}  # the new names of a class of equal unknowns
+        for column, name in columns.items():
+            if values.get(column) is None:
+                names.setdefault(first.get(column, column), []).append(name)
+
+        def named(column: str) -> str | None:
+            return min(names.get(first.get(column, column), ()), default=None)
+
+        compared = {(named(column), each) for column, each in settled.compared}
+        different = {(named(one), named(other)) for one, other in settled.different}
+        labels = {named(column) for column in settled.names}
+        return ValueNeeds(
+            frozenset((name, each) for name, each in compared if name is not None),
+            frozenset((a, b) for a, b in different if a is not None and b is not None),
+            frozenset(name for name in labels if name is not None),
+            frozenset((min(each), name) for each in names.values() for name in each
+                      if name != min(each)),
+        )  # fmt: skip
 
     def _representatives(self) -> dict[str, str]:
         """For each column that equals another, the column that represents the class."""

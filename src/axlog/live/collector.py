@@ -1,7 +1,8 @@
 """The collector: drops state that no future row can use, and says when rows can no longer come.
 
-Law 5: a document makes the same changes with and without collection. `future/garbage.py` decides;
-this module applies its proofs as messages arrive, streams end and the clock advances:
+Law 5: a document makes the same changes with and without collection. `future/garbage.py` (rows) and
+`future/finished.py` decide; this module applies their proofs as messages arrive, streams end and
+the clock advances:
 
     rows       of two-way joins, once they can find no partner. After every update the joins get the
                proofs that it gave (`WaitingRows.prune`): the value of a key was used up, a time has
@@ -10,8 +11,8 @@ this module applies its proofs as messages arrive, streams end and the clock adv
     streams    that no future row needs are closed, on `collect`
     subtrees   that no future row uses are dropped, on `collect`
 
-**Rows.** None is dropped where a stream may delete, nor from a join that a stream which replaces
-feeds, nor one that an exact answer could still need.
+**Rows.** None is dropped from the joins of a view that can lose rows by a deletion, nor from a join
+that a stream which replaces feeds, nor one that an exact answer could still need.
 An update that does not come from a stream (a statement, a new view) may need dropped rows. They are
 restored from the document. If the document is not whole (`keep="needed"`), the update is rejected
 with an error code.
@@ -43,13 +44,8 @@ from axlog.document.times import Shown, plain
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import StoreError, StreamError, UndecidedError, UnsupportedError
 from axlog.evaluate.joins import Row
-from axlog.future.garbage import (
-    StreamEnded,
-    finished_subtrees,
-    refusal,
-    size,
-    streams_asked,
-)
+from axlog.future.finished import finished_subtrees, refusal, size, streams_asked
+from axlog.future.garbage import StreamEnded
 from axlog.future.keys import Key, values_in
 from axlog.future.scenarios import may_bring
 from axlog.live.maintained import MaintainedTree, ViewChanges
@@ -145,13 +141,14 @@ class Collector:
         self._watched = WatchedJoins(document, drops, keeps, self.tracker.how)
         self._joins = self._watched.joins
         self.version = 0  # increases when generated joins are out of date
-        self._timed: list[tuple[Watch, Deadlines, Quick | None]] = []  # with their deadlines
+        self.timed: list[tuple[Watch, Deadlines, Quick | None]] = []
+        """The joins with their deadlines, and how these pass in one step."""
         self.is_busy = False  # whether a single message can drop rows
         self.collected: deque[Dropped] = deque(maxlen=REMEMBERED)
         self.closed: dict[str, Call] = {}  # streams that may continue to send
         self._reported: dict[str, int] = {}  # dropped rows in `collected`, by join
-        self._until: float = inf  # a clock beyond this time may end what no row waits for
-        self._follows = False  # whether the tracker must see every inserted and deleted row
+        self.until: float = inf  # a clock beyond this time may end what no row waits for
+        self.follows = False  # whether the tracker must see every inserted and deleted row
         self._messages = 0  # since the last scheduled collection
 
     @property
@@ -177,10 +174,10 @@ class Collector:
             self.version += 1
             self.is_busy = any(join.is_busy for join in self._joins)
         quick = self.tracker.quick
-        self._timed = [(join, join.heap, quick.get(join)) for join in self._joins]
-        self._follows = any(each.is_partial for each in self.tracker.every_prospects)
-        self.is_busy = self.is_busy or self._follows
-        self._until = self.tracker.deadline()
+        self.timed = [(join, join.heap, quick.get(join)) for join in self._joins]
+        self.follows = any(each.is_partial for each in self.tracker.every_prospects)
+        self.is_busy = self.is_busy or self.follows
+        self.until = self.tracker.deadline()
 
     # Key values of messages -----------------------------------------------------------------------
 
@@ -239,9 +236,9 @@ class Collector:
 
     def is_overdue(self, clock: int) -> bool:
         """Return whether a clock may drop rows or emit `never`; runs for every message."""
-        if self._until < clock:
+        if self.until < clock:
             return True
-        for _, heap, _ in self._timed:  # noqa: SIM110  any() costs twice as much here
+        for _, heap, _ in self.timed:  # noqa: SIM110  any() costs twice as much here
             if heap and heap[0][0] < clock:
                 return True
         return False
@@ -249,7 +246,7 @@ class Collector:
     @property
     def next(self) -> float:
         """The clock beyond which time may drop rows or emit `never`; inf: none."""
-        soonest = self._until
+        soonest = self.until
         for join in self._joins:
             limit = join.next_deadline()
             if limit is not None and limit < soonest:
@@ -264,7 +261,7 @@ class Collector:
                 join.use(part, value)
             came.clear()
         tracker, has_ended = self.tracker, False
-        for join, heap, quick in self._timed:
+        for join, heap, quick in self.timed:
             if heap and heap[0][0] < clock:
                 if quick is None:
                     join.expire(clock)
@@ -275,12 +272,12 @@ class Collector:
                         append_never(emitted, view, never, time)
             if join.ended:
                 has_ended = True
-        if self._until < clock or tracker.is_busy or (emitted and self._follows):
+        if self.until < clock or tracker.is_busy or (emitted and self.follows):
             ended = {join: join.take_ended() for join in self._joins}
             emitted = tracker.after(emitted, time, ended)
-            self._until = tracker.deadline()
+            self.until = tracker.deadline()
         elif has_ended:
-            for join, _, _ in self._timed:
+            for join, _, _ in self.timed:
                 if join.ended:
                     tracker.report(emitted, time, join)
         return emitted
@@ -296,7 +293,7 @@ class Collector:
                     if node is None or not may_bring(tree, tree.call(node)):
                         join.prune(StreamEnded(part, stream))
                         self.version += 1
-        self._until = -inf  # examine every view
+        self.until = -inf  # examine every view
         emitted = self.after(emitted, time)
         self.refresh()
         return emitted
@@ -364,7 +361,7 @@ class Collector:
         self._watched.clear()
         self.tracker.detach()
         self.version += 1
-        self._timed, self._until = [], inf
+        self.timed, self.until = [], inf
         self.is_busy = False
 
     def drop_final_rows(self) -> None:
@@ -467,7 +464,7 @@ class Collector:
         document, tree = self._document, self._document.tree
         tops = [
             node
-            for node in finished_subtrees(tree, self._patterns())
+            for node in finished_subtrees(tree, self._patterns(), self._shown())
             if not document.engine.is_value_sensitive(tree.parent(node))
         ]
         found = [
@@ -476,6 +473,17 @@ class Collector:
         ]
         if tops:
             document.drop(tops)
+        return found
+
+    def _shown(self) -> set[int]:
+        """Return the nodes whose ids, values or contents the rows of views show."""
+        found: set[int] = set()
+        for view in self._document.views.values():
+            assert isinstance(view.maintainer, Counting)  # see `_kept_whole`
+            columns = view.maintainer.root.columns
+            at = [n for n, column in enumerate(columns) if column.endswith(".node")]
+            if at:
+                found.update(int(row[n]) for row in view.maintainer.bindings() for n in at)
         return found
 
     def check(self, calls: Iterable[Call], by: str) -> None:

@@ -28,7 +28,7 @@ from axlog.query.generalize import General, generalize
 from axlog.query.pattern import Constant
 from axlog.query.query import Query
 from axlog.query.query_templates import QueryTemplates
-from axlog.query.steps import clock_of
+from axlog.query.steps import clock_of, positions_of
 from axlog.views.change import CLOCK, Change, Row
 from axlog.views.choose import Chosen, choice_for, make_for
 from axlog.views.counting.maintainer import Counting
@@ -109,7 +109,7 @@ class Families:
         if self._document.engine.shelf is not None:
             return None  # the rows of members would be in memory
         key = query.row_key
-        if clock_of(key.steps) is not None:
+        if clock_of(key.steps) is not None or positions_of(key.steps) is not None:
             return None
         general = generalize(key.pattern)
         if not general.parameters:

@@ -39,6 +39,8 @@ Feed: TypeAlias = Callable[[object, object, "Element | None"], "list[Change] | N
 """Applies a message: its content, its time, and its root if it was parsed with others."""
 
 _LATEST = 1 << 63
+MOST_JOINS = 3
+"""The most joins whose deadlines a function compares itself."""
 _PRODUCT = 1 << 51  # see `document/times.py`
 
 
@@ -68,7 +70,7 @@ class _FeedWriter(RowWriter):
     ) -> None:
         plan = way.plan
         super().__init__(plan.limits)
-        self._plan, self._way, self._route = plan, way, route
+        self._plan, self._way, self._route, self._collector = plan, way, route, collector
         self._keeps, self._stream = engine.keeps, repr(way.status.stream)
         self._profile = engine.profile
         self.constants |= {
@@ -236,7 +238,7 @@ class _FeedWriter(RowWriter):
             self.line("emitted = carry(bags, t)")
         self._end_stage("group", "matched += 1", "rows += sum(map(len, bags))")
         self.line("engine.climbed += 1")
-        self.open("if collector.is_busy or is_overdue(t):")
+        self.open(f"if {self._needs_after()}:")
         self.line("emitted = collector.after(emitted, t)")
         self.close()
         self.open("if emitted or families.emitted:")
@@ -254,10 +256,40 @@ class _FeedWriter(RowWriter):
         self._end_stage("join", "messages += 1")
         self.line("return join(way, (), t) if is_overdue(t) else []")
 
+    def _needs_after(self) -> str:
+        """Whether the message may have dropped rows, or made some impossible."""
+        timed = self._collector.timed
+        if not timed or len(timed) > MOST_JOINS or not all(quick for _, _, quick in timed):
+            return "collector.is_busy or is_overdue(t)"
+        tests = []
+        for number, (join, heap, _) in enumerate(timed):
+            self.constants |= {f"heap{number}": heap, f"ended{number}": join.ended}
+            tests += [f"heap{number} and heap{number}[0][0] < t", f"ended{number}"]
+        self.constants["tracker"] = self._collector.tracker
+        tests += ["collector.until < t", "tracker.is_busy", "emitted and collector.follows"]
+        return " or ".join(tests)
+
+    def _use_keys(self, found: list[str] | None) -> None:
+        """Note the values of keys: mostly one, which all patterns of the key find."""
+        for number, (use, at, end) in enumerate(self._route.uses):
+            first, *others = [
+                f"bags[{i}]" if found is None else _name_of(found[i]) for i in range(at, end)
+            ]
+            self.constants[f"use{number}"] = use
+            self.open(f"for row in {first}:")
+            self.line(f"use{number}(row)")
+            self.close()
+            for other in others:
+                self.open(f"if {other} != {first}:")
+                self.open(f"for row in {other}:")
+                self.open(f"if row not in {first}:")
+                self.line(f"use{number}(row)")
+                self.close(3)
+
     def _deliver(self, found: list[str] | None) -> None:
         """The same as `Route.carry`, of a route with a sink for each relation."""
         route = self._route
-        self.constants |= {"take": route.take, "use_keys": route.use_keys}
+        self.constants |= {"take": route.take}
         self.line("answers = {}")
         self.line("meters.bags = bags")
         for number, (at, sink) in enumerate(route.into_rows):
@@ -276,8 +308,7 @@ class _FeedWriter(RowWriter):
         self.close()
         self._end_stage("join")
         self.line("emitted = take(answers, t) if answers else []")
-        if route.uses_keys:
-            self.line("use_keys(bags)")
+        self._use_keys(found)
 
 
 def _start_of(relation: Relation) -> bytes:

@@ -33,6 +33,7 @@ from axlog.document.times import Time, microseconds
 from axlog.document.tree import NONE
 from axlog.errors import QueryError, StreamError, ValueProblem
 from axlog.evaluate.joins import Bag
+from axlog.future.deletions import reaching_stream
 from axlog.live.collector import Collector, SavedKeys
 from axlog.live.feed_writer import Feed, generate_feed
 from axlog.live.maintained import MaintainedTree, ViewChanges, together
@@ -515,7 +516,9 @@ class StreamEngine:
         return way
 
     def is_plain(self, stream: str) -> bool:
-        """Return whether messages only affect views: they are neither counted nor checked."""
+        """Return whether messages only affect views: they are neither counted nor checked, nor
+        deleted later by a pattern that reads them.
+        """
         document = self._document
         tree = document.tree
         call = tree.call(tree.calls_by_stream[stream])
@@ -523,6 +526,7 @@ class StreamEngine:
             call.mode != "stream"
             or call.most is not None
             or call.deletes == "only"
+            or (not self.keeps and reaching_stream(tree, stream) is not None)
             or document.keep_whitespace
             or any(fact.is_enforced for fact in (*tree.facts, *tree.references))
             or document.type_guard is not None

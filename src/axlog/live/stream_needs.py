@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from axlog.future.deletions import loses_by
 from axlog.live.maintained import MaintainedTree
 from axlog.match.matcher_generator import names_needed
 from axlog.query.pattern import Kind
@@ -33,19 +34,21 @@ def expect_insertions(document: MaintainedTree) -> None:
     """
     if _only_inserts(document):
         for view in document.views.values():
-            if isinstance(view.maintainer, Counting):
+            is_safe = loses_by(document.tree, view.query.pattern) is None
+            if is_safe and isinstance(view.maintainer, Counting):
                 view.maintainer.expect_insertions()
 
 
 def _only_inserts(document: MaintainedTree) -> bool:
     """Return whether no message of the open streams can remove a row of a view without `not`.
 
-    A stream that deletes, replaces, brings calls, or adds to a value that a view compares can.
+    A stream that replaces, brings calls, or adds to a value that a view compares can. One that
+    deletes can for the views that it reaches.
     """
     tree, engine = document.tree, document.engine
     for node in tree.calls_by_stream.values():
         call = tree.call(node)
-        if call.deletes != "no" or call.replace is not None or call.calls:
+        if call.replace is not None or call.calls:
             return False
         if engine.is_value_sensitive(tree.parent(node)):
             return False
@@ -62,5 +65,5 @@ def needs_no_nodes(view: MaintainedView) -> bool:
     if not isinstance(view.maintainer, Counting) or view.maintainer.gathers:
         return False
     kinds = (Kind.VARIABLE, Kind.LABEL, Kind.TIME)
-    patterns = (view.query.pattern, *view.stepping.blockers)
+    patterns = (view.query.pattern, *view.stepping.sides)
     return all(output.kind in kinds for each in patterns for output in each.outputs)

@@ -226,7 +226,8 @@ class Streams(StreamHooks):
         self, stream: str, pattern: str, at: Time | None, latest: int | None
     ) -> list[Change]:
         def operations() -> list[Operation]:
-            tree = self.maintained.nodes()
+            self.maintained.settle()
+            tree = self.maintained.tree  # whole where it can delete (`StreamEngine.is_plain`)
             wanted = self.maintained.parse(pattern).only_pattern
             index = self.maintained.value_index
             return delete_siblings(

@@ -6,8 +6,10 @@ on the copy, beside maintenance. The result is installed if it is still valid. I
 future of the streams, so messages that arrived in between do not matter. Statements and new views
 do: they invalidate it (`StreamEngine.epoch`).
 
-Law 5: rows and changes are the same as without tuning; counts may differ. Where any stream may
-delete, nothing is tuned: data that does not matter now may matter to a deletion. Joins drop rows
+Law 5: rows and changes are the same as without tuning; counts may differ. Where a stream may
+delete, data that does not matter now may matter after a deletion. So streams whose messages it can
+reach are not filtered, and a view that can lose rows by it wants every pattern
+(`future/deletions.py`); others are tuned as usual. Joins drop rows
 that can no longer find a partner as data arrives, with or without tuning (`collector.py`).
 
 (Paper 3, sections 3.4 to 3.6 and 5.2; deletions: figure 8.)
@@ -26,6 +28,7 @@ from axlog.document.times import Shown, plain, shown
 from axlog.document.tree import Tree
 from axlog.errors import UndecidedError
 from axlog.evaluate.joins import Row
+from axlog.future.deletions import loses_by, reaching_stream
 from axlog.future.search_budget import bounded
 from axlog.live.exact_relevance import MOST_NODES, not_relevant
 from axlog.live.maintained import MaintainedTree
@@ -262,14 +265,21 @@ class Tuner:
             return _Asked(name, nothing, (), None)  # it no longer wants anything
         if not isinstance(maintainer, Counting):
             return _Asked(name, nothing, (), f"the maintainer {maintainer.name} is not tuned")
+        deleting = loses_by(self._document.tree, view.query.pattern)
+        if deleting is not None:
+            reason = (
+                f"the stream {deleting!r} may delete: data that adds no row now may matter later"
+            )
+            return _Asked(name, maintainer.root, (), reason)
         return _Asked(name, maintainer.root, tuple(maintainer.bindings()), None)
 
     def must_pass(self, stream: str) -> str | None:
         """Return why all messages of a stream must pass. None: they can be filtered."""
         document = self._document
         tree = document.tree
-        if any(tree.call(node).deletes != "no" for node in tree.calls().values()):
-            return "a stream may delete: data that adds no row now may matter after a deletion"
+        deleting = reaching_stream(tree, stream)
+        if deleting is not None:
+            return f"the stream {deleting!r} may delete its messages, and tests them for that"
         replacing = replacing_streams(document)
         if replacing:
             return (

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from math import inf
 
 from axlog.future.clock_outlook import lower_bounds
+from axlog.future.deletions import loses_by
 from axlog.future.garbage import Feeder, Pair, pair_of
 from axlog.future.join_inputs import JoinInputs, inputs_of
 from axlog.future.keys import Key, keyed_relations, values_seen
@@ -99,7 +100,7 @@ class WatchedJoins:
         old = {join.state: join for join in self.joins}
         self.joins.clear()
         self.inputs = StreamInputs()
-        if document.engine.sites() and not self._may_delete():  # without views there are no sites
+        if document.engine.sites():  # without views there are none
             self._watch(old)
         for state, join in old.items():
             if join not in self.joins and state.join.waiting is join:
@@ -108,12 +109,20 @@ class WatchedJoins:
 
     def _counted(self) -> set[Relation]:
         """The relations of views with steps, which need the exact number of matches."""
+        return self._relations_of(lambda view: bool(view.query.steps))
+
+    def _losing(self) -> set[Relation]:
+        """The relations of views that can lose rows by a deletion, which need all rows."""
+        tree = self._document.tree
+        return self._relations_of(lambda view: loses_by(tree, view.query.pattern) is not None)
+
+    def _relations_of(self, is_meant: Callable[[MaintainedView], bool]) -> set[Relation]:
         found: set[Relation] = set()
         for view in self._document.views.values():
             maintainer = view.maintainer
             if isinstance(maintainer, Stepped):
                 maintainer = maintainer.inner
-            if view.query.steps and isinstance(maintainer, Counting):
+            if isinstance(maintainer, Counting) and is_meant(view):
                 found.update(each for root in maintainer.roots for each in root.walk())
         return found
 
@@ -126,10 +135,6 @@ class WatchedJoins:
                 found.update(maintainer.root.walk())
         return found
 
-    def _may_delete(self) -> bool:
-        tree = self._document.tree
-        return any(tree.call(node).deletes != "no" for node in tree.calls().values())
-
     def _watch(self, old: dict[SiteRelation, Watch]) -> None:
         document = self._document
         engine = document.engine
@@ -138,7 +143,8 @@ class WatchedJoins:
         keyed = self._keyed()
         wanted = self._wanted(places, old)
         is_changing = any(map(engine.is_value_sensitive, places.values()))
-        replacing, counted = set(replacing_streams(document)), self._counted()
+        replacing = set(replacing_streams(document))
+        counted = self._counted() | self._losing()
         for node, state in joins_of_two(engine):
             if state.relation in counted:
                 continue
@@ -187,7 +193,8 @@ class WatchedJoins:
         }
         replacing = set(replacing_streams(document))
         limited |= replacing
-        counted, engine = self._counted() - self._clocked(), document.engine
+        counted = (self._counted() - self._clocked()) | self._losing()
+        engine = document.engine
         negated = joins_with_absences(engine, places, replacing)
         for node, state in (*joins_of_more(engine), *negated):
             if state.relation in counted:

@@ -33,18 +33,24 @@ class Columns(tuple[str, ...]):
 
     types: tuple[ColumnType, ...]
     key_types: tuple[ColumnType, ...]
+    collected: frozenset[str]
 
     def __new__(
         cls,
         names: Iterable[str],
         types: Iterable[ColumnType] | None = None,
         key_types: Iterable[ColumnType] | None = None,
+        collected: Iterable[str] = (),
     ) -> Columns:
-        """`types`: None: any values. `key_types`: of keys that are not all values of the row."""
+        """`types`: None: any values. `key_types`: of keys that are not all values of the row.
+
+        `collected`: the columns whose values are tuples, of collected paths.
+        """
         made = super().__new__(cls, names)
         unknown: ColumnType = "any"
         made.types = (unknown,) * len(made) if types is None else tuple(types)
         made.key_types = made.types if key_types is None else tuple(key_types)
+        made.collected = frozenset(collected)
         return made
 
     @cached_property
@@ -62,7 +68,7 @@ class Columns(tuple[str, ...]):
         return Columns((name, *self), ("text", *self.types), ("text", *self.key_types))
 
     def __reduce__(self) -> tuple[type[Columns], tuple[tuple[str, ...], ...]]:
-        return Columns, (tuple(self), self.types, self.key_types)
+        return Columns, (tuple(self), self.types, self.key_types, tuple(sorted(self.collected)))
 
 
 def typed_columns(names: tuple[str, ...]) -> Columns:

@@ -357,6 +357,26 @@ def _zone_of(written: str | None) -> int | None:
     return (hours * 60 + minutes) * (-1 if written[0] == "-" else 1)
 
 
+def is_beyond_limits(text: str, kind: type[TimeValue] | type[Duration]) -> bool:
+    """Whether a text writes a date or a duration that is too large to be represented.
+
+    >>> is_beyond_limits("99999999999999-02-01", Date), is_beyond_limits("9999-02-30", Date)
+    (True, False)
+    """
+    trimmed = text.strip(_SPACE)
+    if issubclass(kind, Duration):
+        return duration_of(_LONG_NUMBER.sub("1", trimmed), kind) is not None
+    found = _LONG_YEAR.match(trimmed)
+    if found is None:
+        return False
+    year = 2000 + int(found[2][-12:]) % 400  # the same leap years, by the last digits
+    return time_value_of(f"{year}{trimmed[found.end() :]}", kind) is not None
+
+
+_LONG_NUMBER = re.compile(r"\d{15,}(?=[YMDHS.])", re.ASCII)
+_LONG_YEAR = re.compile(r"(-)?([1-9]\d{11,})(?=-)", re.ASCII)
+
+
 # Arithmetic --------------------------------------------------------------------------------------
 
 

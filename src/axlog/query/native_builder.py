@@ -17,15 +17,10 @@ from axlog.errors import QueryError, UnsupportedError
 from axlog.query.aggregate_patterns import binds, variables_bound
 from axlog.query.clock_terms import names_now
 from axlog.query.native_clock import WhereParts
-from axlog.query.native_conditions import (
-    ConditionBuilder,
-    Extra,
-    Path,
-    Step,
-    TypedComparison,
-    chain,
-)
+from axlog.query.native_conditions import ConditionBuilder
 from axlog.query.native_constraints import constant_of, sum_of, time_constraint
+from axlog.query.native_paths import Extra, Path, Step, TypedComparison, chain
+from axlog.query.native_positions import marker, split_positions
 from axlog.query.native_scalars import offset_of, unquoted
 from axlog.query.native_steps import Asked, QueryParts, built_query
 from axlog.query.normalize import check
@@ -37,6 +32,7 @@ from axlog.query.pattern import (
     AnyText,
     Axis,
     Branch,
+    Collect,
     Comparison,
     Constant,
     Constraint,
@@ -49,6 +45,7 @@ from axlog.query.pattern import (
     ValueConstraint,
     Variable,
     Wildcard,
+    is_position,
 )
 from axlog.query.positions import Places, place_at
 from axlog.query.steps import Scalar
@@ -75,6 +72,7 @@ class PatternBuilder(ConditionBuilder):
         self._outputs: list[int] = []
         self._roots: list[tuple[int, Path]] = []
         self._extras: list[Extra] = []
+        self._has_positions = False
 
     def places(self) -> Places:
         """The offsets of names, variables, constraints and outputs, in the order of writing."""
@@ -95,8 +93,13 @@ class PatternBuilder(ConditionBuilder):
         parts = QueryParts(self._text, parted, outputs or (), having, order or (), limit)
         if parts.has_groups:
             branches = self._with_ends(branches)
+        if self._has_positions:
+            branches, positions = split_positions(branches, self._text)
+            parts = replace(parts, positions=positions)
         self._where = parted.offsets
-        more = self._predicate_constraints(branches, parted.conditions, parts.has_groups)
+        if parts.has_groups:
+            branches = self._collecting(branches)
+        more = self._predicate_constraints(branches, parted.conditions)
         pattern = Pattern(branches, (*parted.constraints, *more))
         if parted.clock_at is not None:
             check(pattern, self.places())  # now: its constraints on the clock leave the pattern
@@ -155,6 +158,8 @@ class PatternBuilder(ConditionBuilder):
         axis = Axis.CHILD if axis_token is None else self._axis(axis_token)
         if name is not None:
             self._names.append(name)
+        if any(is_position(branch) for _, branches in predicates for branch in branches):
+            predicates = [([], [*_selves(own), *branches]) for own, branches in predicates]
         node = PatternNode(
             axis,
             self._test(test_token, axis),
@@ -165,6 +170,10 @@ class PatternBuilder(ConditionBuilder):
         return Step(node, axis_token or test_token, test_token, has_axis=axis_token is not None)
 
     def predicate(self, children: list[Any]) -> tuple[list[Comparison], list[Branch]]:
+        position = self.position(children[0])
+        if position is not None:
+            self._has_positions = True
+            return [], [marker(position, self._text)]
         conditions = self.conditions(children[0])
         self._extras += conditions.extras
         for token in conditions.slashed[:1]:
@@ -271,18 +280,31 @@ class PatternBuilder(ConditionBuilder):
             return compared
         return TypedComparison(str(operator), left, right, left.at, type_)
 
+    def _collecting(self, branches: tuple[Branch, ...]) -> tuple[Branch, ...]:
+        """The branches with the values of conditions collected, so that they count nothing."""
+        extras: list[Extra] = []
+        instead: dict[Branch | Comparison, Collect] = {}
+        for extra in self._extras:
+            if extra.variables:
+                condition, collects = self.existential(extra)
+                instead |= collects
+                extra = Extra(condition, frozenset())
+            extras.append(extra)
+        self._extras = extras
+        return tuple(_replaced(branch, instead) for branch in branches) if instead else branches
+
     def _predicate_constraints(
-        self, branches: tuple[Branch, ...], conditions: list[Scalar], has_groups: bool
+        self, branches: tuple[Branch, ...], conditions: list[Scalar]
     ) -> list[Constraint]:
         """The constraints of predicates over several values; the others join `conditions`."""
         found: list[Constraint] = []
         surely = _surely_bound(branches) if self._extras else set()
         for extra in self._extras:
-            if has_groups or not extra.variables <= surely:
-                where = "a query with aggregates" if has_groups else "`or`, `not` or `collect`"
+            if not extra.variables <= surely:
                 raise UnsupportedError(
                     "AX211",
-                    f"a condition over several values inside {where} is not supported",
+                    "a condition over several values, on a node inside `or`, `not` or `collect`, is"
+                    " not supported",
                     place=place_at(self._text, extra.condition.at),
                     advice="bind the values (price = $p) and write the condition in `where`",
                 )
@@ -376,14 +398,32 @@ def _pairs(parts: Sequence[Any]) -> list[tuple[str, Step]]:
     return list(zip((str(slash) for slash in parts[::2]), parts[1::2], strict=True))
 
 
+def _replaced(branch: Branch, instead: Mapping[Branch | Comparison, Collect]) -> Branch:
+    """A branch with some branches and comparisons inside it replaced."""
+    if branch in instead:
+        return instead[branch]
+    if not isinstance(branch, PatternNode):
+        return branch
+    own = tuple(each for each in branch.comparisons if each not in instead)
+    collected = [instead[each] for each in branch.comparisons if each in instead]
+    below = [_replaced(each, instead) for each in branch.branches]
+    return replace(branch, comparisons=own, branches=(*collected, *below))
+
+
+def _selves(comparisons: Iterable[Comparison]) -> list[Branch]:
+    """Comparisons of a node as branches, which keep their places among its predicates."""
+    return [PatternNode(Axis.SELF, AnyNode(), comparisons=(each,)) for each in comparisons]
+
+
 def _surely_bound(branches: tuple[Branch, ...]) -> set[str]:
-    """The variables that nodes outside of `or`, `not` and `collect` bind."""
+    """The variables and `#names` that nodes outside of `or`, `not` and `collect` bind."""
     found: set[str] = set()
     waiting = list(branches)
     while waiting:
         branch = waiting.pop()
         if isinstance(branch, PatternNode):
             found |= set(variables_bound(branch))
+            found |= set() if branch.name is None else {f"#{branch.name}"}
             waiting += branch.branches
     return found
 

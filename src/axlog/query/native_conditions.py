@@ -7,14 +7,17 @@ of them to a variable of its own; it holds if it does for some nodes at the ends
 paths in one condition are one value.
 `native_builder.py` adds it to the conditions of `where`.
 
+A function of a sequence (`count`, `sum`, `exactly-one`, `deep-equal`) reads all nodes of a path
+(`native_whole_paths.py`). `is`, `<<` and `>>` read nodes, which get names.
+
 Operands are not resolved before the rule around them needs branches, because a comparison may be
 part of an expression (`if (a > 5) then b else c`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, NoReturn
 
@@ -22,15 +25,35 @@ from lark import Token
 
 from axlog.errors import QuerySyntaxError, UnsupportedError
 from axlog.query.formula import HOLDS, OWN_VALUE, Formula
-from axlog.query.native_scalars import ScalarBuilder, TimeLiteral, offset_of, unquoted
+from axlog.query.native_paths import (
+    NODE,
+    OF_POSITIONS,
+    VALUE,
+    WHOLE,
+    Condition,
+    Conditions,
+    Extra,
+    Operand,
+    Path,
+    TypedComparison,
+    calls_of,
+    calls_positions,
+    is_sequence,
+    merged,
+    of_path,
+    place_of,
+    read_names,
+    renamed,
+    source_of,
+)
+from axlog.query.native_positions import is_positional
+from axlog.query.native_scalars import TimeLiteral, offset_of, unquoted
 from axlog.query.native_text import expression_text
+from axlog.query.native_whole_paths import WholePathBuilder
 from axlog.query.pattern import (
-    AnyNode,
-    Axis,
     Branch,
     Collect,
     Comparison,
-    Literal,
     Moment,
     Not,
     Number,
@@ -46,123 +69,21 @@ from axlog.query.syntax_tree import Binary, Call, Constant, Reference
 from axlog.query.values import mirrored, typed
 
 _OF_NODES = ("local-name", "name", "namespace-uri", "node-name", "root")
-_PATH = "path~"
+_OF_SEQUENCES = frozenset(
+    """avg count data deep-equal distinct-values exactly-one head index-of max min one-or-more
+    reverse string-join subsequence sum tail zero-or-one""".split()
+)
+"""The functions whose paths are read as sequences of all their nodes."""
+
+_NODE_OPERATORS = ("is", "<<", ">>")
 
 
-@dataclass(frozen=True, slots=True)
-class TypedComparison(Binary):
-    """A comparison that reads both sides as a type: `$x < "2024-05-01" as xs:date`."""
-
-    type_: Token = field(default_factory=lambda: Token("TYPE", ""))
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of a path: its node, and its first token."""
-
-    node: PatternNode
-    start: Token
-    test: Token
-    has_axis: bool
-
-
-@dataclass(frozen=True)
-class Path:
-    """The steps of a path, each with the slash before it."""
-
-    start: Token
-    steps: list[tuple[str, Step]]
-    slashed: bool  # whether it begins with `/`
-    relative: bool  # whether it begins without a slash
-
-    @property
-    def last(self) -> PatternNode:
-        return self.steps[-1][1].node
-
-    def ending_in(self, node: PatternNode) -> Path:
-        """The path with another last node."""
-        slash, step = self.steps[-1]
-        return replace(self, steps=[*self.steps[:-1], (slash, replace(step, node=node))])
-
-    @property
-    def looks_like_an_operand(self) -> bool:
-        """Whether it is `$x` or a string alone."""
-        step = self.steps[0][1]
-        is_bare = self.relative and self.start is step.start and len(self.steps) == 1
-        node = step.node
-        is_plain = not (node.comparisons or node.branches or node.name or step.has_axis)
-        return is_bare and is_plain and isinstance(node.test, Variable | Literal)
-
-
-@dataclass(frozen=True)
-class Operand:
-    """An expression over paths. `Reference(".")` is the node's value, `path~n` that of a path."""
-
-    scalar: Scalar
-    paths: dict[str, Path] = field(default_factory=dict)
-
-    @property
-    def at(self) -> int:
-        return self.scalar.at
-
-
-@dataclass(frozen=True)
-class Condition:
-    """A comparison of two operands, with the type of both sides if there is one."""
-
-    left: Any
-    operator: str
-    right: Any
-    type_: Token | None
-    at: int
-
-
-@dataclass(frozen=True)
-class Extra:
-    """A condition over several values, each of which the pattern binds to one of the variables."""
-
-    condition: Scalar
-    variables: frozenset[str]
-
-
-@dataclass
-class Conditions:
-    """A conjunction that is being built; the enclosing rule decides the node of its comparisons.
-
-    `slashed` and `relative` are the paths that begin with `/` and without a slash. The enclosing
-    rule decides which of the two is wrong. (`//c` is allowed everywhere.)
-    """
-
-    items: list[Branch | Comparison] = field(default_factory=list)
-    slashed: list[Token] = field(default_factory=list)
-    relative: list[Token] = field(default_factory=list)
-    extras: list[Extra] = field(default_factory=list)
-    path: Path | None = None  # if it is one path and nothing else
-    parts: tuple[str, list[Any]] | None = None  # `and` or `or`, and what it joins
-
-    def branches(self) -> tuple[Branch, ...]:
-        return tuple(
-            PatternNode(Axis.SELF, AnyNode(), comparisons=(item,))
-            if isinstance(item, Comparison)
-            else item
-            for item in self.items
-        )
-
-    def take(self, other: Conditions) -> None:
-        self.items += other.items
-        self.slashed += other.slashed
-        self.relative += other.relative
-        self.extras += other.extras
-
-
-class ConditionBuilder(ScalarBuilder):
+class ConditionBuilder(WholePathBuilder):
     """The rules of conditions; `native_builder.PatternBuilder` adds those of paths and queries."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self._collects: list[Token] = []
         self._paths = 0
-        self._values = 0
 
     # connectives
 
@@ -177,13 +98,20 @@ class ConditionBuilder(ScalarBuilder):
     def alternatives(self, children: list[Any]) -> Conditions:
         whole = Conditions(parts=("or", children))
         each = [self.conditions(child) for child in children]
+        computes = any(child.extras for child in each)
+        truths = [self._truth(child) for child in each] if computes else []
         for child in each:
             whole.take(child)
+        if computes:
+            return self._computed_truth(whole, self.disjunction(truths))
         whole.items = [Or(tuple(child.branches() for child in each))]
         return whole
 
     def negation(self, children: list[Any]) -> Conditions:
         inside = self.conditions(children[0])
+        if inside.extras:
+            truth = self._truth(inside)
+            return self._computed_truth(inside, Call("not", (truth,), truth.at))  # type: ignore[arg-type]
         return replace(inside, items=[Not(inside.branches())], path=None, parts=None)
 
     def collection(self, children: list[Any]) -> Conditions:
@@ -200,7 +128,7 @@ class ConditionBuilder(ScalarBuilder):
         left, operator, right, type_ = children
         if operator is None:
             return left
-        return Condition(left, str(operator), right, type_, self._at(left))
+        return Condition(left, str(operator), right, type_, place_of(left))
 
     def own_value(self, children: list[Token]) -> Operand:
         return Operand(Reference(OWN_VALUE, offset_of(children[0])))
@@ -229,19 +157,55 @@ class ConditionBuilder(ScalarBuilder):
         if name in ("exists", "empty") and len(arguments) == 1:
             found = self.conditions(arguments[0])
             return found if name == "exists" else self.negation([found])
+        if name in OF_POSITIONS and not arguments:
+            return Operand(Call(name, (), offset_of(token)))
+        if name in _OF_SEQUENCES and any(map(is_sequence, arguments)):
+            return self._of_sequences(token, arguments)
         if name in AGGREGATES or name in _OF_NODES:
             is_aggregate = name in AGGREGATES
             raise UnsupportedError(
                 "AX211",
                 f"{name}() in a predicate is not supported",
                 place=self._place(token),
-                expected="a function of values, such as contains, substring, round",
+                expected="a function of values, such as contains, substring, round"
+                if name not in _OF_SEQUENCES
+                else f"{name}() of a path: {name}(a/b)",
                 advice="bind the values with $x and write the aggregate in `return`, or use XQuery"
                 if is_aggregate
                 else "a name in any namespace is *:n, any name of one is p:*",
             )
         made = lambda scalars: self.call([token, None, tuple(scalars), None])  # noqa: E731
         return self._call(arguments, made)
+
+    def _of_sequences(self, token: Token, arguments: list[Any]) -> Operand:
+        """A function that reads all nodes of a path: their ids, values or contents."""
+        name = str(token)
+        is_content = name == "deep-equal" and all(isinstance(each, Path) for each in arguments)
+        kind = "cont" if is_content else "id" if name == "count" else "val"
+        scalars: list[Scalar] = []
+        paths: dict[str, Path | None] = {}
+        for each in arguments:
+            if isinstance(each, Path) and not each.looks_like_an_operand:
+                self._paths += 1
+                paths[f"{WHOLE}{self._paths}"] = each
+                scalars.append(Reference(f"{WHOLE}{self._paths}.{kind}", offset_of(each.start)))
+            else:
+                operand = self._operand(each)
+                paths |= operand.paths
+                scalars.append(operand.scalar)
+        return Operand(Call(name, tuple(scalars), offset_of(token)), paths)  # type: ignore[arg-type]
+
+    def _node(self, given: Any) -> Operand:
+        """An operand of `is`, `<<` or `>>`: a path, or the node itself."""
+        self._paths += 1
+        name = f"{NODE}{self._paths}"
+        if isinstance(given, Path) and not given.looks_like_an_operand:
+            return Operand(Reference(f"{name}.id", offset_of(given.start)), {name: given})
+        if isinstance(given, Operand) and given.scalar == Reference(OWN_VALUE, given.at):
+            return Operand(Reference(f"{name}.id", given.at), {name: None})
+        return self._refuse_at(
+            place_of(given), "`is`, `<<` and `>>` compare nodes", expected="a path"
+        )
 
     def _call(self, inside: list[Any], made: Callable[[list[Scalar]], Scalar]) -> Operand:
         each = [self._operand(child) for child in inside]
@@ -257,12 +221,13 @@ class ConditionBuilder(ScalarBuilder):
                 return Operand(self._plain(given))
             case Path():
                 self._paths += 1
-                name = f"{_PATH}{self._paths}"
+                name = f"{VALUE}{self._paths}"
                 return Operand(Reference(name, offset_of(given.start)), {name: given})
             case Condition(left=left, operator=operator, right=right, type_=type_, at=at):
                 if type_ is not None:
                     self._refuse(type_, "this comparison has no type", advice="xs:date(...) < ...")
-                one, other = self._operand(left), self._operand(right)
+                read = self._node if operator in _NODE_OPERATORS else self._operand
+                one, other = read(left), read(right)
                 compared = Binary(operator, one.scalar, other.scalar, at)  # type: ignore[arg-type]
                 return Operand(compared, one.paths | other.paths)
             case Conditions(parts=(word, parts)):
@@ -288,24 +253,32 @@ class ConditionBuilder(ScalarBuilder):
             return Reference(test.name, at)
         return Constant(unquoted(path.start), at)
 
-    def _at(self, given: Any) -> int:
-        if isinstance(given, Path):
-            return offset_of(given.start)
-        if isinstance(given, Conditions):
-            return min([offset_of(token) for token in (*given.slashed, *given.relative)] or [0])
-        at: int = given.at
-        return at
-
     # resolution
+
+    def position(self, given: Any) -> Scalar | None:
+        """A predicate that is a position; None: it is a condition."""
+        if isinstance(given, Path | Conditions):
+            return None
+        if isinstance(given, Condition) and given.operator in _NODE_OPERATORS:
+            return None
+        scalar: Scalar | None = given if isinstance(given, Constant) else None
+        if isinstance(given, Operand) and not given.paths:
+            scalar = given.scalar
+        if isinstance(given, Condition):
+            sides = [each for each in (given.left, given.right) if isinstance(each, Operand)]
+            if not any(calls_positions(side.scalar) for side in sides):
+                return None
+            scalar = self._operand(given).scalar
+        return scalar if scalar is not None and is_positional(scalar) else None
 
     def conditions(self, given: Any) -> Conditions:
         """A part of a predicate as branches and comparisons."""
         if isinstance(given, Conditions):
             return given
         if isinstance(given, Path):
-            return _of_path(given)
+            return of_path(given)
         if isinstance(given, Condition):
-            found = self._compared(given)
+            found = None if given.operator in _NODE_OPERATORS else self._compared(given)
             if found is not None:
                 return found
             return self._resolved(self._both_sides(given))
@@ -317,7 +290,8 @@ class ConditionBuilder(ScalarBuilder):
         return self._resolved(operand)
 
     def _both_sides(self, given: Condition) -> Operand:
-        one, other = self._operand(given.left), self._operand(given.right)
+        read = self._node if given.operator in _NODE_OPERATORS else self._operand
+        one, other = read(given.left), read(given.right)
         scalar: Binary = Binary(given.operator, one.scalar, other.scalar, given.at)  # type: ignore[arg-type]
         if given.type_ is not None:
             if not all(isinstance(each, Path) for each in (given.left, given.right)):
@@ -346,7 +320,7 @@ class ConditionBuilder(ScalarBuilder):
         if isinstance(left, Path) and not left.looks_like_an_operand:
             compared = self._comparison(operator, constant, given.type_)
             last = left.last
-            return _of_path(left.ending_in(
+            return of_path(left.ending_in(
                 replace(last, comparisons=(*last.comparisons, compared))
             ))  # fmt: skip
         if isinstance(left, Operand) and left.scalar == Reference(OWN_VALUE, left.at):
@@ -383,54 +357,70 @@ class ConditionBuilder(ScalarBuilder):
 
     def _resolved(self, operand: Operand) -> Conditions:
         """A condition on values: a formula of one node, or one over several."""
-        operand = _merged(operand)
-        read = list(dict.fromkeys(_read(operand.scalar)))
+        operand = merged(operand)
+        read = list(dict.fromkeys(map(source_of, read_names(operand.scalar))))
         sources = [name for name in read if name == OWN_VALUE or name in operand.paths]
+        self._refuse_positions(operand)
         if not sources:
             self._refuse_at(
                 operand.at,
                 "the condition reads no value of the document",
                 advice="conditions on variables alone are written at the end: where ...",
             )
-        if len(read) == 1:
+        if len(read) == 1 and not sources[0].startswith((WHOLE, NODE)):
             return self._formula(operand, operand.paths.get(sources[0]))
         return self._over_several(operand, sources)
 
     def _formula(self, operand: Operand, path: Path | None) -> Conditions:
-        scalar = _renamed(operand.scalar, dict.fromkeys(operand.paths, OWN_VALUE))
+        scalar = renamed(operand.scalar, dict.fromkeys(operand.paths, OWN_VALUE))
         formula = Formula(expression_text(scalar), scalar, self._text)
         compared = Comparison(HOLDS, formula)
         if path is None:
             return Conditions([compared], relative=[Token("DOT", ".", operand.at)])
         last = path.last
-        found = _of_path(path.ending_in(replace(last, comparisons=(*last.comparisons, compared))))
+        found = of_path(path.ending_in(replace(last, comparisons=(*last.comparisons, compared))))
         return replace(found, path=None)
 
     def _over_several(self, operand: Operand, sources: list[str]) -> Conditions:
         found = Conditions()
         names: dict[str, str] = {}
+        variables: set[str] = set()
+        bound: list[tuple[str, Branch | Comparison]] = []
         for source in sources:
-            names[source] = self._fresh()
-            bound = Comparison("=", Variable(names[source]))
             path = operand.paths.get(source)
-            if path is None:
-                found.items.append(bound)
+            if source.startswith(WHOLE):
+                names[source] = self._named(found, source, path)
                 continue
-            last = path.last
-            found.take(
-                _of_path(path.ending_in(replace(last, comparisons=(*last.comparisons, bound))))
-            )
-        variables = frozenset(names.values())
-        found.extras.append(Extra(_renamed(operand.scalar, names), variables))
+            if source.startswith(NODE):
+                names[source] = self._named(found, source, path)
+                variables.add(f"#{names[source]}")
+            else:
+                names[source] = self._fresh()
+                variables.add(names[source])
+                self._bind(found, path, Comparison("=", Variable(names[source])))
+            bound.append((source, found.items[-1]))
+        condition = renamed(operand.scalar, names)
+        written = Operand(renamed(operand.scalar, {n: names[n] for n in names if WHOLE in n}),
+                          operand.paths)  # fmt: skip
+        found.extras.append(Extra(condition, frozenset(variables), written, tuple(bound)))
         return found
 
-    def _fresh(self) -> str:
-        """The name of a variable that the text does not use."""
-        while True:
-            self._values += 1
-            name = f"value{self._values}"
-            if f"${name}" not in self._text:
-                return name
+    def _bind(self, found: Conditions, path: Path | None, bound: Comparison) -> None:
+        """Bind a variable to the values of a path, or of the node itself."""
+        if path is None:
+            found.items.append(bound)
+            return
+        last = path.last
+        found.take(of_path(path.ending_in(replace(last, comparisons=(*last.comparisons, bound)))))
+
+    def _refuse_positions(self, operand: Operand) -> None:
+        for each in calls_of(operand.scalar):
+            if each.name in OF_POSITIONS:
+                self._refuse_at(
+                    each.at,
+                    f"{each.name}() stands alone in a predicate, or is compared with a number",
+                    expected="[1], [last()], [position() < 3], [position() > last() - 2]",
+                )
 
     def _refuse_at(
         self, at: int, message: str, expected: str | None = None, advice: str | None = None
@@ -438,66 +428,3 @@ class ConditionBuilder(ScalarBuilder):
         raise QuerySyntaxError(
             "AX201", message, place=place_at(self._text, at), expected=expected, advice=advice
         )
-
-
-def chain(steps: Iterable[tuple[str, Step]]) -> PatternNode:
-    """The steps of a path as nodes, each the last branch of the one before."""
-    below: tuple[Branch, ...] = ()
-    for slash, step in reversed(list(steps)):
-        node = replace(step.node, branches=step.node.branches + below)
-        if slash == "//" and step.has_axis:
-            node = PatternNode(Axis.DESCENDANT_OR_SELF, AnyNode(), branches=(node,))
-        elif slash == "//":
-            node = replace(node, axis=Axis.DESCENDANT)
-        below = (node,)
-    return node
-
-
-def _of_path(path: Path) -> Conditions:
-    return Conditions(
-        [chain(path.steps)],
-        slashed=[path.start] if path.slashed else [],
-        relative=[path.start] if path.relative else [],
-        path=path,
-    )
-
-
-def _merged(operand: Operand) -> Operand:
-    """The expression with equal paths as one value."""
-    first: dict[PatternNode, str] = {}
-    names = {
-        name: first.setdefault(chain(path.steps), name) for name, path in operand.paths.items()
-    }
-    if len(first) == len(names):
-        return operand
-    paths = {name: operand.paths[name] for name in first.values()}
-    return Operand(_renamed(operand.scalar, names), paths)
-
-
-def _read(expression: Scalar) -> Iterable[str]:
-    """The names of the references of an expression, in the order of writing."""
-    match expression:
-        case Reference(name=name):
-            yield name
-        case Call(arguments=arguments):
-            for each in arguments:
-                yield from _read(each)
-        case Binary(left=left, right=right):
-            yield from _read(left)
-            yield from _read(right)
-
-
-def _renamed(expression: Scalar, names: dict[str, str]) -> Scalar:
-    """An expression with other names of some references."""
-    match expression:
-        case Reference(name=name, at=at):
-            return Reference(names.get(name, name), at)
-        case TimeLiteral():
-            return expression
-        case Call(arguments=arguments):
-            inside = tuple(_renamed(each, names) for each in arguments)
-            return replace(expression, arguments=inside)  # type: ignore[arg-type]
-        case Binary(left=left, right=right):
-            one, other = _renamed(left, names), _renamed(right, names)
-            return replace(expression, left=one, right=other)  # type: ignore[arg-type]
-    return expression

@@ -38,6 +38,7 @@ from axlog.query.steps import (
     Filter,
     Group,
     Order,
+    Positions,
     Scalar,
     SortKey,
     Step,
@@ -64,6 +65,7 @@ class QueryParts:
     having: Scalar | None
     order: Sequence[tuple[Scalar, bool]]  # each with whether it is descending
     limit: int | None
+    positions: Positions | None = None
 
     @property
     def has_groups(self) -> bool:
@@ -107,20 +109,22 @@ class _Builder:
             offsets = [asked.expression.at for asked in parts.outputs]
             return Built(replace(self.pattern, outputs=tuple(outputs)), (), offsets)
         steps: list[Step] = []
-        for condition in parts.where.conditions:
+        collected = self.pattern.collected_names()
+        for written in parts.where.conditions:
+            condition = _of_sequences(written, collected) if collected else written
             self._refuse_aggregates(condition, "where")
             steps.append(Filter(self._over_base(condition)))
-        clock = self._clock()
-        if clock is not None:
-            steps.append(clock)
+        clock, positions = self._clock(), self._positions()
+        steps += [step for step in (clock, positions) if step is not None]
         steps += self._groups() if parts.has_groups else self._rows()
         order = self.order
         base = sorted(self.base, key=lambda name: self.base[name])
         pattern = replace(self.pattern, outputs=tuple(_base_output(name) for name in base))
         if order.keys or order.limit is not None:
             steps.append(order)
-        if parts.has_groups and clock is not None and clock.dropped:
-            pattern, at = counted_once(pattern), steps.index(clock) + 1
+        dropping = [step for step in (clock, positions) if step is not None and step.dropped]
+        if parts.has_groups and dropping:
+            pattern, at = counted_once(pattern), steps.index(dropping[-1]) + 1
             steps.insert(at, Distinct())
         elif parts.has_groups:
             pattern, more = counted_pattern(pattern)
@@ -147,6 +151,14 @@ class _Builder:
                 self.types[output.column] = Pattern((), (), (output,)).columns.types[0]
         return found.clock
 
+    def _positions(self) -> Positions | None:
+        """The step that looks at positions; the pattern shows the ids of the nodes."""
+        found = self.parts.positions
+        for each in () if found is None else found.chosen:
+            self.base.setdefault(each.column, len(self.parts.text))
+            self.types[each.column] = "id"
+        return found
+
     def _refuse_clock(self) -> None:
         if names_now(self.pattern.branches):
             return
@@ -161,7 +173,7 @@ class _Builder:
     def _is_plain(self) -> bool:
         parts = self.parts
         has_more = parts.where.conditions or parts.order or parts.limit is not None
-        has_more = has_more or parts.where.clock_at is not None
+        has_more = has_more or parts.where.clock_at is not None or parts.positions is not None
         if parts.having is not None and not parts.has_groups:
             raise self._error(
                 "having needs an aggregate",
@@ -405,15 +417,43 @@ def _parts(expression: Scalar) -> Iterable[Scalar]:
     return ()
 
 
-_OF_LABELS = ("local-name", "name", "namespace-uri")
-"""Functions of a node that its label decides."""
+_OF_NODES: dict[str, str] = {
+    **dict.fromkeys(("local-name", "name", "namespace-uri"), "label"),
+    **dict.fromkeys(("is", "<<", ">>"), "id"),
+    "deep-equal": "cont",
+}
+"""Functions and operators of nodes, with the property of a node that decides them."""
 
 
-def _label(argument: Scalar) -> Scalar:
-    """The label of a node; other arguments as they are."""
-    if isinstance(argument, Reference) and argument.name.startswith("#"):
-        return replace(argument, name=f"{argument.name[1:]}.label")
+def _property(argument: Scalar, kind: str | None) -> Scalar:
+    """A property of a node; other arguments as they are."""
+    if kind is not None and isinstance(argument, Reference) and argument.name.startswith("#"):
+        return replace(argument, name=f"{argument.name[1:]}.{kind}")
     return argument
+
+
+def _of_sequences(expression: Scalar, collected: frozenset[str]) -> Scalar:
+    """An expression with aggregates of collected nodes as functions of their sequences."""
+    match expression:
+        case AggregateCall(name=name, arguments=arguments, at=at, is_distinct=False, by=None) if (
+            arguments and _is_collected(arguments[0], collected)
+        ):
+            return Call(name, arguments, at)
+        case AggregateCall():
+            return expression
+        case Call(arguments=arguments):
+            inside = tuple(_of_sequences(each, collected) for each in arguments)
+            return replace(expression, arguments=inside)  # type: ignore[arg-type]
+        case Binary(left=left, right=right):
+            one, other = (_of_sequences(each, collected) for each in (left, right))
+            return replace(expression, left=one, right=other)  # type: ignore[arg-type]
+    return expression
+
+
+def _is_collected(argument: Scalar, collected: frozenset[str]) -> bool:
+    if isinstance(argument, Call):
+        return any(_is_collected(each, collected) for each in argument.arguments)
+    return isinstance(argument, Reference) and argument.name.partition(".")[0] in collected
 
 
 def _rewritten(
@@ -428,12 +468,15 @@ def _rewritten(
         case AggregateCall() if aggregate is not None:
             return aggregate(expression)
         case Call(name=name, arguments=arguments, at=at):
-            if name in _OF_LABELS:
-                arguments = tuple(map(_label, arguments))  # type: ignore[arg-type]
+            kind = _OF_NODES.get(name)
+            arguments = tuple(_property(each, kind) for each in arguments)  # type: ignore[misc]
             inside = tuple(_rewritten(each, column, aggregate) for each in arguments)
             return Call(name, inside, at)  # type: ignore[arg-type]
         case Binary(operator=operator, left=left, right=right, at=at):
-            one, other = (_rewritten(each, column, aggregate) for each in (left, right))
+            kind = _OF_NODES.get(operator)
+            one, other = (
+                _rewritten(_property(each, kind), column, aggregate) for each in (left, right)
+            )
             return Binary(operator, one, other, at)  # type: ignore[arg-type]
     return expression
 

@@ -23,6 +23,7 @@ from axlog.query.steps import (
     Step,
     clock_of,
     is_hidden,
+    positions_of,
 )
 from axlog.query.syntax_tree import Binary, Call, Constant, Reference
 from axlog.query.time_literals import seconds_text
@@ -38,8 +39,10 @@ def native_text(pattern: Pattern, steps: tuple[Step, ...]) -> str:
     group = next((at for at, step in enumerate(steps) if isinstance(step, Group)), len(steps))
     base: dict[object, str] = {("column", name): _column(name) for name in pattern.columns}
     conditions = [_text(s.condition, base) for s in steps[:group] if isinstance(s, Filter)]
-    clock = clock_of(steps)
+    clock, positions = clock_of(steps), positions_of(steps)
     written = pattern if clock is None else clock.written
+    if positions is not None:
+        written = replace(written, branches=positions.written.branches)
     text = str(replace(written, outputs=()))
     tests = () if clock is None else clock.tests
     conditions += [_clock_text(test, base) for test in tests if test.value is not None]

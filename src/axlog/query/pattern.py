@@ -324,7 +324,21 @@ class Pattern:
     def columns(self) -> Columns:
         outputs = self.outputs
         types = [_TYPES.get(output.kind, "text") for output in outputs]
-        return Columns([output.column for output in outputs], types)
+        inside = self.collected_names()
+        collected = [output.column for output in outputs if output.of in inside] if inside else ()
+        return Columns([output.column for output in outputs], types, collected=collected)
+
+    def collected_names(self) -> frozenset[str]:
+        """The names of nodes inside `collect(...)`: their outputs are tuples."""
+        found: set[str] = set()
+        waiting: list[Branch] = [*self.branches]
+        while waiting:
+            branch = waiting.pop()
+            if isinstance(branch, Collect):
+                found |= {node.name for node in nodes_of(branch) if node.name is not None}
+            elif isinstance(branch, PatternNode):
+                waiting += branch.branches
+        return frozenset(found)
 
     def nodes(self) -> Iterator[PatternNode]:
         """Every pattern node in the order of writing (preorder): p1, p2, ..."""
@@ -342,6 +356,17 @@ class Pattern:
         if self.outputs:
             text += " return " + ", ".join([str(output) for output in self.outputs])
         return text
+
+
+POSITION = "position"
+"""The operator of a comparison of a node's position, in the text of a query alone."""
+
+
+def is_position(branch: Branch) -> bool:
+    """Whether a branch is a position in a predicate, which `native_positions` takes out."""
+    return isinstance(branch, PatternNode) and any(
+        comparison.operator == POSITION for comparison in branch.comparisons
+    )
 
 
 def nodes_of(branch: Branch) -> Iterator[PatternNode]:
@@ -393,6 +418,8 @@ _TAILS = frozenset({Axis.CHILD, Axis.DESCENDANT, Axis.ATTRIBUTE})
 def _branch_text(branch: Branch, at_root: bool = False) -> str:
     """One branch as printed in a predicate, or at the root of the query."""
     match branch:
+        case PatternNode(comparisons=(comparison,)) if is_position(branch):
+            return _own_text(comparison)
         case PatternNode():
             return _path_text(branch, at_root)
         case Or(alternatives=((only,),)):  # it only says that the branch counts once

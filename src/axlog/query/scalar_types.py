@@ -15,23 +15,23 @@ from axlog.query.syntax_tree import Binary, Call, Constant, Reference
 
 _NUMBERS = ("integer", "decimal")
 _TRUTHS = frozenset(
-    """boolean contains deep-equal empty ends-with exists false matches not starts-with true
-    xs:boolean codepoint-equal""".split()
+    """boolean contains deep-equal empty ends-with exists false matches not some starts-with
+    true xs:boolean codepoint-equal""".split()
 )
 _INTEGERS = frozenset(
-    """compare day-from-date day-from-dateTime days-from-duration hours-from-dateTime
+    """compare count day-from-date day-from-dateTime days-from-duration hours-from-dateTime
     hours-from-duration hours-from-time minutes-from-dateTime minutes-from-duration
     minutes-from-time month-from-date month-from-dateTime months-from-duration string-length
     xs:int xs:integer year-from-date year-from-dateTime years-from-duration""".split()
 )
 _DECIMALS = frozenset(
-    """abs ceiling floor number round round-half-to-even seconds-from-dateTime
-    seconds-from-duration seconds-from-time xs:decimal""".split()
+    """abs avg ceiling floor number round round-half-to-even seconds-from-dateTime
+    seconds-from-duration seconds-from-time sum xs:decimal""".split()
 )
 _TEXTS = frozenset(
     """codepoints-to-string concat encode-for-uri local-name lower-case name namespace-uri
-    normalize-space replace string substring substring-after substring-before translate upper-case
-    xs:string""".split()
+    normalize-space replace string string-join substring substring-after substring-before translate
+    upper-case xs:string""".split()
 )
 _DURATIONS = frozenset("xs:duration xs:dayTimeDuration xs:yearMonthDuration".split())
 _OF_CALLS: dict[str, ColumnType] = {
@@ -46,7 +46,7 @@ _OF_CALLS: dict[str, ColumnType] = {
     "tokenize": "any",
 }
 _DAY = 86_400 * 10**9  # nanoseconds
-_COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">=", "and", "or"))
+_COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">=", "and", "or", "is", "<<", ">>"))
 
 
 def scalar_type(expression: Scalar, columns: Mapping[str, ColumnType]) -> ColumnType:

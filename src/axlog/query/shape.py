@@ -65,8 +65,10 @@ def check_shape(pattern: Pattern, places: Places, limits: Limits | None = DEFAUL
             if is_enclosed:
                 raise UnsupportedError(
                     "AX211",
-                    "collect(...) inside `or`, `not` or another collect(...) is not supported",
+                    "collect(...) or a function of a whole path inside `or`, `not` or another"
+                    " collect(...) is not supported",
                     place=place,
+                    advice="XPath or XQuery: //order[not(item[count(part) > 1])]",
                 )
         is_enclosed = is_enclosed or not isinstance(branch, PatternNode)
         below = [(inner, depth + 1, is_enclosed) for inner in branches_of(branch)]

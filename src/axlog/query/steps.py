@@ -5,6 +5,7 @@ over this bag one after the other. Each has named columns and gives named column
 
 - `Filter` drops the rows for which its condition does not hold.
 - `Clock` drops the rows that do not hold at the document's clock.
+- `Positions` drops the rows whose nodes are not at their positions among their siblings.
 - `Compute` replaces the columns of a row by the values of expressions over them.
 - `Group` has one row for each distinct value of its keys: the keys, then the aggregates.
 - `Order` keeps the first rows in an order, or all of them.
@@ -15,7 +16,7 @@ shown. They stand behind the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -95,6 +96,35 @@ class Clock:
     dropped: tuple[str, ...] = ()
 
 
+Slice: TypeAlias = tuple[int, int | None]
+"""Positions from 0, as the bounds of a slice of Python; negative ones count from the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The nodes at some positions among their siblings.
+
+    `pattern` finds the siblings, and shows their ids. Of the siblings with one parent, in document
+    order, the slices choose one after the other. `column` shows the id that must be chosen.
+    """
+
+    pattern: Pattern
+    column: str
+    slices: tuple[Slice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """The rows whose nodes are at their positions: `item[1]`.
+
+    `written` has the paths with their positions. `dropped` are columns that only serve this step.
+    """
+
+    written: Pattern
+    chosen: tuple[Chosen, ...]
+    dropped: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Distinct:
     """Each row of the pattern counts once, whatever its derivation count."""
@@ -141,7 +171,7 @@ class Order:
     limit: int | None = None
 
 
-Step: TypeAlias = Distinct | Clock | Compute | Filter | Group | Order
+Step: TypeAlias = Distinct | Clock | Positions | Compute | Filter | Group | Order
 
 
 def is_hidden(column: str) -> bool:
@@ -159,16 +189,39 @@ def clock_of(steps: tuple[Step, ...]) -> Clock | None:
     return next((step for step in steps if isinstance(step, Clock)), None)
 
 
-def blockers(clock: Clock | None) -> Iterator[Pattern]:
-    """The patterns whose rows block rows: those of `unless`, each before those inside it."""
-    for each in () if clock is None else clock.unless:
-        yield each.pattern
-        yield from blockers(each.clock)
+def positions_of(steps: tuple[Step, ...]) -> Positions | None:
+    """The step that chooses by positions, if there is one."""
+    return next((step for step in steps if isinstance(step, Positions)), None)
+
+
+def side_patterns(steps: Iterable[Step]) -> Iterator[Pattern]:
+    """The patterns beside that of the query whose rows decide which rows it has.
+
+    They are those of `unless`, each before those inside it, and those of the siblings of nodes.
+    """
+    for step in steps:
+        if isinstance(step, Clock):
+            for each in step.unless:
+                yield each.pattern
+                yield from side_patterns((each.clock,))
+        elif isinstance(step, Positions):
+            yield from (each.pattern for each in step.chosen)
 
 
 def order_of(steps: tuple[Step, ...]) -> Order | None:
     """The order of a query's rows, if it has one."""
     return next((step for step in reversed(steps) if isinstance(step, Order)), None)
+
+
+def collected_after(step: Step, collected: frozenset[str]) -> frozenset[str]:
+    """The columns after a step whose values are tuples of collected paths."""
+    if not collected or not isinstance(step, Compute):
+        return collected
+    return frozenset(
+        cell.name
+        for cell in step.cells
+        if isinstance(cell.expression, Reference) and cell.expression.name in collected
+    )
 
 
 def columns_after(
@@ -177,7 +230,7 @@ def columns_after(
     """The columns that steps give, with their types, from those of the pattern."""
     columns = dict(base)
     for step in steps:
-        if isinstance(step, Clock):
+        if isinstance(step, Clock | Positions):
             columns = {name: columns[name] for name in columns if name not in step.dropped}
         elif isinstance(step, Compute):
             columns = {cell.name: cell.type for cell in step.cells}

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from logging import DEBUG, ERROR, INFO, WARNING, getLogger
 from typing import Any
 
+from axlog.connect.channels.protocol import Channel
 from axlog.connect.channels.streams import ChannelSource
 from axlog.connect.locations import needed_path
 from axlog.connect.protocol import Refusal
@@ -68,9 +69,13 @@ class Runner:
         once: bool = False,
         on_progress: Callable[[Progress], None] | None = None,
         wall: Callable[[], float] = time.time,
+        channels: Mapping[str, Channel] | None = None,
     ) -> None:
-        """`wall`: the wall clock, for `settings: {clock: wall}`; tests give a fake one."""
+        """`wall`: the wall clock, for `settings: {clock: wall}`; tests give a fake one. `channels`:
+        open channels to use in place of those that the model describes.
+        """
         self.model = model
+        self._given_channels = channels
         self._wall = wall
         self.system = System(model)
         self.once = once
@@ -109,7 +114,8 @@ class Runner:
             for name in model.documents
         }
         shapes = [shape for one in self.instances.values() for shape in one.shapes()]
-        self.channels = channels = open_channels(model)
+        channels = open_channels(model) if self._given_channels is None else self._given_channels
+        self.channels = channels
         self.sinks: list[OpenSink] = open_sinks(model, self.checkpoint.run, shapes, channels)
         self._needed = {view for sink in self.sinks for view in sink.views}
         plans = list(source_plans(model, channels))

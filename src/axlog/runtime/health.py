@@ -5,7 +5,8 @@ has only the progress that a run reports, and serves runs on Spark as well.
 
 A view is behind if updates wait for a slower source (they are held back for the order of times,
 docs/meaning.md), if a source of its document is unreachable, if a sink has not accepted a batch of
-its changes, or if a view that feeds one of its streams is behind.
+its changes, or if a view that feeds one of its streams is behind. Each view also has its truth in
+the whole system (`system_truth.py`).
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from axlog.errors import AxlogError
 from axlog.live.metrics import document_samples, process_samples, put_aside
+from axlog.query.truth import Truth
 from axlog.reporting import Health, Sample, State, ViewHealth, counter, gauge
 from axlog.runtime.embedded import Runner
 from axlog.runtime.instances import Instances
 from axlog.runtime.progress import Progress
 from axlog.runtime.source_reader import Feed
+from axlog.runtime.system_truth import LiveTruth, Verdict
 from axlog.runtime.unreachable import Troubles
 
 _MOST_DOCUMENTS = 20
@@ -39,6 +43,7 @@ class RunnerReport:
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
+        self._truth = LiveTruth(runner.model, runner.instances, runner.system)
 
     # Samples --------------------------------------------------------------------------------------
 
@@ -71,8 +76,9 @@ class RunnerReport:
         """Return how far each view is behind, and why."""
         runner = self._runner
         failures = () if runner.failure is None else (runner.failure,)
+        verdicts = self._verdicts()
         views = [
-            self._view(name, view, one)
+            self._view(name, view, one, verdicts)
             for name, one in runner.instances.items()
             for view in list(one.queries)
         ]
@@ -86,7 +92,15 @@ class RunnerReport:
                     if view not in one.queries and kept.broken is not None:
                         yield f"view {name}/{view}: {put_aside(kept.broken)}"
 
-    def _view(self, document: str, view: str, one: Instances) -> ViewHealth:
+    def _verdicts(self) -> dict[str, Verdict]:
+        try:
+            return self._truth.get()[1]
+        except (AxlogError, RuntimeError):  # a document was made or dropped meanwhile
+            return {}
+
+    def _view(
+        self, document: str, view: str, one: Instances, verdicts: dict[str, Verdict]
+    ) -> ViewHealth:
         runner, now = self._runner, time.monotonic()
         feeds = [feed for feed in runner.feeds if feed.plan.document in self._feeding(document)]
         reasons, late = [], []
@@ -113,9 +127,12 @@ class RunnerReport:
         if broken:
             state = State.FAILED
             reasons.append(put_aside(broken[0]))
+        verdict = verdicts.get(one.full[view], Verdict(None))
         return ViewHealth(
-            document, view, state, position, held, undelivered, oldest, tuple(reasons)
-        )
+            document, view, state, position, held, undelivered, oldest, tuple(reasons),
+            None if verdict.truth is None else verdict.truth.value,
+            verdict.reasons if verdict.truth is Truth.NEVER else (),
+        )  # fmt: skip
 
     def _feeding(self, document: str) -> set[str]:
         """Return the document, and those whose views feed its streams."""

@@ -209,13 +209,14 @@ class Instances:
     def _options(self) -> dict[str, Any]:
         """Return the options of the document, as plain data.
 
-        If a stream may delete, everything that arrives is kept, as on Spark.
+        If a stream may delete, everything that arrives is checked, as on Spark. With `keep: needed`
+        only the messages that a deletion can reach are kept whole.
         """
-        is_needed = may_delete(self.model, self._root)
+        is_checked = may_delete(self.model, self._root)
         return {
             "namespaces": dict(self._namespaces),
-            "keep": "all" if is_needed else self._settings.keep,
-            "validate": "all" if is_needed else self._settings.validation,
+            "keep": self._settings.keep,
+            "validate": "all" if is_checked else self._settings.validation,
             "tune": self._tuning(),
             "collect": self._settings.collect,
             "cache": self._settings.cache,
@@ -224,6 +225,10 @@ class Instances:
             "never": "joins",  # as emitted by all engines
             "times": self._times,
         }
+
+    def new(self) -> Document:
+        """Return a document as it is created for a new key."""
+        return self._make().document
 
     def _make(self) -> DocumentEngine:
         document = Document(

@@ -37,7 +37,7 @@ from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.match.stream_plan import MessagePlan
 from axlog.query.compile import Column
 from axlog.query.pattern import Axis, Name, PatternNode, Variable
-from axlog.query.steps import Compute, Group, Order, Step, clock_of, is_hidden
+from axlog.query.steps import Compute, Group, Order, Step, clock_of, is_hidden, positions_of
 from axlog.query.syntax_tree import Reference
 from axlog.runtime.definition import Definition
 from axlog.runtime.step_partitions import ALL, Fed, by_steps, column_of
@@ -230,13 +230,13 @@ def _of_view(
     plans: dict[str, MessagePlan] = {}
     unused = _unused(definition, document, view, streams)
     for stream in streams:
+        if may_delete(document, stream):
+            return f"the stream {stream!r} may delete"
         plan = streams_of(document).engine.plan(stream)
         if stream in unused:
             continue
         if plan is None:
             return _why_whole(document, view, stream)
-        if may_delete(document, stream):
-            return f"the stream {stream!r} may delete"
         plans[stream] = plan
     maintainer = maintained_view(document.views[view]).maintainer
     assert isinstance(maintainer, Counting)
@@ -294,6 +294,9 @@ def _cut(document: Document, view: str, fed: Fed, count: int, finals: bool) -> U
         return Unit(name, (view,), "bindings", 1, reason)
     if clock_of(maintainer.stepping.key.steps) is not None:
         reason = "its rows follow the clock, and moments are emitted one by one"
+        return Unit(name, (view,), "bindings", 1, reason)
+    if positions_of(maintainer.stepping.key.steps) is not None:
+        reason = "its rows depend on positions among siblings, which several messages bring"
         return Unit(name, (view,), "bindings", 1, reason)
     found = by_steps(maintainer, maintained(document).tree, fed)
     if found is None:

@@ -208,9 +208,12 @@ class System:
                     self._inputs(wire, change, instances[wire.document])
                 )
 
+    def is_keyed(self, wire: Wire) -> bool:
+        """Whether the rows of a wire have keys: not in a cycle that runs until nothing is new."""
+        return wire not in self.cyclic or self.rounds is not None
+
     def _inputs(self, wire: Wire, change: Change, target: Instances) -> Iterator[Input]:
-        is_cyclic = wire in self.cyclic and self.rounds is None
-        if is_cyclic and change.op in ("delete", "update"):
+        if not self.is_keyed(wire) and change.op in ("delete", "update"):
             raise PipelineError(
                 "AX842",
                 f"the view {wire.view} retracted {change.row.to_dict()} on a cycle that only adds",
@@ -219,7 +222,7 @@ class System:
         clocks = (maintained(document).tree.clock for document in target.documents.values())
         at = max(change.microseconds, max(clocks, default=target.clock))
         for update in updates_of(
-            replace(change, microseconds=0), wire.stream, is_keyed=not is_cyclic
+            replace(change, microseconds=0), wire.stream, is_keyed=self.is_keyed(wire)
         ):
             yield Input("", replace(update, origin=f"{wire.view}:{change.position}"), at)
 

@@ -19,7 +19,7 @@ from axlog.errors import AxlogError, QueryError
 from axlog.match.filters import Filter
 from axlog.query.pattern import Kind, TimeConstraint
 from axlog.query.query import Query
-from axlog.query.steps import clock_of
+from axlog.query.steps import clock_of, positions_of
 from axlog.runtime.instances import Instances
 
 
@@ -31,6 +31,11 @@ def tests_time(query: Query) -> bool:
     return any(isinstance(each, TimeConstraint) for each in pattern.where) or any(
         output.kind is Kind.TIME for output in pattern.outputs
     )
+
+
+def _needs_all(query: Query) -> bool:
+    """Whether a view depends on time, or on the positions of nodes among their siblings."""
+    return tests_time(query) or positions_of(query.steps) is not None
 
 
 def filter_of(wanted: Iterable[str]) -> Filter | None:
@@ -46,7 +51,7 @@ def filter_of(wanted: Iterable[str]) -> Filter | None:
 
 def narrow_subscription(one: Instances, stream: str, source: ChannelSource) -> bool:
     """Narrow a channel's subscription to what is needed; return False if nothing is."""
-    if not one.is_single or any(tests_time(query) for query in one.queries.values()):
+    if not one.is_single or any(_needs_all(query) for query in one.queries.values()):
         return True
     status = one.documents[""].streams().get(stream)
     if status is None or not status.is_tuned:

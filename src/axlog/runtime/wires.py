@@ -94,12 +94,16 @@ class WireSource:
 class WireSink(JsonLinesSink):
     """Writes the changes of a view as the updates of a stream, one per line."""
 
-    def __init__(self, wire: Wire, path: Path, run: str) -> None:
+    def __init__(self, wire: Wire, path: Path, run: str, *, is_keyed: bool = True) -> None:
         super().__init__(JsonLinesOptions(path=str(path)), Origin(run=run))
-        self._stream = wire.stream
+        self._stream, self._is_keyed = wire.stream, is_keyed
 
     def _written(self, batch: int, changes: Sequence[Change]) -> Iterator[dict[str, Any]]:
-        return (u.plain() for change in changes for u in updates_of(change, self._stream))
+        return (
+            update.plain()
+            for change in changes
+            for update in updates_of(change, self._stream, is_keyed=self._is_keyed)
+        )
 
 
 class Wiring:
@@ -109,6 +113,7 @@ class Wiring:
         self._model, self._place = model, place
         system = System(model)  # refuses cycles that may not terminate
         self.wires, self.groups, self.cyclic = system.wires, system.groups, system.cyclic
+        self._is_keyed = system.is_keyed
         self._refuse_memory()
 
     def written(self, group: Sequence[str]) -> int:
@@ -143,10 +148,13 @@ class Wiring:
     def sinks(self, document: str, run: str) -> list[OpenSink]:
         """Return the sinks that take a document's changes to other documents."""
         return [
-            OpenSink(str(wire), WireSink(wire, self._path(wire), run), frozenset({wire.view}))
+            OpenSink(str(wire), self._sink(wire, run), frozenset({wire.view}))
             for wire in self.wires
             if wire.origin == document
         ]
+
+    def _sink(self, wire: Wire, run: str) -> WireSink:
+        return WireSink(wire, self._path(wire), run, is_keyed=self._is_keyed(wire))
 
     def declared(self, document: str, root: etree._Element) -> etree._Element:
         """Return the root of a document; its wired calls are never late."""

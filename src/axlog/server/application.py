@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, MutableMapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +24,7 @@ from axlog.live.document import Document
 from axlog.server.access import SAFE, Access, is_loopback
 from axlog.server.api_page import api_page
 from axlog.server.channel_routes import Serving
+from axlog.server.given_documents import GivenDocuments
 from axlog.server.operations import Operation, description
 from axlog.server.responses import answer, problem
 from axlog.server.roles import Principal
@@ -101,7 +102,7 @@ def make_application(
     more: Iterable[Operation] = (),
     routes: Iterable[BaseRoute] = (),
     *,
-    documents: Mapping[str, Document] | None = None,
+    documents: MutableMapping[str, Document] | None = None,
 ) -> Starlette:
     """Return the application that serves channels, and documents if there are any.
 
@@ -124,8 +125,11 @@ def make_application(
     operations += Subscribing(channels, access, webhooks, serving).operations()
     operations += signing_operations(access)
     views = Views(documents or {}, access)
+    given: GivenDocuments | None = None
     if documents is not None:
+        given = GivenDocuments(documents, channels, access)
         operations += views.operations()
+        operations += given.operations()
     operations += more
 
     async def describe(request: Request, caller: Principal) -> Response:
@@ -146,6 +150,8 @@ def make_application(
         webhooks.resume(channels)
         async with refreshed(access):
             yield
+        if given is not None:
+            await asyncio.to_thread(given.close)
         webhooks.close()
         pulses.close()
         client.close()

@@ -5,6 +5,7 @@ Of the documents of one `document_key` only the first ones are shown.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
@@ -15,6 +16,7 @@ from axlog.runtime.connections import sink_plans
 from axlog.runtime.dead_letter_file import DeadLetterFile
 from axlog.runtime.embedded import Runner
 from axlog.runtime.replay import Replay
+from axlog.runtime.system_truth import LiveTruth, ViewOutlook
 from axlog.runtime.systems import wires_of
 from axlog.server.summaries import Observer
 
@@ -35,6 +37,8 @@ def observe_runner(runner: Runner) -> Observer:
     observer.letters = letters_of(runner.model)
     runner.on_refused = observer.history.refuse
     observer.replay = Replay(runner.model)
+    if runner.system.wires:
+        observer.outlook = _outlook_in(runner)
     return observer
 
 
@@ -67,6 +71,20 @@ def letters_of(model: PipelineModel) -> DeadLetterFile | None:
         return DeadLetterFile(model)
     except PipelineError:
         return None
+
+
+def _outlook_in(runner: Runner) -> Callable[[str, str], ViewOutlook | None]:
+    """Return a function that gives the outlook of a shown view, with its wires."""
+    truth = LiveTruth(runner.model, runner.instances, runner.system)
+
+    def outlook(shown: str, view: str) -> ViewOutlook | None:
+        for name, instances in runner.instances.items():
+            for key, document in list(instances.documents.items()):
+                if shown == (name if instances.is_single else f"{name} {key}"):
+                    return truth.get()[0].outlook(name, document, view)
+        return None
+
+    return outlook
 
 
 def documents_of(runner: Runner) -> dict[str, Document]:

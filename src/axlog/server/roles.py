@@ -14,8 +14,8 @@
 A grant lists verbs (`VERBS`) and their objects. Patterns are those of shells (`*`, `?`, `[ab]`). A
 grant without objects applies to everything; `channels` to channels; `documents` to documents with
 all their views; `views` to views only, in the documents named beside it or in all; `server` to
-metrics and the details of health. `subscribe` and `watch` include `read`, and `administer` includes
-everything.
+metrics and the details of health. `subscribe` and `watch` include `read`, `deploy` (give documents
+to keep) includes `watch`, and `administer` includes everything.
 
 To add a kind of object, add a field to `Scope` and a line to `Scope.covers`; to add a verb, add a
 line to `VERBS`. Tokens are neither in the file nor in memory: they are compared by their hashes
@@ -41,16 +41,22 @@ from axlog.pipeline.checks import Problem
 from axlog.pipeline.loader import read_text
 from axlog.pipeline.yaml_reader import Located, locate
 
-Verb = Literal["read", "publish", "subscribe", "watch", "administer"]
+Verb = Literal["read", "publish", "subscribe", "watch", "deploy", "administer"]
 VERBS: dict[str, tuple[str, ...]] = {
     "read": ("channels", "documents", "views", "server"),
     "publish": ("channels",),
     "subscribe": ("channels",),
     "watch": ("documents", "views"),
+    "deploy": ("documents",),
     "administer": ("channels", "documents", "views", "server"),
 }
 """The verbs that can be granted, and their objects."""
-INCLUDED = {"subscribe": ("read",), "watch": ("read",), "administer": tuple(VERBS)}
+INCLUDED = {
+    "subscribe": ("read",),
+    "watch": ("read",),
+    "deploy": ("read", "watch"),
+    "administer": tuple(VERBS),
+}
 LARGEST = 16 * 1024 * 1024
 """Default maximum size of a request in bytes."""
 SHORTEST = 16
@@ -173,6 +179,7 @@ class Limits(_Part):
     subscriptions: int = Field(default=1_000, ge=0, description="Number of named subscriptions.")
     producers: int = Field(default=100, ge=0, description="Number of producer names in a channel.")
     views: int = Field(default=100, ge=0, description="Number of added views.")
+    documents: int = Field(default=10, ge=0, description="Number of documents given to keep.")
     work: int = Field(
         default=20_000, gt=0, description="Rows that an added view may read during one update."
     )

@@ -48,6 +48,7 @@ class Prospect:
     count: int = 0
     rows: Sequence[Mapping[str, Any]] = ()
     reason: str | None = None
+    note: str = ""  # why there can be no row
 
 
 def by_deadline(one: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -71,11 +72,13 @@ class Listing:
         """Return the list for JSON."""
         prospect = self.prospect
         lines, found = self._lines(asked)
+        note = {"note": prospect.note} if prospect.note else {}
         return {
             "counts": {**self.counts, "possible": prospect.count},
             "found": found,
             "truth": prospect.truth,
             "reason": prospect.reason,
+            **note,
             "lines": lines,
             "start": asked.start,
         }

@@ -28,6 +28,7 @@ from axlog.live.streams import DeadLetter
 from axlog.live.view import View
 from axlog.query.columns import Columns
 from axlog.runtime.replay import Replay, plain_parts
+from axlog.runtime.system_truth import ViewOutlook
 from axlog.server.history import History
 from axlog.server.plots import plotted
 from axlog.server.row_history import row_name, with_parts
@@ -102,6 +103,7 @@ class Observer:
         self.pressure: Callable[[], Iterable[Mapping[str, Any]]] = tuple
         self.good: Mapping[tuple[str, str], str] = {}  # the good truth value, by document and view
         self.letters: Letters | None = None
+        self.outlook: Callable[[str, str], ViewOutlook | None] | None = None  # in its system
         self.replay: Replay | None = None  # explains rows where documents were not kept
         self._lock = Lock()
         self._subscriptions: dict[str, dict[str, Callable[[], None]]] = {}  # by document and view
@@ -283,7 +285,8 @@ class Observer:
         now = monotonic()
         if now < due:
             return known
-        found = prospect_of(document, view)
+        outlook = None if self.outlook is None else self.outlook(asked.document, asked.view)
+        found = prospect_of(document, view) if outlook is None else system_prospect(view, outlook)
         rows = [one["row"] for one in found.rows]
         clock = plain(document.clock)
         self.history.see_possible(asked.document, view.name, view.key, rows, clock)
@@ -351,6 +354,18 @@ def prospect_of(document: Document, view: View) -> Prospect:
         return Prospect(reason=error.message)
     rows = sorted((one.to_dict() for one in possible), key=by_deadline)
     return Prospect(truth, len(possible), rows[:POSSIBLE])
+
+
+def system_prospect(view: View, outlook: ViewOutlook) -> Prospect:
+    """Return the truth and possible rows of a view in its system of documents."""
+    try:
+        possible = outlook.possible()
+        truth = "true" if len(view) else "possible" if possible else "never"
+    except AxlogError as error:
+        return Prospect(reason=error.message)
+    rows = sorted((one.to_dict() for one in possible), key=by_deadline)
+    why = "; ".join(outlook.verdict().reasons) if truth == "never" else ""
+    return Prospect(truth, len(possible), rows[:POSSIBLE], note=why)
 
 
 def why_of(view: View, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from axlog.document.delta import Delta
 from axlog.document.tree import Tree
 from axlog.errors import QueryError
-from axlog.query.pattern import Pattern
+from axlog.query.pattern import Branch, Pattern, PatternNode
 from axlog.views.algebraic.direct import identifying_node
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.maintainer import Algebraic
@@ -49,13 +49,14 @@ class Prices:
     """The costs of each algorithm: measured, or set by a test to force views to switch.
 
     Measured on auction documents of 1 and 10 MB, with one to a thousand insertions per statement.
-    In views like Q1 one node identifies a row (`direct`). With the ids of two nodes the view needs
-    tables.
+    In views like Q1 one node identifies a row (`direct`); those with `or`, `not` or collected paths
+    (`connected`: Q13, Q16, Q17) cost more. With the ids of two nodes the view needs tables.
     """
 
-    counting: Costs = Costs(update=150.0, operation=170.0, node=1.5)
+    counting: Costs = Costs(update=150.0, operation=170.0, node=0.6)
     algebraic: Costs = Costs(update=500.0, operation=6.0, node=0.13)
     direct: Costs = Costs(update=200.0, operation=5.0, node=0.13)
+    connected: Costs = Costs(update=600.0, operation=5.0, node=0.13)
 
 
 MEASURED = Prices()
@@ -78,7 +79,8 @@ class Adaptive(Maintainer):
         self.kept_by: Maintainer = Algebraic(tree, pattern, self._engine)
         self._counting = prices.counting
         is_direct = identifying_node(shape_of(pattern)) is not None
-        self._algebraic = prices.direct if is_direct else prices.algebraic
+        direct = prices.connected if _is_connected(pattern.branches) else prices.direct
+        self._algebraic = direct if is_direct else prices.algebraic
         self.regret = 0.0
         self.changeovers = 0
 
@@ -145,3 +147,14 @@ class Adaptive(Maintainer):
             False: lambda: Counting(self.tree, self.pattern),
         }
         return makers[isinstance(self.kept_by, Counting)]()
+
+
+def _is_connected(branches: Iterable[Branch]) -> bool:
+    """Whether a pattern has `or`, `not` or collected paths."""
+    waiting = list(branches)
+    while waiting:
+        branch = waiting.pop()
+        if not isinstance(branch, PatternNode):
+            return True
+        waiting += branch.branches
+    return False

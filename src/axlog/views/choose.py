@@ -16,7 +16,7 @@ from axlog.evaluate.value_tests import check_formulas
 from axlog.query.aggregate_patterns import counted_once
 from axlog.query.pattern import Pattern
 from axlog.query.query import Query
-from axlog.query.steps import Step, blockers, clock_of, has_groups
+from axlog.query.steps import Step, has_groups, side_patterns
 from axlog.views.adaptive import MEASURED, Adaptive, Prices
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.maintainer import Algebraic
@@ -122,8 +122,8 @@ def choice(
 
 
 def _refusal(kind: type[Maintainer], pattern: Pattern, steps: tuple[Step, ...] = ()) -> str | None:
-    """Why a maintainer declines a pattern, or one whose rows block its rows; None: it does not."""
-    refusals = (kind.refusal(each) for each in (pattern, *blockers(clock_of(steps))))
+    """Why a maintainer declines a pattern, or one beside it; None: it does not."""
+    refusals = (kind.refusal(each) for each in (pattern, *side_patterns(steps)))
     return next((each for each in refusals if each is not None), None)
 
 

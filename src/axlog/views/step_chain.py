@@ -9,7 +9,7 @@ row, so it needs no operator.
 
 A `not` about the clock is an anti join. The rows that block come from patterns of their own
 (`sides`), each through a chain of its own. The inputs of a chain are the rows of its pattern, then
-those of its sides, each followed by the sides inside it (`steps.blockers`).
+those of its sides, each followed by the sides inside it (`steps.side_patterns`).
 """
 
 from __future__ import annotations
@@ -27,15 +27,18 @@ from axlog.query.columns import Columns
 from axlog.query.steps import (
     Aggregate,
     Cell,
+    Chosen,
     Clock,
     Compute,
     Distinct,
     Filter,
     Group,
     Order,
+    Positions,
     Scalar,
     Step,
     Unless,
+    collected_after,
     columns_after,
 )
 from axlog.query.syntax_tree import Reference
@@ -49,7 +52,8 @@ from axlog.views.operators.group import Group as GroupOperator
 from axlog.views.operators.map import Map
 from axlog.views.operators.operator import Operator, Snapshot, Source
 from axlog.views.operators.order import Descending
-from axlog.views.operators.sets import difference
+from axlog.views.operators.semi_join import SemiJoin
+from axlog.views.operators.sets import difference, intersection
 from axlog.views.operators.top import Top
 from axlog.views.step_values import (
     Compute_,
@@ -89,6 +93,7 @@ class StepChain:
         self.operators: list[Operator] = []
         source: Source = Feed(columns, find or _nothing)
         types = dict(zip(columns, columns.types, strict=True))
+        self._lists = columns.collected
         for step in steps:
             times = [name for name, type_ in types.items() if type_ == "time"]
             made = self._operators(step, source, times)
@@ -96,6 +101,7 @@ class StepChain:
                 self.operators.append(operator)
                 source = operator
             types = columns_after((step,), iter(types.items()))
+            self._lists = collected_after(step, self._lists)
         self.schema = source.schema
 
     # Deltas ---------------------------------------------------------------------------------------
@@ -243,7 +249,7 @@ class StepChain:
         """The rows of the pattern behind a row of the view."""
         rows = [row]
         for operator in reversed(self.operators):
-            rows = [below for each in rows for _, below in operator.lineage(each)]
+            rows = [below for each in rows for port, below in operator.lineage(each) if not port]
         return list(dict.fromkeys(rows))
 
     def lines(self) -> Iterator[str]:
@@ -271,6 +277,8 @@ class StepChain:
                 return [self._map(cells, below, times)]
             case Clock():
                 return self._by_clock(step, below, times)
+            case Positions():
+                return self._by_positions(step, below)
             case Group():
                 return self._group(step, below)
             case Distinct():
@@ -296,12 +304,17 @@ class StepChain:
         for each in step.unless:
             made.append(difference(made[-1], each.columns))
             self.sides.append(Side(len(self.operators) + len(made) - 1, self._side(each)))
-        if step.dropped:
-            last: Source = made[-1] if made else below
-            shown = [column for column in last.schema if column not in step.dropped]
-            positions = [last.schema.index(column) for column in shown]
-            made.append(Map(last, shown, picker(positions), shown))
-        return made
+        return [*made, *_without(step.dropped, made[-1] if made else below)]
+
+    def _by_positions(self, step: Positions, below: Source) -> list[Operator]:
+        """A semi join with the chosen siblings for each position, and a projection."""
+        columns = [(each.column,) for each in step.chosen]
+        made: list[Operator] = [Stored(below.schema, {}, columns)]
+        for each in step.chosen:
+            joined = intersection(made[-1], (each.column,))
+            made.append(joined)
+            self.sides.append(Side(len(self.operators) + len(made) - 1, chosen_chain(each, joined)))
+        return [*made, *_without(step.dropped, made[-1])]
 
     def _side(self, unless: Unless) -> StepChain:
         """The chain of the rows that block."""
@@ -329,7 +342,9 @@ class StepChain:
         return Map(below, names, lambda row: tuple([each(row) for each in functions]), copied)
 
     def _scalar(self, expression: Scalar, columns: Sequence[str], times: Sequence[str]) -> Compute_:
-        function = compile_scalar(expression, columns, text=self._text, times=times)
+        function = compile_scalar(
+            expression, columns, text=self._text, times=times, lists=self._lists
+        )
         if isinstance(expression, Reference) and expression.name not in times:
             return function
         return self._guarded(function)
@@ -431,6 +446,41 @@ def _function(operators: Sequence[Operator]) -> Callable[[Row], Row | None] | No
         return row
 
     return apply
+
+
+def _without(dropped: Sequence[str], below: Source) -> list[Operator]:
+    """The projection that drops columns, if there are some."""
+    if not dropped:
+        return []
+    shown = [column for column in below.schema if column not in dropped]
+    positions = [below.schema.index(column) for column in shown]
+    return [Map(below, shown, picker(positions), shown)]
+
+
+def chosen_chain(chosen: Chosen, joined: SemiJoin) -> StepChain:
+    """The chain from the ids of siblings to those at the chosen positions of their parents."""
+    chain = StepChain((), chosen.pattern.columns)
+    source: Source = Feed(chosen.pattern.columns, _nothing)
+    with_parent = Map(source, ("parent", "id"), lambda row: (row[0].parent, row[0]), ())  # type: ignore[union-attr]
+    chain.operators.append(with_parent)
+    last: Source = with_parent
+    for start, stop in chosen.slices:
+        top = Top(last, _document_order, start, stop, ("parent",), tie=_no_tie)
+        chain.operators.append(top)
+        last = top
+    column = Map(last, (chosen.column,), picker((1,)), ())
+    chain.operators += [column, joined.right]
+    chain.schema = joined.right.schema
+    return chain
+
+
+def _document_order(row: Row) -> bytes:
+    found: bytes = row[1].key  # type: ignore[union-attr]
+    return found
+
+
+def _no_tie(row: Row) -> tuple[()]:
+    return ()
 
 
 def negated(delta: Bag) -> Bag:

@@ -25,7 +25,17 @@ from axlog.evaluate.joins import Bag, add_all
 from axlog.evaluate.joins import Row as Cells
 from axlog.query.columns import Columns
 from axlog.query.row_key import RowKey
-from axlog.query.steps import Clock, Compute, Distinct, Group, Order, Step, columns_after, is_hidden
+from axlog.query.steps import (
+    Clock,
+    Compute,
+    Distinct,
+    Group,
+    Order,
+    Positions,
+    Step,
+    columns_after,
+    is_hidden,
+)
 from axlog.query.syntax_tree import Reference
 from axlog.views.change import Change
 from axlog.views.operators.group import Group as GroupOperator
@@ -80,8 +90,8 @@ def cut_steps(steps: Sequence[Step], column: str | None) -> StepCut | Literal["w
     whole = tuple(steps)
     names = set() if column is None else {column}  # of the columns that have its values
     for at, step in enumerate(whole):
-        if isinstance(step, Clock) or (isinstance(step, Distinct) and not names):
-            return None  # moments are emitted one by one; equal rows of several parts count once
+        if isinstance(step, Clock | Positions) or (isinstance(step, Distinct) and not names):
+            return None  # moments are emitted one by one; siblings meet; equal rows count once
         if isinstance(step, Compute):
             names = {
                 cell.name

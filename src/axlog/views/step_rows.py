@@ -15,7 +15,7 @@ from axlog.evaluate.joins import Row as Cells
 from axlog.query.columns import Columns
 from axlog.query.pattern import Pattern
 from axlog.query.row_key import RowKey
-from axlog.query.steps import blockers, clock_of
+from axlog.query.steps import clock_of, side_patterns
 from axlog.views.change import CLOCK, Change, Row
 from axlog.views.step_chain import OnValueError, StepChain
 
@@ -47,9 +47,9 @@ class Stepping:
         return StepChain(self.key.steps, columns, self.text, self.on_value_error, clock=clock)
 
     @property
-    def blockers(self) -> tuple[Pattern, ...]:
-        """The patterns whose rows block rows, by a `not` about the clock."""
-        return tuple(blockers(clock_of(self.key.steps)))
+    def sides(self) -> tuple[Pattern, ...]:
+        """The patterns beside that of the query whose rows decide which rows it has."""
+        return tuple(side_patterns(self.key.steps))
 
 
 class StepRows:

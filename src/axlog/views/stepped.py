@@ -36,7 +36,7 @@ class Stepped(Maintainer):
             pattern = counted_once(pattern)
         super().__init__(tree, pattern)
         self.inner = make(pattern)
-        self.sides = [make(each) for each in stepping.blockers]
+        self.sides = [make(each) for each in stepping.sides]
         self.name = self.inner.name
         self._stepping = stepping
         self.chain = stepping.chain(pattern.columns, tree.clock)

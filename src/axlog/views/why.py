@@ -16,11 +16,12 @@ from axlog.document.times import Shown, Times, microseconds, shown
 from axlog.document.tree import Tree
 from axlog.evaluate.definition import Valuation, row_of, valuations
 from axlog.evaluate.joins import Bag
+from axlog.evaluate.steps_definition import position_test
 from axlog.future.truth import Possible
 from axlog.query.columns import Columns
 from axlog.query.normalize import normalise
 from axlog.query.pattern import Branch, Kind, Or, Output, Pattern, PatternNode, Variable
-from axlog.query.steps import Clock, Group, Order, clock_of
+from axlog.query.steps import Clock, Group, Order, Positions, clock_of
 from axlog.views.change import Row
 from axlog.views.step_chain import StepChain
 from axlog.views.step_rows import Stepping
@@ -150,6 +151,8 @@ def step_derivations(
         tests = tuple(test for test in clock.tests if test.value is not None)
         compared = Clock(clock.written, tests)
         steps = tuple(compared if step is clock else step for step in steps)
+    is_there = position_test(tree, steps)
+    steps = tuple(replace(s, chosen=()) if isinstance(s, Positions) else s for s in steps)
     group = next((at for at, step in enumerate(steps) if isinstance(step, Group)), None)
     before = [step for step in steps[:group] if not isinstance(step, Order)]
     chain = StepChain(before, pattern.columns, clock=tree.clock)
@@ -163,7 +166,7 @@ def step_derivations(
     ]
     nodes = [str(replace(node, branches=())) for node in pattern.nodes()]
     found = []
-    for valuation in valuations(tree, pattern):
+    for valuation in filter(is_there, valuations(tree, pattern)):
         _, values = row_of(tree, pattern, valuation)
         passed: list[Any] = list(chain.apply(cast("Bag", {values: 1})))
         if any(all(_text(each[at]) == _text(value) for at, value in wanted) for each in passed):

@@ -24,6 +24,7 @@ from axlog.errors import InputError
 from axlog.views.change import Change, Row
 
 ROW = "row"
+KEY = "key"
 
 
 def key_of(row: Row) -> str:
@@ -37,9 +38,9 @@ def key_of(row: Row) -> str:
 
 def row_xml(row: Row, *, is_keyed: bool = True) -> str:
     """Return a row as a tree, without a key if nothing is ever deleted."""
-    top = etree.Element(ROW, {"key": key_of(row)} if is_keyed else {})
+    top = etree.Element(ROW, {KEY: key_of(row)} if is_keyed else {})
     for column, value in row.to_dict().items():
-        cell = etree.SubElement(top, _name(column))
+        cell = etree.SubElement(top, cell_name(column))
         if column.endswith(".cont") and isinstance(value, str):
             _put_content(cell, value)
         else:
@@ -55,8 +56,8 @@ def _put_content(cell: etree._Element, content: str) -> None:
         cell.text = content
 
 
-def _name(column: str) -> str:
-    """Return a column's name as an element name; invalid characters become `_`."""
+def cell_name(column: str) -> str:
+    """Return the name of a column's element; invalid characters become `_`."""
     kept = "".join(c if c.isalnum() or c in "._-" else "_" for c in column)
     return kept if kept[:1].isalpha() or kept[:1] == "_" else f"_{kept}"
 

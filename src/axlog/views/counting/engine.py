@@ -27,6 +27,7 @@ from axlog.errors import QueryError
 from axlog.evaluate.gathered import Bags, Gathered, Rising, merge
 from axlog.evaluate.interpreter import Interpreter
 from axlog.evaluate.joins import MOST_ROWS, Bag, Row, add_all
+from axlog.evaluate.relevant_nodes import LARGE, elements_above, large_elements
 from axlog.evaluate.work import MOST_WORK, Member, Meters
 from axlog.query.compile import Program, Relation, compile_pattern, share
 from axlog.query.pattern import Pattern
@@ -275,7 +276,7 @@ class CountingEngine:
                     own = alone.own_row(self.tree, node, relation)
                     site.states += self._state(relation, own, below, here)
 
-        alone.evaluate(self.tree, DOCUMENT_NODE, self._sites, extend)
+        alone.evaluate(self.tree, DOCUMENT_NODE, self._sites.keys(), extend)
         self._interpreter.add(relations)
         self._interpreter.visited += alone.visited
         self.version += 1
@@ -436,6 +437,10 @@ class CountingEngine:
     def _choose_sites(self, top: int) -> set[int]:
         """The nodes of a subtree with many nodes below them, or with an open call below."""
         tree = self.tree
+        if top == DOCUMENT_NODE and len(tree) > LARGE:
+            found = large_elements(tree, self._most)
+            if found is not None:
+                return found | elements_above(tree, tree.calls().values()) | {DOCUMENT_NODE}
         kinds, parent = tree.kind_column, tree.parent_column
         sizes: dict[int, int] = {}
         with_call: set[int] = set()

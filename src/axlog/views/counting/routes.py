@@ -102,11 +102,12 @@ class Route:
             ]
         self._views: dict[Relation, list[tuple[int, MaintainedView]]] = {}
         self._joint: list[tuple[int, MaintainedView, tuple[Relation, ...]]] = []
-        self._uses: list[tuple[Use, int, int]] = []
+        self.uses: list[tuple[Use, int, int]] = []
+        """Functions that note the values of a key, with the numbers of the first and last bag."""
         at = len(self.here)  # of the next relation of key values
         self._rows_here = at
         for relations, use in keys:
-            self._uses.append((use, at, at + len(relations)))
+            self.uses.append((use, at, at + len(relations)))
             at += len(relations)
             self.here += relations
         more = len(self.here) - self._rows_here
@@ -232,11 +233,6 @@ class Route:
                 else:
                     self._views.setdefault(roots[0], []).append((number, view))
 
-    @property
-    def uses_keys(self) -> bool:
-        """Whether the values of keys in messages are used."""
-        return bool(self._uses)
-
     def carry(self, bags: tuple[Bag, ...], time: int) -> ViewChanges:
         """Apply the bags of one message to the tables and the views; the changes, by view.
 
@@ -247,13 +243,13 @@ class Route:
         else:
             answers = self.deliver(bags)
             emitted = self.take(answers, time) if answers else []
-        if self._uses:
+        if self.uses:
             self.use_keys(bags)
         return emitted
 
     def use_keys(self, bags: tuple[Bag, ...]) -> None:
         """Note the values of keys in a message. The patterns of a key mostly find the same."""
-        for use, at, end in self._uses:
+        for use, at, end in self.uses:
             first = bags[at]
             for row in first:
                 use(row)

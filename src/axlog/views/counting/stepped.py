@@ -47,7 +47,7 @@ class SteppedCounting(Counting):
         self._start(tree.clock)
         self.sides: list[SideRows] = []
         super().__init__(tree, stepping.key.pattern, engine, work)
-        self.sides = [SideRows(tree, pattern) for pattern in stepping.blockers]
+        self.sides = [SideRows(tree, pattern) for pattern in stepping.sides]
         for number, side in enumerate(self.sides):
             load = partial(self._load_side, number)
             side.root = self.engine.add(side.program, load, self)

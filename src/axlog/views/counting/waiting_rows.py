@@ -536,7 +536,8 @@ class WaitingRows:
     def take_ended(self) -> list[Ended]:
         """The rows dropped since the last call."""
         self.settle()
-        ended, self.ended = self.ended, []
+        ended = self.ended.copy()
+        self.ended.clear()  # generated functions refer to it
         return ended
 
     # Streams and key values ----------------------------------------------------------------------

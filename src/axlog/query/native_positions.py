@@ -1,0 +1,242 @@
+"""Positions in predicates of the native text: `item[1]`, `item[last()]`, `item[position() < 3]`.
+
+A position is that of XPath: the place of a node among the children of its parent that pass the test
+of the step and the predicates before the position. In the pattern that a text is built as, a
+position is a branch of its own (`marker`), in the order of writing. `split_positions` takes these
+branches out. What is left is matched as usual, and the rows of the query are those whose nodes are
+at their positions (`steps.Positions`). The siblings are found by a pattern of their own: the step
+with the predicates before the position, below the steps above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from axlog.errors import QuerySyntaxError, UnsupportedError
+from axlog.query.aggregate_patterns import ANCHOR, variables_bound
+from axlog.query.formula import Formula
+from axlog.query.native_text import expression_text
+from axlog.query.pattern import (
+    POSITION,
+    AnyNode,
+    Axis,
+    Branch,
+    Collect,
+    Comparison,
+    Kind,
+    Output,
+    Pattern,
+    PatternNode,
+    Variable,
+    branches_of,
+    is_position,
+    nodes_of,
+)
+from axlog.query.plan_rewrites import position_bounds
+from axlog.query.positions import place_at
+from axlog.query.steps import Chosen, Positions, Scalar, Slice
+from axlog.query.syntax_tree import Binary, Call, Constant
+
+_SIBLING = "sibling"
+_FORMS = "[1], [last()], [position() < 3], [position() > last() - 2]"
+
+
+def is_positional(expression: Scalar) -> bool:
+    """Whether an expression is a condition on the position: a number, or one with position()."""
+    match expression:
+        case Constant(value=value):
+            return not isinstance(value, str)
+        case Call(name="position" | "last"):
+            return True
+        case Binary(operator=operator, left=left, right=right):
+            if operator in ("+", "-"):
+                return is_positional(left) and is_positional(right)
+            return _names_position(left) or _names_position(right)
+    return False
+
+
+def _names_position(expression: Scalar) -> bool:
+    match expression:
+        case Call(name="position" | "last"):
+            return True
+        case Binary(left=left, right=right):
+            return _names_position(left) or _names_position(right)
+    return False
+
+
+def marker(expression: Scalar, text: str) -> PatternNode:
+    """A position as a branch; raises AX201 if it is no range of positions."""
+    _slice(expression, text)
+    formula = Formula(expression_text(expression), expression, text)
+    return PatternNode(Axis.SELF, AnyNode(), comparisons=(Comparison(POSITION, formula),))
+
+
+def _slice(expression: Scalar, text: str) -> Slice:
+    """The positions that a condition selects, as a slice from 0."""
+    bounds = _from_the_end(expression)
+    if bounds is None and not isinstance(expression, Binary | Call | Constant):
+        bounds = None
+    elif bounds is None:
+        bounds = position_bounds(expression)  # type: ignore[arg-type]
+    if bounds is None:
+        raise QuerySyntaxError(
+            "AX201",
+            "this is no range of positions",
+            place=place_at(text, expression.at),
+            expected=_FORMS,
+        )
+    first, last = bounds
+    return first - 1 if first > 0 else first, None if last == -1 else last + (last < 0)
+
+
+def _from_the_end(expression: Scalar) -> tuple[int, int] | None:
+    """The bounds of a comparison of position() with last(), or with a number before it."""
+    match expression:
+        case Binary(operator=operator, left=Call(name="position"), right=right):
+            back = _back(right)
+        case Binary(operator=operator, left=left, right=Call(name="position")):
+            back = _back(left)
+            operator = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(operator, operator)
+        case _:
+            return None
+    if back is None:
+        return None
+    last = -1 - back
+    match operator:
+        case "=":
+            return last, last
+        case "<":
+            return 1, last - 1
+        case "<=":
+            return 1, last
+        case ">":
+            return (last + 1, -1) if back else (1, 0)
+        case ">=":
+            return last, -1
+    return None
+
+
+def _back(expression: Scalar) -> int | None:
+    """How far before the last position an expression is."""
+    match expression:
+        case Call(name="last"):
+            return 0
+        case Binary(operator="-", left=Call(name="last"), right=Constant(value=value)) if (
+            not isinstance(value, str) and value == int(value) and value >= 0
+        ):
+            return int(value)
+    return None
+
+
+@dataclass(slots=True)
+class _Splitter:
+    text: str
+    fresh: Iterator[str]
+    chosen: list[Chosen] = field(default_factory=list)
+
+    def branch(self, branch: Branch, spine: tuple[PatternNode, ...]) -> Branch:
+        if isinstance(branch, PatternNode):
+            return self._node(branch, spine)
+        for node in nodes_of(branch):
+            if is_position(node):
+                raise self._refused("a position inside `or`, `not` or a function", node)
+        return branch
+
+    def _node(self, node: PatternNode, spine: tuple[PatternNode, ...]) -> PatternNode:
+        before: list[Branch] = []  # what the siblings must pass
+        after: list[Branch] = []
+        slices: list[Slice] = []
+        for branch in node.branches:
+            if not is_position(branch):
+                (after if slices else before).append(branch)
+                continue
+            assert isinstance(branch, PatternNode)
+            if after:
+                raise self._refused("a second position behind another predicate", branch)
+            if node.axis not in (Axis.CHILD, Axis.DESCENDANT):
+                raise self._refused(f"a position on the axis {node.axis.value}", branch)
+            slices.append(_slice(_expression(branch), self.text))
+            if any(_binds(each) for part in before for each in _all(part)):
+                raise self._refused(
+                    "a position behind a predicate with variables or functions of a path", branch
+                )
+        if slices:
+            name = node.name or next(self.fresh).replace(
+                ANCHOR, "at~" if variables_bound(node) else ANCHOR
+            )
+            test = replace(node.test, name="sibling~") if isinstance(node.test, Variable) else None
+            siblings = replace(
+                node, name=_SIBLING, test=test or node.test, branches=tuple(map(_nameless, before))
+            )
+            whole = _below(spine, siblings)
+            pattern = Pattern((whole,), outputs=(Output(Kind.ID, _SIBLING),))
+            self.chosen.append(Chosen(pattern, f"{name}.id", tuple(slices)))
+            node = replace(node, name=name)
+        inner = (*spine, node)
+        return replace(node, branches=tuple(self.branch(b, inner) for b in (*before, *after)))
+
+    def _refused(self, what: str, node: PatternNode) -> UnsupportedError:
+        return UnsupportedError(
+            "AX211",
+            f"{what} is not supported",
+            place=place_at(self.text, _expression(node).at),
+            expected="a position first in its step: order/item[1][price > 5]",
+            advice="XPath and XQuery take positions anywhere",
+        )
+
+
+def split_positions(
+    branches: tuple[Branch, ...], text: str
+) -> tuple[tuple[Branch, ...], Positions | None]:
+    """The branches without positions, and the step that chooses by them."""
+    names = {node.name for branch in branches for node in nodes_of(branch)}
+    fresh = (name for number in count(1) if (name := f"{ANCHOR}p{number}") not in names)
+    splitter = _Splitter(text, fresh)
+    rest = tuple(splitter.branch(branch, ()) for branch in branches)
+    if not splitter.chosen:
+        return branches, None
+    chosen = tuple(splitter.chosen)
+    dropped = tuple(each.column for each in chosen if each.column.startswith(ANCHOR))
+    return rest, Positions(Pattern(branches), chosen, dropped)
+
+
+def _expression(node: PatternNode) -> Scalar:
+    formula = node.comparisons[0].operand
+    assert isinstance(formula, Formula)
+    found: Scalar = formula.expression
+    return found
+
+
+def _below(spine: tuple[PatternNode, ...], node: PatternNode) -> PatternNode:
+    """A node below the steps above it, without their predicates."""
+    for number, above in enumerate(reversed(spine)):
+        test = above.test
+        if isinstance(test, Variable):
+            test = Variable(f"above~{number}")
+        node = PatternNode(above.axis, test, branches=(node,))
+    return node
+
+
+def _all(branch: Branch) -> Iterator[Branch]:
+    waiting = [branch]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        waiting += branches_of(found)
+
+
+def _binds(branch: Branch) -> bool:
+    if not isinstance(branch, PatternNode):
+        return isinstance(branch, Collect)
+    operands = (comparison.operand for comparison in branch.comparisons)
+    is_variable = isinstance(branch.test, Variable)
+    return is_variable or is_position(branch) or any(isinstance(o, Variable) for o in operands)
+
+
+def _nameless(branch: Branch) -> Branch:
+    """A branch without the names of its nodes."""
+    if not isinstance(branch, PatternNode):
+        return branch  # names inside `or` and `not` are their own
+    return replace(branch, name=None, branches=tuple(map(_nameless, branch.branches)))
