@@ -43,6 +43,7 @@ CALLS: dict[str, tuple[list[str], str | None]] = {
     "dead-letters": (["dead-letters", "{pipeline}"], "pipeline"),
     "check": (["check", "{pipeline}"], "pipeline"),
     "run": (["run", "{pipeline}", "--once"], "pipeline"),
+    "rescale": (["rescale", "{pipeline}", "--partitions", "2"], "pipeline"),
     "serve": (["serve", "--seconds", "0"], "server"),
     "token": (["token", "shop"], "pipeline"),
     "proxy": (["proxy", "--to", "http://127.0.0.1:1"], "server"),

@@ -47,6 +47,7 @@ READING: dict[tuple[str, str], str] = {
     ("why", "after"): "why @good //b --after @attack",
     ("check", "pipeline"): "check @attack",
     ("run", "pipeline"): "run @attack --once --no-page --engine embedded",
+    ("rescale", "pipeline"): "rescale @attack --partitions 2",
     ("serve", "pipeline"): "serve @attack --seconds 0 --port 0",
     ("serve", "roles"): "serve --roles @attack --seconds 0 --port 0",
     ("serve", "tls_cert"): "serve --tls-cert @attack --tls-key @attack --seconds 0 --port 0",
@@ -79,7 +80,7 @@ LISTS = {("reduce", "lists"), ("patch", "patch")}
 UPDATES = {key for key in READING if key[1] in ("updates", "after")}
 PIPELINES = {
     ("check", "pipeline"), ("run", "pipeline"), ("serve", "pipeline"), ("serve", "roles"),
-    ("run", "roles"), ("dead-letters", "pipeline"),
+    ("run", "roles"), ("dead-letters", "pipeline"), ("rescale", "pipeline"),
 }  # fmt: skip
 CERTIFICATES = {("serve", "tls_cert"), ("serve", "tls_key")}
 NOTED = {("fuzz", "resume"), ("bench", "resume")}
@@ -92,7 +93,7 @@ NOT_READ = {
     "host", "channel", "allow", "code", "tune", "form", "sequential", "parallel", "policy",
     "show_conflicts", "cases", "law", "seed", "jobs", "stop_after", "until", "rounds", "kills",
     "start", "minutes", "views", "publishers", "sync", "spark", "rate", "speed", "faults",
-    "slow_clients",
+    "slow_clients", "master", "partitions",
     "names", "full", "name", "may", "stdin", "times", "show", "connect", "reduce", "on_violation",
     "force", "every", "replay", "to", "calls", "token", "stream", "header", "bodies", "hide",
 }  # fmt: skip

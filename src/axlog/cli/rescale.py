@@ -33,6 +33,7 @@ def rescale(
         from axlog.pipeline.loader import load
     except ImportError as error:
         raise missing(error) from None
-    before = spark_engine().rescale_pipeline(load(pipeline), partitions, master)
+    model = load(pipeline)
+    before = spark_engine().rescale_pipeline(model, partitions, master)
     for document, number in before.items():
         typer.echo(f"{document}: {number} -> {partitions} partitions")
