@@ -53,7 +53,7 @@ def test_a_batch_links_its_reads_and_contains_its_delivery(pipeline: Path) -> No
         runner.run()
         measured: Any = reader.get_metrics_data()
     runner.close()
-    found = spans.get_finished_spans()
+    found: Any = spans.get_finished_spans()
     by_id = {one.context.span_id: one for one in found}
     batches = [one for one in found if one.name == "axlog.batch"]
     assert batches

@@ -163,7 +163,7 @@ class Delivery:
         self._buckets.begin(number, rows)
         self.behind.start(partial(self._apply, self._buckets, number, rows))
 
-    def _deliver(self, batch: int, changes: Sequence[Change]) -> None:
+    def _write(self, batch: int, changes: Sequence[Change]) -> None:
         for sink in self._all:
             sink.write(batch, changes)
         for view, sinks in self._by_view.items():
@@ -216,7 +216,7 @@ class Delivery:
             merged.waiting += total.waiting
             merged.state += total.state
         with telemetry.span("axlog.deliver", batch=batch, changes=len(merged.changes)):
-            self._deliver(batch, merged.changes)
+            self._write(batch, merged.changes)
         if self._dead_letters is not None:
             self._dead_letters(batch, merged.refused)
         if self._report is not None:
