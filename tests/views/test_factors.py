@@ -59,7 +59,8 @@ def test_differential_counts_with_factors_and_of_a_new_document(query: str, seed
 
 def test_a_message_for_a_factor_does_not_visit_the_rows() -> None:
     def cost(rows: int) -> int:
-        doc = axlog.parse(SOURCE, views={"v": QUERIES[0]}, options=Options(keep="needed"))
+        source = SOURCE.replace(' deletes="yes"', "")
+        doc = axlog.parse(source, views={"v": QUERIES[0]}, options=Options(keep="needed"))
         doc.feed_many("a", [f"<x>{number}</x>" for number in range(rows)])
         doc.feed("b", "<y/>")
         counted_lines = lines_of(lambda number: doc.feed("b", "<y/>"))
