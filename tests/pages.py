@@ -32,11 +32,13 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from doctest import ELLIPSIS, DocTestParser, DocTestRunner, OutputChecker
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from packaging.requirements import Requirement
 from typer.testing import CliRunner
 
@@ -312,3 +314,22 @@ def forget_modules(room: Path) -> None:
     for name, module in list(sys.modules.items()):
         if str(getattr(module, "__file__", None) or "").startswith(str(room)):
             del sys.modules[name]
+
+
+@cache
+def verbs() -> dict[str, Any]:
+    command: Any = typer.main.get_command(application())
+    return dict(command.commands)
+
+
+def know_command(words: list[str]) -> None:
+    """The verb is there, and so are its options."""
+    _, verb, *rest = words
+    if verb.startswith("-"):
+        return
+    command = verbs().get(verb)
+    assert command is not None, f"axlog {verb}"
+    command = getattr(command, "commands", {}).get(rest[0], command) if rest else command
+    known = {text for each in command.params for text in (*each.opts, *each.secondary_opts)}
+    options = {word.partition("=")[0] for word in rest if word.startswith("--")}
+    assert options <= known | {"--help"}, f"axlog {verb}: {options - known}"

@@ -12,6 +12,8 @@ import yaml
 
 from axlog.cli.application import VERBS
 from axlog.pipeline.loader import check
+from tests.dockerfile import faults, steps
+from tests.pages import know_command
 
 
 @pytest.fixture
@@ -55,20 +57,54 @@ def test_services_and_their_files(deploy: Path) -> None:
     assert target["targets"] == ["axlog:9040"]
 
 
-def test_the_image_runs_axlog_without_root(deploy: Path, repository: Path) -> None:
-    lines = (deploy / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
-    steps = [line.split(None, 1) for line in lines if line and not line.startswith("#")]
-    names = [step[0] for step in steps]
-    known = {"FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "EXPOSE", "HEALTHCHECK",
-             "STOPSIGNAL", "ENTRYPOINT", "CMD"}  # fmt: skip
-    assert set(names) <= known
-    assert names.index("USER") < names.index("ENTRYPOINT")
-    assert json.loads(dict(steps)["ENTRYPOINT"]) == ["axlog"]
-    assert json.loads(dict(steps)["CMD"])[0] in VERBS
-    for name, rest in steps:
-        if name == "COPY" and not rest.startswith("--from"):
-            for path in rest.split()[:-1]:
+def test_the_image_is_what_a_linter_accepts(deploy: Path, repository: Path) -> None:
+    text = (deploy / "Dockerfile").read_text(encoding="utf-8")
+    assert faults(text) == []
+    found = {step.name: step.rest for step in steps(text)}
+    assert json.loads(found["ENTRYPOINT"]) == ["axlog"]
+    know_command(["axlog", *json.loads(found["CMD"])])
+    check = json.loads(found["HEALTHCHECK"].partition("CMD ")[2])
+    compile(check[2], "HEALTHCHECK", "exec")
+    # Everything that is copied is there, and is not left out of the build's context.
+    kept = (repository / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    for step in steps(text):
+        if step.name == "COPY" and not step.rest.startswith("--from"):
+            for path in step.rest.split()[:-1]:
                 assert (repository / path).exists(), path
+                assert f"!{path}" in kept, path
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ("FROM python", "DL3006"),
+        ("FROM python:latest", "DL3007"),
+        ("ADD src src", "DL3020"),
+        ("WORKDIR src", "DL3000"),
+        ("COPY --from=nothing /a /b", "DL3022"),
+        ("COPY a b /c", "DL3021"),
+        ("RUN pip install axlog==1", "DL3042"),
+        ("RUN pip install --no-cache-dir axlog", "DL3013"),
+        ("RUN cd /src", "DL3003"),
+        ("RUN curl x | sh", "DL4006"),
+        ("CMD axlog run", "DL3025"),
+        ("USER root", "DL3002"),
+        ("run true", "DL1000"),
+        ("ENV TOKEN=1", "DL-secret"),
+    ],
+)
+def test_the_linter_finds_what_is_wrong(line: str, rule: str) -> None:
+    text = f"FROM python:3.12-slim\nUSER axlog\n{line}\n"
+    if line.startswith("FROM"):
+        text += "USER axlog\n"
+    assert [fault.split()[0] for fault in faults(text)] == [rule]
+
+
+def test_commands_and_variables_of_the_services_exist(deploy: Path) -> None:
+    service = read(deploy / "compose.yaml")["services"]["axlog"]
+    know_command(["axlog", *service["command"]])
+    used = set(re.findall(r"\$\{(\w+)\}", (deploy / "pipeline.yaml").read_text("utf-8")))
+    assert used == set(service["environment"])
 
 
 def test_the_unit_starts_a_pipeline(deploy: Path) -> None:

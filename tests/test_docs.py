@@ -8,20 +8,25 @@ import re
 import shlex
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml
 
-from axlog.cli.application import application
 from axlog.pipeline import kinds
 from lab.cli import documentation
 from lab.documentation import error_codes, patterns
 from tests import wheelhouse
-from tests.pages import PAGES, REPOSITORY, Play, blocks, forget_modules, know_packages
+from tests.pages import (
+    PAGES,
+    REPOSITORY,
+    Play,
+    blocks,
+    forget_modules,
+    know_command,
+    know_packages,
+)
 
 SITE = [page for page in PAGES if page.parent == REPOSITORY / "docs"]
 ON_SPARK = [page for page in SITE if "axlog.spark import" in page.read_text(encoding="utf-8")]
@@ -108,25 +113,6 @@ def inline(page: Path, word: str) -> list[list[str]]:
     prose = FENCED.sub("", page.read_text(encoding="utf-8"))
     found = re.findall(rf"`({word} [^`]+)`", prose)
     return [shlex.split(each.replace("\n", " ").replace("'", "")) for each in found]
-
-
-@cache
-def verbs() -> dict[str, Any]:
-    command: Any = typer.main.get_command(application())
-    return dict(command.commands)
-
-
-def know_command(words: list[str]) -> None:
-    """The verb is there, and so are its options."""
-    _, verb, *rest = words
-    if verb.startswith("-"):
-        return
-    command = verbs().get(verb)
-    assert command is not None, f"axlog {verb}"
-    command = getattr(command, "commands", {}).get(rest[0], command) if rest else command
-    known = {text for each in command.params for text in (*each.opts, *each.secondary_opts)}
-    options = {word.partition("=")[0] for word in rest if word.startswith("--")}
-    assert options <= known | {"--help"}, f"axlog {verb}: {options - known}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -23,6 +23,7 @@ ORDER = """
 errors
 extras
 reporting
+telemetry
 retry
 store
 document

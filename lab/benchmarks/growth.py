@@ -241,10 +241,7 @@ FEATURES = (
         "a message", "views of different shapes", "linear", _shapes, 100,
         "each view looks for other names",
     ),
-    Feature(
-        "a message for a branch that binds nothing", "rows of the view", "linear", _factor, 1000,
-        "it changes the derivation count of every row",
-    ),
+    Feature("a message for a branch that binds nothing", "rows of the view", "constant", _factor),
     Feature(
         "a message compared with another branch", "rows of that branch", "linear", _comparisons,
         1000, "the rows with smaller values are read",
@@ -260,6 +257,6 @@ FEATURES = (
     ),
     Feature("a statement that finds its target by value", "elements", "constant", _statement),
     Feature("status of a row", "rows in progress", "constant", _status),
-    Feature("why", "messages", "linear", _why, 1000, "the document is copied and evaluated"),
+    Feature("why", "messages", "linear", _why, 1000, "the texts of its nodes are searched"),
 )
 # fmt: on

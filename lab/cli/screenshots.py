@@ -1,16 +1,20 @@
 """The screenshots of the README and the docs: `python -m lab.cli.screenshots DIRECTORY`.
 
 The supply chain runs in this process for a few seconds of real time and five days of simulated
-time. Its page is rendered in Chromium, wide and narrow, light and dark, and so are the tables of
-`axlog demo`. `make screenshots` runs it; it needs playwright, Chromium and Pillow, which reduces
-the file sizes.
+time. Its page is rendered in Chromium, wide and narrow, light and dark; so are pages of the docs,
+and the tables of `axlog demo`. `make screenshots` runs it; it needs playwright, Chromium, mkdocs
+and Pillow, which reduces the file sizes.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from io import BytesIO, StringIO
 from pathlib import Path
 from threading import Event, Thread
@@ -27,9 +31,19 @@ from axlog.runtime.embedded import Runner
 from axlog.samples import supply_chain
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 WIDE, NARROW = (1280, 960), (390, 844)
+REPOSITORY = Path(__file__).parents[2]
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 _COLOURS = 160
 _HOURS_A_STEP, _STEP = 1.0, 0.2
 
@@ -44,13 +58,15 @@ def main(into: Path) -> None:
         simulator.until(70 * supply_chain.HOUR)
         runner = Runner(load(str(place / "supply-chain.yaml")))
         observed = live_page.observed(runner)
+        site = _site(place / "site")
         stopping = Event()
         work = [Thread(target=runner.run), Thread(target=_simulate, args=(simulator, stopping))]
         for each in work:
             each.start()
         try:
-            with live_page.page(observed, 0) as address:
-                _take_all(into, address, _terminal(observed, stopping))
+            documents = live_page.documents(runner)
+            with live_page.page(observed, 0, documents=documents) as address:
+                _take_all(into, address, _terminal(observed, stopping), site)
         finally:
             stopping.set()
             runner.stop()
@@ -79,18 +95,32 @@ def _terminal(observed: Any, stopping: Event) -> str:
     return console.export_html(code_format=form, inline_styles=True, theme=MONOKAI)
 
 
-def _take_all(into: Path, address: str, terminal: str) -> None:
+def _site(into: Path) -> Path:
+    """Build the site of the docs; return its directory."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(into)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    subprocess.run(command, cwd=REPOSITORY, env=environment, check=True)
+    return into
+
+
+def _take_all(into: Path, address: str, terminal: str, site: Path) -> None:
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium")
     if chromium is None:
         raise SetupError("AX901", "no Chromium is on the path", advice="apt-get install chromium")
     with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = started.chromium.launch(executable_path=chromium, args=FLAGS)
+        take = partial(_take, browser)
         for scheme in ("light", "dark"):
-            _take(browser, address, into / f"page-{scheme}.png", WIDE, scheme)
-            _take(browser, address, into / f"phone-{scheme}.png", NARROW, scheme)
-        _take(browser, address, into / "why.png", WIDE, "light", why=True)
+            take(address, into / f"page-{scheme}.png", WIDE, scheme, _wait_for_rows)
+            take(address, into / f"phone-{scheme}.png", NARROW, scheme, _wait_for_rows)
+            for name, size in (("docs", WIDE), ("docs-phone", NARROW)):
+                path = into / f"{name}-{scheme}.png"
+                take((site / "concepts.html").as_uri(), path, size, scheme, None)
+        take(address, into / "why.png", WIDE, "light", _open_row)
+        take(address, into / "plot.png", WIDE, "light", _open_plot)
+        take(address, into / "ask.png", WIDE, "light", _type_query)
         page = browser.new_page(viewport={"width": 1220, "height": 300})
         page.set_content(terminal)
         _save(page.screenshot(full_page=True), into / "terminal.png")
@@ -103,23 +133,52 @@ def _take(
     path: Path,
     size: tuple[int, int],
     scheme: Any,
-    why: bool = False,
+    act: Callable[[Page], None] | None,
 ) -> None:
     width, height = size
     context = browser.new_context(
         viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
     )
     page = context.new_page()
+    page.set_default_timeout(60_000)
     page.goto(address)
-    page.wait_for_selector("#rows .badge.never")
-    if why:
-        page.click("#views button:has-text('late')")
-        page.click("#truths [data-truth=true]")
-        page.click("#rows tr:has(.badge.true)")
-        page.wait_for_selector("#why td")
-    page.wait_for_timeout(2500)
+    if act is not None:
+        act(page)
+    page.wait_for_timeout(1500)
     _save(page.screenshot(), path)
     context.close()
+
+
+def _wait_for_rows(page: Page) -> None:
+    page.wait_for_selector("#rows .badge.never")
+    page.wait_for_timeout(1500)
+
+
+def _open_row(page: Page) -> None:
+    """An order that can never be on time: why, and since when."""
+    _wait_for_rows(page)
+    page.click("#truths [data-truth=never]")
+    page.wait_for_selector("#rows:not(:has(.badge.possible)) .badge.never")
+    page.click("#rows tr:has(.badge.never) >> nth=1")
+    page.wait_for_selector("#why .history")
+
+
+def _open_plot(page: Page) -> None:
+    """The orders by supplier over time."""
+    _wait_for_rows(page)
+    page.click("#graph button[title^='View late_by_supplier']")
+    page.click("#plot summary")
+    page.select_option("#plot-number", "orders")
+    page.wait_for_selector("#plot-said path.line")
+    page.evaluate("scrollTo(0, 0)")
+
+
+def _type_query(page: Page) -> None:
+    """A query with an error, while it is typed."""
+    _wait_for_rows(page)
+    page.fill("#ask", "match /chain/store/o:Order[cbc:ID/$order return $order")
+    page.wait_for_selector("#ask-said .error")
+    page.locator("#ask").scroll_into_view_if_needed()
 
 
 def _save(taken: bytes, path: Path) -> None:

@@ -21,6 +21,7 @@ PARTS = {
     "server": ("starlette", "uvicorn", "httpx"),
     "brokers": ("confluent_kafka", "redis"),
     "store": ("lmdb",),
+    "telemetry": ("opentelemetry",),
     "types": ("xmlschema",),
     "xquery": ("saxonche",),
     "bench": ("matplotlib", "elementpath"),

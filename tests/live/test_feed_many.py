@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -127,3 +129,15 @@ def test_unwanted_messages_are_not_parsed_but_counted() -> None:
     status = doc.streams()["s"]
     assert (status.messages, status.unparsed) == (4, 2)
     assert [row["x"] for row in doc.view("v")] == ["1", "2"]
+
+
+def test_times_of_every_kind_take_the_generated_function() -> None:
+    doc = Document(streams=["s"], views={"all": "match //a/$x return $x"})
+    doc.feed("s", "<a>0</a>")
+    with doc.profile() as found:
+        for number, at in enumerate((1, 1.5, timedelta(seconds=2), Fraction(5, 2), "3s", None)):
+            doc.feed("s", f"<a>{number + 1}</a>", at)
+    assert (found.messages, found.nodes) == (6, 0)
+    assert [change.time for change in doc.feed("s", "<a>9</a>", 4)] == [4]
+    with pytest.raises(StreamError):
+        doc.feed("s", "<a>10</a>", timedelta(seconds=1))

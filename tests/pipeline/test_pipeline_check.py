@@ -15,6 +15,7 @@ from axlog.pipeline import kinds
 from axlog.pipeline.loader import check, check_text, load
 from axlog.pipeline.model import PipelineModel
 from axlog.pipeline.schema import json_schema
+from axlog.pipeline.yaml_reader import locate
 
 GOOD = """\
 engine: embedded
@@ -289,6 +290,51 @@ def test_the_schema_knows_every_kind() -> None:
     assert set(kinds.SINKS) <= set(sinks)
     assert "validate" in schema["$defs"]["Settings"]["properties"]
     json.dumps(schema)
+
+
+def errors_by_schema(text: str) -> list[str]:
+    """What an editor reports of a file."""
+    jsonschema = pytest.importorskip("jsonschema")
+    content = locate(text, None).content
+    return [
+        one.message for one in jsonschema.Draft202012Validator(json_schema()).iter_errors(content)
+    ]
+
+
+def test_the_schema_accepts_what_the_checks_accept() -> None:
+    """Every example, and the forms that only YAML readers know: durations, yes, one for a list."""
+    root = Path(__file__).parents[2]
+    paths = [*root.glob("examples/*/*.yaml"), root / "deploy" / "pipeline.yaml"]
+    pipelines = [path for path in paths if "views:" in path.read_text("utf-8")]
+    assert len(pipelines) >= 10
+    for path in pipelines:
+        assert errors_by_schema(path.read_text("utf-8")) == [], path
+    forms = """
+    sources: {kind: jsonl, path: in.jsonl}
+    streams: {f: {deletes: true, calls: 3}}
+    views: {v: {query: //a, good: true}}
+    settings: {hold: 500ms, trigger: 2, tune: false, collect: true, retain: no}
+    """
+    assert check_text(forms, root).errors == []
+    assert errors_by_schema(forms) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "streams: {f: {source: {kind: jsonl, pth: in.jsonl}}}",
+        "streams: {f: {source: {kind: nothing}}}",
+        "streams: {f: {deletes: perhaps}}",
+        "settings: {hold: 3 weeks}",
+        "settings: {snapshot: 0}",
+        "sinks: {s: {kind: jsonl, path: out.jsonl, ops: [insrt]}}",
+        "channels: {c: {kind: nothing}}",
+    ],
+)
+def test_the_schema_refuses_what_the_checks_refuse(wrong: str) -> None:
+    text = f"{wrong}\nsources: [{{kind: jsonl, path: in.jsonl}}]\nviews: {{v: //a}}\n"
+    assert check_text(text, Path()).errors != []
+    assert errors_by_schema(text) != []
 
 
 def test_the_command_reports_problems_as_json_lines(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 import axlog
-from axlog.errors import QueryError, UndecidedError, UpdateError
+from axlog.errors import AxlogError, QueryError, UndecidedError, UpdateError
 from axlog.query.query import parse_query
 
 SAME = {  # native predicates of order#t, and what XPath selects
@@ -138,6 +138,18 @@ def test_streams_and_stores(tmp_path: Path) -> None:
         assert [(c.view, c.op, c.row.to_dict()) for c in changes] == [
             ("two", "update", {"n": 2, "top": 9})
         ]
+
+
+def test_rejected_values_change_nothing() -> None:
+    doc = axlog.parse("<s><a><b>1</b></a><a><b>2</b></a></s>")
+    view = doc.watch("match /s/a[last()]/b/$x return sum($x) as n", on_value_error="reject")
+    assert [row["n"] for row in view.rows()] == [2]
+    for statement in ("insert node <a><b>x</b></a> into /s", "delete node /s/a[3]"):
+        with suppress(AxlogError):
+            doc.update(statement)
+        assert [row["n"] for row in view.rows()] == [2]
+    doc.update("delete node /s/a[2]")
+    assert [row["n"] for row in view.rows()] == [1]
 
 
 def test_nodes_in_where() -> None:

@@ -121,13 +121,13 @@ def test_a_view_has_its_own_budget_though_it_shares_a_plan() -> None:
     for number in (1, 2, 1, 2):
         doc.feed("s", f"<c>{number}</c>")
     assert small.broken is None  # one row a key
-    heavy = "match /a[b/k/$x][c/$y] return $x"
+    heavy = "match /a[b/k/$x][c/$y] return $x, $y"
     wide = doc.watch(heavy, "wide")
     narrow = doc.watch(heavy, "narrow", work=5)
     changes = doc.feed("s", "<c>200</c>")
     assert narrow.broken is not None
     assert wide.broken is None
-    assert {c.view for c in changes} == {other.name}
+    assert {c.view for c in changes} == {other.name, "wide"}
     assert {row["x"] for row in wide.rows()} == set(map(str, range(100)))
     assert large.rows() == small.rows()
     assert [row["k"] for row in large.rows()] == ["1", "2"]

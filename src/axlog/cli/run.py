@@ -75,6 +75,7 @@ def run(
     ] = None,
     listen: service.Listen = None,
     roles: admission.Roles = None,
+    telemetry: service.Telemetry = False,
     log_format: service.LogFormat = None,
     log_level: service.LogLevel = "info",
 ) -> None:
@@ -101,7 +102,7 @@ def run(
     if page:
         live_page.need_server()
     is_shown = page if page is not None else not once and live_page.is_there()
-    served = _Served(port if is_shown else _NO_PAGE, listen, roles)
+    served = _Served(port if is_shown else _NO_PAGE, listen, roles, telemetry)
     with _shown(progress) as show:
         if chosen.engine == "embedded":
             _run_here(model, once, seconds, show, served)
@@ -132,6 +133,7 @@ class _Served:
     port: int | None  # of the page
     listen: str | None  # of metrics and health
     roles: Path | None
+    telemetry: bool = False
 
 
 def _run_on_spark(
@@ -148,6 +150,7 @@ def _run_on_spark(
     progress_report = ProgressReport(show)
     with ExitStack() as stack:
         stack.enter_context(service.reported(served.listen, progress_report, served.roles))
+        stack.enter_context(service.telemetry(served.telemetry, progress_report))
         on_progress: Callable[[Progress], None] = progress_report
         more: dict[str, Any] = {}
         if served.port != _NO_PAGE:
@@ -187,6 +190,7 @@ def _run_here(
             with ExitStack() as stack:
                 progress_report = RunnerReport(runner)
                 stack.enter_context(service.reported(served.listen, progress_report, served.roles))
+                stack.enter_context(service.telemetry(served.telemetry, progress_report))
                 if served.port != _NO_PAGE:
                     observed = live_page.observed(runner)
                     shown = live_page.page(observed, served.port, progress_report, served.roles,

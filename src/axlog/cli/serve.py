@@ -19,6 +19,7 @@ from axlog.errors import AxlogError
 
 if TYPE_CHECKING:
     from axlog.runtime.embedded import Runner
+    from axlog.runtime.health import Report
 
 
 def register(app: typer.Typer) -> None:
@@ -55,6 +56,7 @@ def serve(
     seconds: Annotated[
         float | None, typer.Option(help="Stop after this many seconds.", min=0.0)
     ] = None,
+    telemetry: service.Telemetry = False,
     log_format: service.LogFormat = None,
     log_level: service.LogLevel = "info",
 ) -> None:
@@ -90,10 +92,13 @@ def serve(
         runner = None if pipeline is None else _runner(pipeline, channels)
         bound = listening(settings)
         documents = {} if runner is None else single_documents(runner)
+        report: Report
         if runner is None:
-            more = operating_operations(DocumentsReport({}, channels), access)
+            report = DocumentsReport({}, channels)
         else:
-            more = operating_operations(Joined(RunnerReport(runner), channels), access)
+            report = Joined(RunnerReport(runner), channels)
+        more = operating_operations(report, access)
+        if runner is not None:
             more += page_operations(observe_runner(runner), access, documents)
         app = make_application(channels, settings, more, documents=documents)
         server = Serving(app, bound, settings)
@@ -106,7 +111,8 @@ def serve(
         try:
             if work is not None:
                 work.start()
-            server.run(seconds)
+            with service.telemetry(telemetry, report):
+                server.run(seconds)
         finally:  # the server accepts no more requests; finish the accepted ones
             if runner is not None and work is not None:
                 runner.stop()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from logging import INFO, getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +20,7 @@ import typer
 from axlog.cli import admission
 from axlog.errors import SetupError
 from axlog.reporting import FORMATS, LEVELS, configure_logs, report
+from axlog.telemetry import exported
 
 if TYPE_CHECKING:
     from axlog.runtime.health import Report
@@ -44,6 +45,14 @@ Listen = Annotated[
     typer.Option(
         metavar="HOST:PORT",
         help="Serve /metrics and /health at this address; port 0 chooses a free port.",
+    ),
+]
+
+Telemetry = Annotated[
+    bool,
+    typer.Option(
+        "--telemetry",
+        help="Export traces and metrics with OpenTelemetry, as OTEL_EXPORTER_OTLP_ENDPOINT says.",
     ),
 ]
 
@@ -122,6 +131,11 @@ def reported(listen: str | None, report: Report, roles: Path | None = None) -> I
         if admitted.token is not None:
             typer.echo(f"token for metrics and health (shown once): {admitted.token}", err=True)
         yield
+
+
+def telemetry(asked: bool, report: Report) -> AbstractContextManager[None]:
+    """Export traces and the metrics of a report while the block runs, if it was asked for."""
+    return exported(report.samples) if asked else nullcontext()
 
 
 def _server() -> tuple[Any, Any]:

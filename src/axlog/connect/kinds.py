@@ -23,6 +23,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     GetCoreSchemaHandler,
+    StringConstraints,
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -54,7 +55,8 @@ def _seconds(given: Any) -> Any:
     return float(matched[1]) * _UNITS[matched[2] or "s"]
 
 
-Seconds = Annotated[float, BeforeValidator(_seconds)]
+_Duration = Annotated[str, StringConstraints(pattern=f"^{_DURATION.pattern}$")]
+Seconds = Annotated[float, BeforeValidator(_seconds, json_schema_input_type=float | _Duration)]
 """A duration: a number of seconds, or a text with a unit."""
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from axlog.document.ids import Id
 from axlog.document.serializer import serialise
@@ -133,18 +133,29 @@ def _of_node(tree: Tree, kind: Kind, node: int) -> tuple[Value, Value]:
     return tree.id(node), tree.id(node)
 
 
+class Places(Protocol):
+    """Knows nodes outside of which a pattern node cannot match."""
+
+    def below(self, at: int, branch: PatternNode) -> list[int] | None:
+        """The nodes that the pattern node's axis reaches from a node and that it may match, in
+        document order; None: all that it reaches.
+        """
+
+
 def valuations(
     tree: Tree,
     pattern: Pattern,
     given: Mapping[str, str] | None = None,
     most: int | None = None,
+    places: Places | None = None,
 ) -> Iterator[Valuation]:
     """Every valuation, each once; of several ways through ors, one.
 
     With `given`, only those that bind variables to these values, without trying the others.
+    `places` knows nodes outside of which a pattern node cannot match then: they are not tried.
     """
     normal = normalise(pattern)
-    matcher = _Matcher(tree, most)
+    matcher = _Matcher(tree, most, places)
     plain = set(_plain(normal.branches))
     variables = sorted(bound_variables(normal.branches))
     names = sorted(bound_names(normal.branches) & _used_names(normal))
@@ -236,8 +247,9 @@ class _Match:
 class _Matcher:
     """The definition over one tree. `number` is the preorder number of the first node."""
 
-    def __init__(self, tree: Tree, most: int | None = None) -> None:
+    def __init__(self, tree: Tree, most: int | None = None, places: Places | None = None) -> None:
         self._tree = tree
+        self._places = places
         self._most = most
         self._tried = 0
         self._known: dict[tuple[int, Axis, Test], list[int]] = {}
@@ -257,6 +269,14 @@ class _Matcher:
             found = [n for n in reached(tree, at, axis) if passes(tree, n, axis, test)]
             self._known[at, axis, test] = found
         return found
+
+    def _reached(self, at: int, branch: PatternNode) -> list[int]:
+        """The nodes that a pattern node may match, from a node."""
+        known = None if self._places is None else self._places.below(at, branch)
+        if known is None:
+            return self._candidates(at, branch.axis, branch.test)
+        tree = self._tree
+        return [node for node in known if passes(tree, node, branch.axis, branch.test)]
 
     def scope(
         self,
@@ -286,7 +306,7 @@ class _Matcher:
     def _branch(self, branch: Branch, number: int, at: int, match: _Match) -> Iterator[_Match]:
         match branch:
             case PatternNode():
-                for node in self._candidates(at, branch.axis, branch.test):
+                for node in self._reached(at, branch):
                     placed = self._place(branch, number, node, match)
                     if placed is not None:
                         yield from self._conjunction(branch.branches, number + 1, node, placed)

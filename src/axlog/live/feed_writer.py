@@ -14,9 +14,8 @@ Law: a message has the same effect as by `StreamEngine.feed` alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from time import perf_counter
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from lxml.etree import XMLSyntaxError, fromstring
 
@@ -35,8 +34,18 @@ if TYPE_CHECKING:
     from axlog.live.maintained import MaintainedTree
     from axlog.live.stream_engine import ShortWay, StreamEngine
 
-Feed: TypeAlias = Callable[[object, object, "Element | None"], "list[Change] | None"]
-"""Applies a message: its content, its time, and its root if it was parsed with others."""
+
+class Feed(Protocol):
+    """Applies a message; None: it must take the general path.
+
+    `message` is its content, `at` its time if it is a number or None, `root` its root if it was
+    parsed with others, `time` its time in microseconds if it is known.
+    """
+
+    def __call__(
+        self, message: object, at: object, root: Element | None, time: int | None = None, /
+    ) -> list[Change] | None: ...
+
 
 _LATEST = 1 << 63
 MOST_JOINS = 3
@@ -87,7 +96,7 @@ class _FeedWriter(RowWriter):
 
     def feed(self) -> str:
         """The source of the function."""
-        self.open("def feed(m, at, e):")
+        self.open("def feed(m, at, e, t=None):")
         if self._profile is not None:
             self.line("seconds = profile.seconds")
             self.line("then = clock()")
@@ -160,6 +169,7 @@ class _FeedWriter(RowWriter):
         )
         self.line("return None  # views or calls changed")
         self.close()
+        self.open("if t is None:")
         self.open("if type(at) is float:")
         self.line("t = at * 1000000")
         self.open(f"if not {-_PRODUCT} < t < {_PRODUCT}:")
@@ -178,7 +188,7 @@ class _FeedWriter(RowWriter):
         self.close()
         self.open("else:")
         self.line("return None")
-        self.close()
+        self.close(2)
         self.open(f"if not tree.clock <= t < {_LATEST}:")
         self.line("return None")
         self.close()

@@ -41,10 +41,11 @@ from axlog.document.operations import (
 from axlog.document.parser import Element
 from axlog.document.times import Time, microseconds
 from axlog.document.tree import NONE
-from axlog.errors import AxlogError, ValueProblem
+from axlog.errors import AxlogError, StreamError, ValueProblem
 from axlog.evaluate.siblings import matching_siblings
 from axlog.future.references import Fact
 from axlog.live.collector import Collection, Collector, Dropped
+from axlog.live.feed_writer import Feed
 from axlog.live.hooks import How, StreamHooks
 from axlog.live.key_guard import KeyGuard
 from axlog.live.maintained import MaintainedTree, ViewChanges
@@ -163,8 +164,8 @@ class Streams(StreamHooks):
         generated = self.engine.feeds.get(stream)
         changes: list[Change] | None = None
         try:
-            if generated is not None and latest is None:
-                changes = generated(message, at, root)
+            if generated is not None:
+                changes = _by_function(generated, message, at, latest, root)
             if changes is None:
                 profile, then = self.engine.profile, perf_counter()
                 changes = self.engine.feed(stream, message, at, latest)
@@ -189,8 +190,8 @@ class Streams(StreamHooks):
         """Apply messages one after the other; small ones are parsed together."""
         changes: list[Change] = []
         for start in range(0, len(messages), MOST):
-            chunk = [_as_bytes(each) for each in messages[start : start + MOST]]
-            roots = roots_of(chunk) if self.engine.parses(stream) else [None] * len(chunk)
+            chunk = [as_bytes(each) for each in messages[start : start + MOST]]
+            roots = self.roots([stream] * len(chunk), chunk)
             for number, (written, root) in enumerate(zip(chunk, roots, strict=True), start):
                 at = times[number]
                 generated = self.engine.direct.get(stream)
@@ -200,6 +201,14 @@ class Streams(StreamHooks):
                     found = self.feed(stream, message, at, self.latest(stream, at), root)
                 changes += found
         return changes
+
+    def roots(self, streams: Sequence[str], messages: Sequence[bytes]) -> list[Element | None]:
+        """The roots of messages, parsed together; None for those to be parsed alone, or not."""
+        parsed = {stream: self.engine.parses(stream) for stream in set(streams)}
+        if not any(parsed.values()):
+            return [None] * len(messages)
+        pairs = zip(streams, messages, strict=True)
+        return roots_of([message if parsed[stream] else b"" for stream, message in pairs])
 
     def _feed_nodes(
         self, stream: str, message: Message, at: Time | None, latest: int | None
@@ -411,7 +420,22 @@ class Streams(StreamHooks):
             }
 
 
-def _as_bytes(message: Message) -> bytes:
+def _by_function(
+    generated: Feed, message: Message, at: Time | None, latest: int | None, root: Element | None
+) -> list[Change] | None:
+    """Apply a message by the generated function of its stream. None: it must take another path."""
+    if latest is None and (at is None or type(at) is float or type(at) is int):
+        return generated(message, at, root)
+    try:
+        time = None if at is None else microseconds(at)
+    except StreamError:
+        return None  # the other paths raise it
+    if time is None or (latest is not None and time > latest):
+        return None
+    return generated(message, None, root, time)
+
+
+def as_bytes(message: Message) -> bytes:
     """A message as bytes, to be parsed with others; empty if it must be parsed alone."""
     if type(message) is bytes:
         return message

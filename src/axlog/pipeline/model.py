@@ -111,9 +111,12 @@ class StreamModel(Options):
     most: int | None = Field(
         default=None, ge=0, description="Maximum number of trees that it ever brings."
     )
-    deletes: Annotated[Literal["no", "yes", "only"] | None, BeforeValidator(_as_word)] = Field(
-        default=None, description="Whether it may delete the siblings of its call."
-    )
+    deletes: Annotated[
+        Literal["no", "yes", "only"] | None,
+        BeforeValidator(
+            _as_word, json_schema_input_type=Literal["no", "yes", "only"] | bool | None
+        ),
+    ] = Field(default=None, description="Whether it may delete the siblings of its call.")
     late: Literal["refuse", "clock"] | None = Field(
         default=None,
         description="What to do with a message older than the clock: reject it, or give it the "
@@ -125,7 +128,10 @@ class StreamModel(Options):
         "none for"
         " no bound (default: one day, where times are dates).",
     )
-    calls: Annotated[Literal["no", "yes"] | int | None, BeforeValidator(_as_word)] = Field(
+    calls: Annotated[
+        Literal["no", "yes"] | int | None,
+        BeforeValidator(_as_word, json_schema_input_type=Literal["no", "yes"] | bool | int | None),
+    ] = Field(
         default=None,
         description="Whether its messages may contain calls: no, yes, or their maximum number.",
     )
@@ -182,7 +188,10 @@ class ViewModel(Options):
         description="A value that the query cannot compute, such as a sum with a text: `null`"
         " leaves it out, `reject` makes the message a dead letter.",
     )
-    good: Annotated[Literal["true", "never"] | None, BeforeValidator(_as_truth)] = Field(
+    good: Annotated[
+        Literal["true", "never"] | None,
+        BeforeValidator(_as_truth, json_schema_input_type=Literal["true", "never", True] | None),
+    ] = Field(
         default=None,
         description="For the live page: whether it is good that a row is there (`true`), or that"
         " it can never come (`never`).",
@@ -232,11 +241,17 @@ class DocumentSettings(Options):
         alias="validate",
         description="Parse every message, or only those that some view may need.",
     )
-    tune: Annotated[Literal["auto", "off"] | TuneModel, BeforeValidator(_tune)] = Field(
+    tune: Annotated[
+        Literal["auto", "off"] | TuneModel,
+        BeforeValidator(_tune, json_schema_input_type=Literal["auto", "off"] | bool | TuneModel),
+    ] = Field(
         default="auto",
         description="How often to compute what each stream is still needed for.",
     )
-    collect: Annotated[Literal["state", "auto", "off"], BeforeValidator(_collect)] = Field(
+    collect: Annotated[
+        Literal["state", "auto", "off"],
+        BeforeValidator(_collect, json_schema_input_type=Literal["state", "auto", "off"] | bool),
+    ] = Field(
         default="state",
         description="Drop rows of joins that can no longer match; `auto`: also finished streams"
         " and nodes of the document; `off`: nothing.",
@@ -282,7 +297,10 @@ class Settings(DocumentSettings):
         ge=1,
         description="Embedded: messages between two snapshots, from which a restart resumes.",
     )
-    retain: Annotated[Literal["all", "no"], BeforeValidator(_as_word)] = Field(
+    retain: Annotated[
+        Literal["all", "no"],
+        BeforeValidator(_as_word, json_schema_input_type=Literal["all", "no"] | bool),
+    ] = Field(
         default="no",
         description="Keep the input, so that views added later can be back-filled.",
     )
@@ -334,10 +352,14 @@ class DocumentModel(Options):
     streams: dict[str, StreamModel] = Field(
         default={}, description="The streams, by the names of their calls."
     )
-    sources: Annotated[list[SourceModel], BeforeValidator(_as_list)] = Field(
-        default=[], description="Sources whose messages name their streams."
-    )
-    updates: Annotated[list[SourceModel], BeforeValidator(_as_list)] = Field(
+    sources: Annotated[
+        list[SourceModel],
+        BeforeValidator(_as_list, json_schema_input_type=list[SourceModel] | SourceModel),
+    ] = Field(default=[], description="Sources whose messages name their streams.")
+    updates: Annotated[
+        list[SourceModel],
+        BeforeValidator(_as_list, json_schema_input_type=list[SourceModel] | SourceModel),
+    ] = Field(
         default=[],
         description="Sources of lists of updates of the document itself, as `axlog diff` and"
         " `axlog reduce` write them; engine: embedded.",
@@ -346,7 +368,9 @@ class DocumentModel(Options):
     facts: list[str] = Field(
         default=[], description="Declared keys and references: `key PATH by PATH trusted`."
     )
-    types: Annotated[list[str], BeforeValidator(_as_list)] = Field(
+    types: Annotated[
+        list[str], BeforeValidator(_as_list, json_schema_input_type=list[str] | str)
+    ] = Field(
         default=[],
         description="The types of document and streams: text, or paths of .dtd, .xsd, text files.",
     )

@@ -21,6 +21,7 @@ from functools import partial
 from logging import DEBUG, ERROR, INFO, WARNING, getLogger
 from typing import Any
 
+from axlog import telemetry
 from axlog.connect.channels.protocol import Channel
 from axlog.connect.channels.streams import ChannelSource
 from axlog.connect.locations import needed_path
@@ -132,6 +133,7 @@ class Runner:
             for rank, plan in enumerate(plans)
         ]  # fmt: skip
         self._refused: list[Refusal] = []
+        self._reads: dict[str, Any] = {}  # the last span of each source, for traces
         self.batch = 0
         if self._saved is None:
             self.system.begin(self.instances)
@@ -303,7 +305,12 @@ class Runner:
         came = 0
         for feed in self.feeds:
             if feed.has_room(most):
+                began = telemetry.now()
                 number, refused = feed.read(self.model, most, now)
+                if number:
+                    self._reads[feed.plan.name] = telemetry.finished(
+                        "axlog.read", began, source=feed.plan.name, updates=number
+                    )
                 came += number
                 self._refused += refused
                 if self.once and feed.troubles is not None and feed.troubles.tries >= TRIES:
@@ -351,12 +358,31 @@ class Runner:
     def _take(self, inputs: list[Input]) -> None:
         """Decide, apply and deliver one batch."""
         number, began = self.batch + 1, time.monotonic()
+        with telemetry.span("axlog.batch", self._links(inputs), batch=number, updates=len(inputs)):
+            changes = self._process(number, inputs)
+        self.batch = number
+        self.taking.note(time.monotonic() - began)
+        report(_events, DEBUG, "batch", seq=number, updates=len(inputs), changes=len(changes))
+        self._save_if_due(len(inputs))
+        if number % _COMMIT_EVERY == 0:
+            self._commit()
+
+    def _links(self, inputs: Sequence[Input]) -> list[Any]:
+        """Return the spans of the reads that brought the updates of a batch."""
+        if not telemetry.is_enabled():
+            return []
+        sources = {source_of(one.source) for one in inputs}
+        return [read for name in sorted(sources) if (read := self._reads.get(name)) is not None]
+
+    def _process(self, number: int, inputs: list[Input]) -> list[Change]:
         pending = [item for order in self._orders.values() for item in order.pending]
         waiting = [(item[BODY], item[AT]) for item in pending]
         positions = {feed.plan.name: feed.position for feed in self.feeds}
         refused_now, self._refused = self._refused, []
-        self.checkpoint.decide(number, inputs, waiting, self._places, positions, refused_now)
-        changes, refused = self._feed(inputs)
+        with telemetry.span("axlog.checkpoint"):
+            self.checkpoint.decide(number, inputs, waiting, self._places, positions, refused_now)
+        with telemetry.span("axlog.apply"):
+            changes, refused = self._feed(inputs)
         refused_now += refused
         self._count(inputs, changes, refused_now)
         if refused and self.model.settings.on_error == "stop":
@@ -368,12 +394,7 @@ class Runner:
             report(_events, WARNING, "refused", stream=one.stream, seq=number, origin=one.origin,
                    error=one.error)  # fmt: skip
         self._deliver(number, [*changes, *as_changes(refused_now, number)])
-        self.batch = number
-        self.taking.note(time.monotonic() - began)
-        report(_events, DEBUG, "batch", seq=number, updates=len(inputs), changes=len(changes))
-        self._save_if_due(len(inputs))
-        if number % _COMMIT_EVERY == 0:
-            self._commit()
+        return changes
 
     def _let_go(self) -> None:
         """Drop unneeded views and streams, and unsubscribe upstream."""
@@ -427,7 +448,8 @@ class Runner:
         run.
         """
         for sink in self.sinks:
-            self.patience.write(sink.name, partial(sink.write, batch, changes))
+            with telemetry.span("axlog.deliver", sink=sink.name, batch=batch):
+                self.patience.write(sink.name, partial(sink.write, batch, changes))
 
     # Progress -------------------------------------------------------------------------------------
 

@@ -12,16 +12,19 @@ document belong to its first batch (`begin`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
+from axlog.document.messages import as_message
+from axlog.document.parser import Element
 from axlog.document.stream_update import StreamUpdate
 from axlog.live.document import Document
 from axlog.live.internals import maintained, streams_of
 from axlog.live.log_records import Record
 from axlog.live.recovery import load_parts, snapshot_parts
+from axlog.live.streams import as_bytes
 from axlog.views.change import Change
 from axlog.views.net_changes import net
 
@@ -62,9 +65,22 @@ class DocumentEngine:
             return list(net_by_view(found))
         return found
 
-    def take(self, update: StreamUpdate) -> None:
-        """Apply an update that is not late, or that its stream's policy accepts."""
-        self.document.take(update)
+    def take(self, update: StreamUpdate, root: Element | None = None) -> None:
+        """Apply an update that is not late, or that its stream's policy accepts.
+
+        `root` is the root of a message that was parsed with others (`roots`).
+        """
+        if root is None or update.action != "insert":
+            self.document.take(update)
+            return
+        streams, at = streams_of(self.document), update.at
+        message = as_message(update.content)
+        streams.feed(update.stream, message, at, streams.latest(update.stream, at), root)
+
+    def roots(self, updates: Sequence[StreamUpdate]) -> list[Element | None]:
+        """The roots of messages, parsed together; None for other updates and for other messages."""
+        messages = [as_bytes(each.content) if each.action == "insert" else b"" for each in updates]
+        return streams_of(self.document).roots([each.stream for each in updates], messages)
 
     def advance(self, time: int) -> None:
         """Advance the clock to a time in microseconds, if it is earlier."""

@@ -10,7 +10,7 @@ each gets the latest time of any.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import asdict, replace
@@ -20,7 +20,7 @@ from typing import Any
 from axlog.connect.kinds import DOCUMENT_COLUMN, ViewShape
 from axlog.connect.message_paths import MessagePath
 from axlog.connect.protocol import Refusal
-from axlog.document.parser import DEFAULT_LIMITS, parse
+from axlog.document.parser import DEFAULT_LIMITS, Element, parse
 from axlog.document.stream_update import LISTS, StreamUpdate
 from axlog.document.times import microseconds, start_of
 from axlog.errors import AxlogError, StreamError
@@ -28,6 +28,7 @@ from axlog.live.document import Document
 from axlog.live.internals import maintained, streams_of
 from axlog.live.log_records import settings_of
 from axlog.live.options import Options
+from axlog.match.batch_parser import chunks
 from axlog.pipeline.documents import document_of, horizon_of, may_delete, types_of
 from axlog.pipeline.model import PipelineModel
 from axlog.runtime.checkpoint import Input
@@ -139,8 +140,7 @@ class Instances:
         refused: list[Refusal] = []
         entered: dict[str, DocumentEngine] = {}
         with ExitStack() as batches:
-            for one in inputs:
-                update = _timed(one)
+            for one, update, root in self._parsed(inputs):
                 try:
                     if update.action == TIME:
                         self.clock = max(self.clock, self.clock if one.at is None else one.at)
@@ -148,7 +148,7 @@ class Instances:
                         continue
                     for key in self._meant(update):
                         engine = self._entered(key, batches, entered)
-                        engine.take(update)
+                        engine.take(update, root)
                         if self.origins is not None and update.action != LISTS:
                             status = streams_of(engine.document).engine.status(update.stream)
                             name = named_message(status.messages, update.stream)
@@ -163,6 +163,17 @@ class Instances:
         self.refused += len(refused)
         found = [(key, change) for key, each in entered.items() for change in each.changes()]
         return [self._named(change, key) for key, change in found], refused
+
+    def _parsed(
+        self, inputs: Sequence[Input]
+    ) -> Iterator[tuple[Input, StreamUpdate, Element | None]]:
+        """Yield the updates with their times; of small messages, parsed together, the roots."""
+        for chunk in chunks(inputs):
+            updates = [_timed(one) for one in chunk]
+            roots: list[Element | None] = [None] * len(chunk)
+            if self._key is None and len(chunk) > 1:
+                roots = self._engines[""].roots(updates)
+            yield from zip(chunk, updates, roots, strict=True)
 
     def _entered(
         self, key: str, batches: ExitStack, entered: dict[str, DocumentEngine]

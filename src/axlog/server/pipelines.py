@@ -49,10 +49,16 @@ def pressure_of(runner: Runner) -> list[dict[str, Any]]:
     for feed in runner.feeds:
         waiting = len(feed.waiting())
         if waiting:
-            found.append({"source": feed.plan.name, "waiting": waiting,
-                          "full": not feed.has_room(most)})  # fmt: skip
-    slow = [feed.plan.name for feed in runner.feeds if found and feed.is_silent]
-    return [{**one, "for": [name for name in slow if name != one["source"]]} for one in found]
+            slow = [
+                other.plan.name
+                for other in runner.feeds
+                if other is not feed
+                and other.plan.document == feed.plan.document  # each document has its own order
+                and other.is_silent
+            ]
+            full = not feed.has_room(most)
+            found.append({"source": feed.plan.name, "waiting": waiting, "full": full, "for": slow})
+    return found
 
 
 def good_of(model: PipelineModel) -> dict[tuple[str, str], str]:

@@ -18,6 +18,7 @@ from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from axlog import telemetry
 from axlog.connect.protocol import Refusal, Sink
 from axlog.reporting import report
 from axlog.runtime.batch_state import Row
@@ -145,6 +146,10 @@ class Delivery:
         self._clock = 0
 
     def __call__(self, frame: DataFrame, number: int) -> None:
+        with telemetry.span("axlog.batch", batch=number):
+            self._take(frame, number)
+
+    def _take(self, frame: DataFrame, number: int) -> None:
         rows = [(row[0], bytes(row[1])) for row in frame.collect()]
         self._note(rows)
         if self._buckets is None:
@@ -157,6 +162,14 @@ class Delivery:
         self.behind.wait()
         self._buckets.begin(number, rows)
         self.behind.start(partial(self._apply, self._buckets, number, rows))
+
+    def _write(self, batch: int, changes: Sequence[Change]) -> None:
+        for sink in self._all:
+            sink.write(batch, changes)
+        for view, sinks in self._by_view.items():
+            mine = [change for change in changes if change.view == view]
+            for sink in sinks:
+                sink.write(batch, mine)
 
     def _note(self, rows: Iterable[Row]) -> None:
         """Write what is known after a batch, for the tasks of the next one."""
@@ -202,12 +215,8 @@ class Delivery:
             merged.rows += total.rows
             merged.waiting += total.waiting
             merged.state += total.state
-        for sink in self._all:
-            sink.write(batch, merged.changes)
-        for view, sinks in self._by_view.items():
-            mine = [change for change in merged.changes if change.view == view]
-            for sink in sinks:
-                sink.write(batch, mine)
+        with telemetry.span("axlog.deliver", batch=batch, changes=len(merged.changes)):
+            self._write(batch, merged.changes)
         if self._dead_letters is not None:
             self._dead_letters(batch, merged.refused)
         if self._report is not None:

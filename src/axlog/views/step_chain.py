@@ -27,7 +27,6 @@ from axlog.query.columns import Columns
 from axlog.query.steps import (
     Aggregate,
     Cell,
-    Chosen,
     Clock,
     Compute,
     Distinct,
@@ -52,9 +51,9 @@ from axlog.views.operators.group import Group as GroupOperator
 from axlog.views.operators.map import Map
 from axlog.views.operators.operator import Operator, Snapshot, Source
 from axlog.views.operators.order import Descending
-from axlog.views.operators.semi_join import SemiJoin
 from axlog.views.operators.sets import difference, intersection
 from axlog.views.operators.top import Top
+from axlog.views.step_positions import chosen_operators
 from axlog.views.step_values import (
     Compute_,
     addend,
@@ -113,18 +112,22 @@ class StepChain:
         changes nothing.
         """
         if self.rejects:
-            return self._apply_whole(delta)
+            return self._apply_whole(delta, others)
         if not others:
             return self._pass(delta)
         found: Bag = {}
-        at = 0
-        for side in self.sides:  # first: rows of the pattern meet the rows that block them now
-            end = at + 1 + side.chain.width
-            moved = side.chain.apply(others[at], others[at + 1 : end])
+        for side, moved in self._sides_moved(others):
             add_all(found, self._pass(moved, side.at, RIGHT))
-            at = end
         add_all(found, self._pass(delta))
         return found
+
+    def _sides_moved(self, others: Sequence[Bag]) -> Iterator[tuple[Side, Bag]]:
+        """The sides with their deltas. They come first: rows then meet the rows that block them."""
+        at = 0
+        for side in self.sides if others else ():
+            end = at + 1 + side.chain.width
+            yield side, side.chain.apply(others[at], others[at + 1 : end])
+            at = end
 
     def _pass(self, delta: Bag, at: int = 0, port: int = 0) -> Bag:
         """Pass a delta through the operators from one of them on."""
@@ -182,20 +185,34 @@ class StepChain:
         self._clock = max(clock, self._clock)
         return found
 
-    def _apply_whole(self, delta: Bag) -> Bag:
+    def _apply_whole(self, delta: Bag, others: Sequence[Bag]) -> Bag:
         applied: list[tuple[Operator, Bag]] = []
+        found: Bag = {}
         try:
-            for operator in self.operators:
-                if isinstance(operator, GroupOperator):  # it must not fail halfway
-                    for row in delta:
-                        for read in self._checked:
-                            read(row)
-                given, delta = delta, operator.apply(0, delta)
-                applied.append((operator, given))
+            for side, moved in self._sides_moved(others):
+                add_all(found, self._pass_checked(moved, side.at, RIGHT, applied))
+            add_all(found, self._pass_checked(delta, 0, 0, applied))
         except ValueProblem:
             for operator, given in reversed(applied):
                 operator.apply(0, negated(given))
+            for _ in self._sides_moved([negated(each) for each in others]):
+                pass
             raise
+        return found
+
+    def _pass_checked(
+        self, delta: Bag, at: int, port: int, applied: list[tuple[Operator, Bag]]
+    ) -> Bag:
+        """Pass a delta from an operator on, and note what operators with state got."""
+        for operator in self.operators[at:]:
+            if isinstance(operator, GroupOperator):  # it must not fail halfway
+                for row in delta:
+                    for read in self._checked:
+                        read(row)
+            given, delta = delta, operator.apply(port, delta)
+            if not port:
+                applied.append((operator, given))
+            port = 0
         return delta
 
     def expect_insertions(self) -> None:
@@ -313,7 +330,9 @@ class StepChain:
         for each in step.chosen:
             joined = intersection(made[-1], (each.column,))
             made.append(joined)
-            self.sides.append(Side(len(self.operators) + len(made) - 1, chosen_chain(each, joined)))
+            chain = StepChain((), each.pattern.columns)
+            chain.operators = chosen_operators(each, joined)
+            self.sides.append(Side(len(self.operators) + len(made) - 1, chain))
         return [*made, *_without(step.dropped, made[-1])]
 
     def _side(self, unless: Unless) -> StepChain:
@@ -455,32 +474,6 @@ def _without(dropped: Sequence[str], below: Source) -> list[Operator]:
     shown = [column for column in below.schema if column not in dropped]
     positions = [below.schema.index(column) for column in shown]
     return [Map(below, shown, picker(positions), shown)]
-
-
-def chosen_chain(chosen: Chosen, joined: SemiJoin) -> StepChain:
-    """The chain from the ids of siblings to those at the chosen positions of their parents."""
-    chain = StepChain((), chosen.pattern.columns)
-    source: Source = Feed(chosen.pattern.columns, _nothing)
-    with_parent = Map(source, ("parent", "id"), lambda row: (row[0].parent, row[0]), ())  # type: ignore[union-attr]
-    chain.operators.append(with_parent)
-    last: Source = with_parent
-    for start, stop in chosen.slices:
-        top = Top(last, _document_order, start, stop, ("parent",), tie=_no_tie)
-        chain.operators.append(top)
-        last = top
-    column = Map(last, (chosen.column,), picker((1,)), ())
-    chain.operators += [column, joined.right]
-    chain.schema = joined.right.schema
-    return chain
-
-
-def _document_order(row: Row) -> bytes:
-    found: bytes = row[1].key  # type: ignore[union-attr]
-    return found
-
-
-def _no_tie(row: Row) -> tuple[()]:
-    return ()
 
 
 def negated(delta: Bag) -> Bag:

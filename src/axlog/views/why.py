@@ -13,19 +13,22 @@ from typing import Any, cast
 
 from axlog.document.ids import Id
 from axlog.document.times import Shown, Times, microseconds, shown
-from axlog.document.tree import Tree
+from axlog.document.tree import ATTRIBUTE, NONE, Tree
 from axlog.evaluate.definition import Valuation, row_of, valuations
 from axlog.evaluate.joins import Bag
 from axlog.evaluate.steps_definition import position_test
+from axlog.evaluate.text_search import labelled
 from axlog.future.truth import Possible
 from axlog.query.columns import Columns
 from axlog.query.normalize import normalise
-from axlog.query.pattern import Branch, Kind, Or, Output, Pattern, PatternNode, Variable
+from axlog.query.pattern import Axis, Branch, Kind, Or, Output, Pattern, PatternNode, Variable
 from axlog.query.steps import Clock, Group, Order, Positions, clock_of
 from axlog.views.change import Row
 from axlog.views.step_chain import StepChain
 from axlog.views.step_rows import Stepping
 from axlog.views.value_codec import python_value
+
+DOWNWARD = (Axis.CHILD, Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF, Axis.SELF, Axis.ATTRIBUTE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +68,69 @@ def derivations(
         for output, column in zip(pattern.outputs, pattern.columns, strict=True)
         if output.kind is Kind.VARIABLE
     }
-    for valuation in valuations(tree, pattern, given):
+    for valuation in valuations(tree, pattern, given, places=_Paths(tree, given)):
         _, values = row_of(tree, pattern, valuation)
         if [_text(value) for value in values] != wanted:
             continue
         found.append(_derivation(tree, steps, valuation, times))
     return found
+
+
+class _Paths:
+    """The nodes above those that have a value of the row, for the pattern nodes above its variable.
+
+    A pattern node with a variable of the row below it matches only on the way to a node with the
+    variable's value. There are few of them, however many siblings they have.
+    """
+
+    def __init__(self, tree: Tree, given: Mapping[str, str]) -> None:
+        self._tree, self._given = tree, given
+        self._children: dict[str, dict[int, list[int]]] = {}  # by variable, parent to nodes
+        self._variables: dict[int, tuple[PatternNode, str | None]] = {}
+
+    def below(self, at: int, branch: PatternNode) -> list[int] | None:
+        if branch.axis not in (Axis.CHILD, Axis.DESCENDANT) or not self._given:
+            return None
+        known = self._variables.get(id(branch))
+        if known is None:
+            known = self._variables[id(branch)] = branch, next(self._below(branch), None)
+        if known[1] is None:
+            return None
+        children = self._ways(known[1])
+        found = children.get(at, [])
+        if branch.axis is Axis.CHILD:
+            return found
+        every, waiting = [], found[::-1]
+        while waiting:
+            node = waiting.pop()
+            every.append(node)
+            waiting += children.get(node, [])[::-1]
+        return every
+
+    def _below(self, branch: PatternNode) -> Iterator[str]:
+        """The variables of the row that the node, or one on a way down from it, must have."""
+        if isinstance(branch.test, Variable) and branch.test.name in self._given:
+            yield branch.test.name
+        for each in branch.branches:
+            if isinstance(each, PatternNode) and each.axis in DOWNWARD:
+                yield from self._below(each)
+
+    def _ways(self, variable: str) -> dict[int, list[int]]:
+        """By parent, its children from which a node with the variable's value can be reached."""
+        known = self._children.get(variable)
+        if known is None:
+            tree, parents = self._tree, self._tree.parent_column
+            seen: set[int] = set()
+            for node in labelled(tree, self._given[variable]):
+                at = node
+                while at not in seen and parents[at] != NONE:
+                    seen.add(at)
+                    at = parents[at]
+            known = self._children[variable] = {}
+            for node in sorted(seen, key=tree.id):
+                if tree.kind_column[node] != ATTRIBUTE and tree.is_alive(node):
+                    known.setdefault(parents[node], []).append(node)
+        return known
 
 
 def _derivation(tree: Tree, steps: Sequence[str], valuation: Valuation, times: Times) -> Derivation:

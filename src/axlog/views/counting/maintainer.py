@@ -9,6 +9,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import gcd
 from typing import Any
 
 from axlog.document.delta import Delta, renames
@@ -53,6 +54,7 @@ class Counting(Maintainer):
         self._show = Showing(tree, program)
         shelf = self.engine.shelf
         self._counts: Bag = {}
+        self._over = self._under = 1  # a count is the kept one times over / under
         self._values: dict[Binding, Values] = {}
         if not self._show.needs_nodes:
             self._values = ShownAgain(self._show)
@@ -63,7 +65,31 @@ class Counting(Maintainer):
         self._has_stale_ids = False  # after a rename: ids contain labels
         self.root = self.engine.add(program, self._load, self)
 
+    @property
+    def can_scale(self) -> bool:
+        """Whether the counts of all rows can be multiplied at once (`scale`)."""
+        return type(self) is Counting and type(self._counts) is dict
+
+    def scale(self, before: int, after: int) -> None:
+        """Multiply the counts of all rows by `after` / `before`.
+
+        A branch that binds nothing is a factor of every row. The counts are multiplied when they
+        are read, so that a message for such a branch does not cost what the view has rows.
+        """
+        over, under = self._over * after, self._under * before
+        most = gcd(over, under)
+        self._over, self._under = over // most, under // most
+
+    def _settle_scale(self) -> None:
+        """Multiply the kept counts."""
+        over, under = self._over, self._under
+        if over != under:
+            self._over = self._under = 1
+            for binding, count in self._counts.items():
+                self._counts[binding] = count * over // under
+
     def _load(self, first: Bag) -> None:
+        self._settle_scale()
         self.version += 1
         for binding, count in first.items():
             self._counts[binding] = count
@@ -76,6 +102,7 @@ class Counting(Maintainer):
         """
         if set(whole) != {binding for binding, _ in self._counts.items()}:
             raise AssertionError("filters have changed the rows of a view")  # law 5
+        self._over = self._under = 1
         for binding, count in whole.items():
             self._counts[binding] = count
 
@@ -108,6 +135,7 @@ class Counting(Maintainer):
     def rows(self) -> Iterable[Row]:
         self.engine.build(self.root)
         self.relabel()
+        self._settle_scale()
         columns = self.pattern.columns
         return [Row(columns, self._values[b], count) for b, count in self._counts.items()]
 
@@ -144,20 +172,33 @@ class Counting(Maintainer):
         """Add to the counts; a row whose count leaves or reaches zero is a change."""
         changes: list[Change] = []
         columns, counts = self._names, self._counts
+        if self._over != self._under:
+            moved = self._unscaled(moved)
+        over, under = self._over, self._under
         for binding, count in moved.items():
             old = counts.get(binding, 0)
             new = old + count
             if new:
                 counts[binding] = new
             if not old:
-                changes.append(Change("insert", Row(columns, self._enter(binding), new)))
+                shown = new if over == under else new * over // under
+                changes.append(Change("insert", Row(columns, self._enter(binding), shown)))
             elif not new:
                 del counts[binding]
                 values = self._leave(binding)
-                changes.append(Change("delete", Row(columns, values, old)))
+                shown = old if over == under else old * over // under
+                changes.append(Change("delete", Row(columns, values, shown)))
         if changes:
             self.version += 1
         return changes
+
+    def _unscaled(self, moved: Bag) -> Bag:
+        """A delta of counts as it is kept; multiplies the kept counts if it does not divide."""
+        over, under = self._over, self._under
+        if any(count * under % over for count in moved.values()):
+            self._settle_scale()
+            return moved
+        return {binding: count * under // over for binding, count in moved.items()}
 
     def take_all(self, moved: Sequence[Bag]) -> list[Change]:
         """Do the same for the deltas of all root relations, in their order."""
@@ -177,6 +218,7 @@ class Counting(Maintainer):
     def counts(self) -> Bag:
         """The bindings of the current rows, with their counts."""
         self.engine.build(self.root)
+        self._settle_scale()
         return dict(self._counts.items())
 
     def state(self) -> tuple[Any, ...]:
@@ -229,6 +271,7 @@ class Counting(Maintainer):
     def reread(self, touched: Iterable[int], moved: Bag) -> list[Change]:
         """The updates of rows that show the value or content of a node with changes below it."""
         bindings = {b for node in touched for b in self._shown_by.get(node, ())}
+        self._settle_scale()
         changes: list[Change] = []
         columns = self.pattern.columns
         for binding in bindings:

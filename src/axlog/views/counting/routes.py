@@ -88,6 +88,9 @@ class Route:
             self.everywhere = tuple(r for r in self.everywhere if r in wants.everywhere)
         self.is_direct = all(_is_plain(s) for n in path for s in engine.states_at(n))
         self.sinks: list[Sink] = []
+        self.rejects = False
+        self._root_of: dict[Sink, Relation] = {}  # sinks of answers, with their roots
+        self._alone: dict[Sink, Relation | None] = {}  # those of a root with one site
         self.sources: list[str] = []  # of the generated sinks, for inspection
         if self.is_direct:
             here = {r: self._arrive(node, r, (Axis.CHILD,)) for r in self.here}
@@ -132,11 +135,17 @@ class Route:
     def _above(self, node: int, state: SiteRelation) -> list[Sink]:
         """Sinks for the rows of a relation at a site."""
         if node == DOCUMENT_NODE:
-            return [_into_answers(state.relation)]
+            sink = _into_answers(state.relation)
+            self._root_of[sink] = state.relation
+            return [sink]
         above = self.engine.tree.parent(node)
         then = self._arrive(above, state.relation, (Axis.CHILD,))
         if self.engine.is_descending(state.relation):
             then += self._descend(above, state.relation)
+        elif above == DOCUMENT_NODE and node == self.engine.tree.root:
+            # All rows of the relation come from this site: a factor of them can be kept apart.
+            for sink in then:
+                self._alone[sink] = self._root_of.get(sink)
         return then
 
     def _into(
@@ -171,9 +180,23 @@ class Route:
         joined = _into_all(then)
         if state.rule.is_guarded:
             joined = _guarded(state, joined)
-        sink, source = generate_sink(state.join, part, joined)
+        root = self._alone.get(then[0]) if len(then) == 1 and not state.rule.is_guarded else None
+        scale = None if root is None else partial(self._scale, root)
+        sink, source = generate_sink(state.join, part, joined, scale)
         self.sources.append(source)
         return [sink]
+
+    def _scale(self, root: Relation, answers: Answers, before: int, after: int) -> bool:
+        """Multiply the counts of all rows of a root's views; False if that is not possible."""
+        views = self._views.get(root, ())
+        if root in answers or self.rejects or any(root in roots for _, _, roots in self._joint):
+            return False
+        kept = [v.maintainer for _, v in views if isinstance(v.maintainer, Counting)]
+        if not all(each.can_scale for each in kept):
+            return False
+        for each in kept:
+            each.scale(before, after)
+        return True
 
     def _choose(
         self, state: SiteRelation, number: int, port: int, then: Callable[[], list[Sink]]

@@ -43,8 +43,17 @@ def can_generate(rule: JoinRule) -> bool:
     return all(term.products <= MOST_PRODUCTS for term in terms)
 
 
-def generate_sink(join: Join, part: int, then: Sink) -> tuple[Sink, str]:
-    """A sink for rows of one part of a join, with its source; joined rows go to `then`."""
+Scale: TypeAlias = Callable[[object, int, int], bool]
+"""Multiplies the counts of all joined rows, if it can: the answers, the count before and after."""
+
+
+def generate_sink(
+    join: Join, part: int, then: Sink, scale: Scale | None = None
+) -> tuple[Sink, str]:
+    """A sink for rows of one part of a join, with its source; joined rows go to `then`.
+
+    `scale` is used for a part without columns, whose count is a factor of every joined row.
+    """
     writer = _SinkWriter(join.rule.term(part), part)
     scope: dict[str, object] = {
         "then": then,
@@ -53,6 +62,9 @@ def generate_sink(join: Join, part: int, then: Sink) -> tuple[Sink, str]:
         "note": join.rule.note,
         "QueryError": QueryError,
     }
+    keeps = join.waiting is None or join.waiting.keeper(part) is None
+    if scale is not None and keeps and not join.rule.plan.parts[part]:
+        scope["scale"] = scale
     source = writer.function(join.kept, join.waiting, scope)
     exec(_compiled(source), scope)
     return scope["sink"], source  # type: ignore[return-value]
@@ -85,6 +97,8 @@ class _SinkWriter:
             scope |= {"brief": waiting.brief, "settle": waiting.settle}
             self.line(1, "if brief:")
             self.line(2, "settle()")
+        if "scale" in scope and tables:
+            self._scale(tables[self.number], scope)
         self.line(1, "try:")
         self._join(tables, scope)
         self.line(1, "except QueryError as error:  # over budget: the relation is set aside")
@@ -115,6 +129,17 @@ class _SinkWriter:
         for line in code:
             self.line(1, line)
         self._keep(tables[self.number], scope)
+
+    def _scale(self, table: Table, scope: dict[str, object]) -> None:
+        """Multiply the counts of the joined rows, if the factor was and stays positive."""
+        scope["factor"] = table.index(table.keys()[0])
+        self.line(1, "known = factor.get(())")
+        self.line(1, "if type(known) is tuple and known[1] > 0 and known[1] + count > 0:")
+        self.line(2, "if scale(answers, known[1], known[1] + count):")
+        start = len(self.lines)
+        self._keep(table, scope)
+        self.lines[start:] = ["        " + line for line in self.lines[start:]]
+        self.line(3, "return")
 
     def _join(self, tables: list[Table], scope: dict[str, object]) -> None:
         """The loops of the join, in the order of the term's steps."""
