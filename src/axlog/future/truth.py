@@ -11,7 +11,7 @@ are checked against everything that a scenario needs of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -32,7 +32,9 @@ from axlog.future.negation import Negation, pins_of, without_not
 from axlog.future.profiles import Events
 from axlog.future.references import referred
 from axlog.future.replacement import check_replacement
+from axlog.future.scenario_search import ScenarioSearch
 from axlog.future.scenarios import Scenarios, is_limited
+from axlog.future.search_budget import FIRST
 from axlog.future.time_constraints import deadline, not_before, some_new
 from axlog.future.type_trees import may_hold_calls
 from axlog.future.typed_scenarios import TypedScenarios, typed_scenarios
@@ -131,6 +133,8 @@ class Outlook:
 
     @cached_property
     def _decided(self) -> Truth:
+        if isinstance(self._decisive, ScenarioSearch):
+            return self._decisive.verdict()
         verdict = Truth.NEVER
         for values, needs in self._decisive.rows.items():
             for need in needs:
@@ -160,11 +164,28 @@ class Outlook:
 
     @cached_property
     def _decisive(self) -> Scenarios:
-        """Scenarios for verdicts alone: with unlimited calls, one stream is as good as another."""
-        tree = self.tree
-        if self._negation is not None or is_limited(tree) or tree.facts or tree.types is not None:
+        """Scenarios for verdicts alone: with unlimited calls, one stream is as good as another.
+
+        If there are too many to list, they are searched for.
+        """
+        tree, together = self.tree, self._together
+        if self._negation is not None:
             return self._scenarios
-        return Scenarios(tree, self.pattern, together=self._together, prune="alike")
+        needs_all = is_limited(tree) or tree.facts or tree.types is not None
+        prune = "dominated" if needs_all else "alike"
+        try:
+            listed = Scenarios(tree, self.pattern, together=together, prune=prune, least=FIRST)
+        except UndecidedError as error:
+            if error.code != "AX502":
+                raise
+            return self._search
+        if needs_all:
+            self.__dict__.setdefault("_scenarios", listed)
+        return listed
+
+    @cached_property
+    def _search(self) -> ScenarioSearch:
+        return ScenarioSearch(self.tree, self.pattern, together=self._together)
 
     @cached_property
     def _open(self) -> list[tuple[Values, Need]]:
@@ -265,6 +286,9 @@ class Outlook:
         """
         if self._negation is not None or self._types is not None:
             return None
+        if isinstance(self._decisive, ScenarioSearch):
+            one = self._decisive.find()
+            return None if one is None else self._witness_of(one.columns, one.values, one.need)
         columns = self._decisive.columns
         found = [
             (values, need)
@@ -279,18 +303,21 @@ class Outlook:
                 break
             until = deadline(need.times, need.unknown_times) if need.times else None
             if best is None or (best.until is not None and (until is None or until > best.until)):
-                best = self._as_witness(values, need, until) or best
+                best = self._as_witness(values, need) or best
         return best
 
-    def _as_witness(self, values: Values, need: Need, until: int | None) -> Witness | None:
+    def _as_witness(self, values: Values, need: Need) -> Witness | None:
         try:
             if not self._can_be_met(values, need):
                 return None
         except UndecidedError:  # undecided for this scenario; another one gave the verdict
             return None
+        return self._witness_of(self._decisive.columns, values, need)
+
+    def _witness_of(self, columns: tuple[str, ...], values: Values, need: Need) -> Witness:
+        until = deadline(need.times, need.unknown_times) if need.times else None
         streams = frozenset(stream for _, stream in need.brought)
         is_fitted = bool(need.new) or any(trees_left(self.tree, s) is not None for s in streams)
-        columns = self._decisive.columns
         return Witness(self.tree, columns, values, need, streams, until, is_fitted)
 
     @property
@@ -299,9 +326,19 @@ class Outlook:
         return self._decided if self._negation is None else self._negation.truth
 
     def possible(self) -> list[Possible]:
-        """The possible rows that no other scenario dominates, in the order of their values."""
+        """The possible rows that no other scenario dominates, in the order of their values.
+
+        If there are too many ways in which rows can appear, each row is listed once, with the way
+        that stays open longest.
+        """
+        try:
+            listed = self._open
+        except UndecidedError as error:
+            if error.code != "AX502" or self._negation is not None:
+                raise
+            return possible_rows(self._columns, self._searched_rows())
         ways: list[tuple[tuple[Any, ...], Iterable[Wanted], int | None]] = []
-        for values, need in self._open:
+        for values, need in listed:
             if not need.brought and self._negation is None:
                 continue  # an existing row
             row = self._row(self._scenarios.columns, values)
@@ -309,6 +346,14 @@ class Outlook:
             until = self.deadline(values, need)
             ways.append((row, needs, until))
         return possible_rows(self._columns, ways)
+
+    def _searched_rows(
+        self,
+    ) -> Iterator[tuple[tuple[Any, ...], Iterable[Wanted], int | None]]:
+        outputs = [column_of(output) for output in self.pattern.outputs]
+        for found, until in self._search.possible(outputs):
+            needs = [Wanted(stream, str(relation.node)) for relation, stream in found.need.brought]
+            yield self._row(found.columns, found.values), needs, until
 
     def _row(self, columns: tuple[str, ...], values: Values) -> tuple[Any, ...]:
         """The values that a scenario's row shows; None for collected paths."""
@@ -398,6 +443,11 @@ class Outlook:
 
     def _verdict(self, wanted: list[str | int | None], row: Mapping[str, Any]) -> Truth:
         verdict = Truth.NEVER
+        if isinstance(self._decisive, ScenarioSearch):
+            kinds = {o.kind for o in self.pattern.outputs if row.get(o.column) is not None}
+            if kinds & {Kind.VAL, Kind.CONT}:
+                raise UndecidedError("AX502", "there are too many ways in which rows can appear")
+            return self._decisive.verdict(pins_of(self._decisive.columns, tuple(wanted)))
         for values, needs in self._decisive.rows.items():
             pinned = _pin(self._decisive.columns, values, wanted)
             if pinned is None:
