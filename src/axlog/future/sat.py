@@ -2,7 +2,7 @@
 
 A literal is a number: n, or -n for its negation; a clause is a list of literals, one of which must
 hold. Clauses may be added between questions. With the extra `solver` (python-sat) the solver is
-CaDiCaL. Without it, it is the one of this module: conflict-driven clause learning with watched
+Glucose. Without it, it is the one of this module: conflict-driven clause learning with watched
 literals, activities and restarts, exact and a few hundred times slower.
 
 The number of conflicts of one question is limited: past it the question is undecided (AX502).
@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
-from importlib import import_module
 from typing import Any, Protocol
 
 from axlog.errors import UndecidedError
+from axlog.extras import import_extra, is_installed
 
-CONFLICTS = 2_000_000
+CONFLICTS = 200_000
 """Largest number of conflicts of one question, with python-sat."""
-OWN_CONFLICTS = 60_000
+OWN_CONFLICTS = 10_000
 """Largest number of conflicts of one question, without it."""
 
 
@@ -33,18 +33,16 @@ class Solver(Protocol):
         """The true literals of a solution in which the assumptions hold; None if there is none."""
 
 
-def solver() -> Solver:
+def best_solver() -> Solver:
     """The best solver that is installed."""
     return library_solver() or OwnSolver()
 
 
 def library_solver() -> Solver | None:
     """The solver of python-sat; None if it is not installed."""
-    try:
-        solvers = import_module("pysat.solvers")
-    except ImportError:
+    if not is_installed("pysat"):
         return None
-    return _LibrarySolver(solvers)
+    return _LibrarySolver(import_extra("pysat.solvers"))
 
 
 class _LibrarySolver:

@@ -1,13 +1,7 @@
 """Searches for one scenario, where there are too many to list.
 
-A scenario chooses a target for each pattern node: a present node, or a call that delivers it. These
-choices are clauses, which a solver (`sat.py`) satisfies:
-
-    a pattern node at a document node needs a target for each of its branches, below that node
-    a pattern node has one target, and has one only if its parent is matched in the document
-    two targets that fix different values of a variable exclude each other
-
-Other conditions (times, comparisons, keys, the number of trees that a call may deliver, types) are
+A solver proposes scenarios that satisfy the clauses of a pattern (`scenario_clauses.py`). Other
+conditions (times, comparisons, keys, the number of trees that a call may deliver, types) are
 checked on each scenario that the solver proposes, by the rules for listed scenarios. If they fail,
 the smallest set of choices that fails is excluded, and the solver goes on. So the answer is exact:
 a scenario that can come about, or the proof that there is none. What one conflict teaches holds for
@@ -19,26 +13,27 @@ stays open longest; a row that was found is excluded. (Paper 1, theorem 3; paper
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, count, product
+from itertools import product
 from math import prod
+from typing import TypeVar
 
-from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, Tree
+from axlog.document.tree import Tree
 from axlog.errors import UndecidedError
 from axlog.future.capacity import fits, trees_left
-from axlog.future.generalized_rows import NOTHING, Need, Rows, Values, add_need, project
+from axlog.future.generalized_rows import NOTHING, Need, Values, add_need, project
 from axlog.future.keys import KeyedNode, place_of
-from axlog.future.sat import Solver, solver
-from axlog.future.scenarios import CollectedRows, Scenarios, check_clear, own_columns
-from axlog.future.search_budget import spend
+from axlog.future.sat import Solver
+from axlog.future.scenario_clauses import ScenarioClauses, Target
 from axlog.future.time_constraints import deadline, not_before
 from axlog.future.typed_scenarios import TypedScenarios, typed_scenarios
-from axlog.query.compile import Edge, Relation
-from axlog.query.pattern import Axis, Pattern
+from axlog.query.pattern import Pattern
 from axlog.query.truth import Truth
 
+MOST_TRIED = 5_000
+"""Largest number of scenarios that one question tries."""
 MOST_ROWS = 10_000
 """Largest number of rows to list."""
 MOST_ALIKE = 5_000
@@ -46,18 +41,6 @@ MOST_ALIKE = 5_000
 
 Pins = Mapping[str, str | int]
 """Values that columns must have."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Target:
-    """A choice for one pattern node: a present node, or one row that a call may deliver for it."""
-
-    literal: int
-    relation: Relation
-    node: int | None
-    stream: str | None
-    known: Mapping[str, str | int | None]
-    need: Need
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,205 +65,29 @@ class _Asked:
     clock: int | None
 
 
-@dataclass(slots=True)
-class _Places:
-    """The literals of the targets at the children of a node, and below them."""
-
-    children: dict[Relation, list[int]] = field(default_factory=dict)
-    deeper: dict[Relation, list[int]] = field(default_factory=dict)
-
-
-class ScenarioSearch(Scenarios):
+class ScenarioSearch(ScenarioClauses):
     """The scenarios of a pattern over a document as it is now, found one at a time."""
 
-    _needs_all = True
-
-    def __init__(self, tree: Tree, pattern: Pattern, *, together: bool = False) -> None:
-        self.targets: dict[int, Target] = {}
-        self.of: dict[Relation, list[int]] = {}
-        """The literals of the targets of each pattern node."""
-        self._solver: Solver = solver()
-        self._numbers = count(1)
-        self._places: dict[int, _Places] = {}
-        self._calls: dict[tuple[Relation, str], int | None] = {}
-        self._matched: dict[Relation, int] = {}
+    def __init__(
+        self,
+        tree: Tree,
+        pattern: Pattern,
+        *,
+        together: bool = False,
+        solver: Solver | None = None,
+    ) -> None:
+        """Prepare the search; `solver`: the one to use, instead of the best that is installed."""
+        super().__init__(tree, pattern, together=together, solver=solver)
         self._selectors: dict[object, int] = {}
         self._errors: list[UndecidedError] = []
+        self._likes: dict[object, int] = {}
         self._states: dict[tuple[str, str | int | None], int] = {}
-        self._columns_known: dict[str, list[tuple[int, str | int]]] = {}
-        super().__init__(tree, pattern, together=together)
         self._types: TypedScenarios | None = typed_scenarios(tree, pattern)
         self.present = self.new()
         """A literal: nothing is delivered."""
         for literal, target in self.targets.items():
             if target.stream is not None:
                 self.add([-self.present, -literal])
-
-    # Clauses --------------------------------------------------------------------------------------
-
-    def _evaluate(self) -> Rows:
-        below = self._collect(self.tree.children(DOCUMENT_NODE))
-        root = self._match(self.program.root, DOCUMENT_NODE, {}, below, {})
-        self._solver.add([] if root is None else [root])
-        self._add_structure()
-        return {}
-
-    def new(self) -> int:
-        """A new literal."""
-        return next(self._numbers)
-
-    def add(self, clause: Iterable[int]) -> None:
-        """Add a clause."""
-        self._solver.add(list(clause))
-
-    def _visit_node(self, node: int, above: CollectedRows, below: CollectedRows) -> None:
-        tree = self.tree
-        here: dict[Relation, int] = {}
-        for relation in self._interpreter.candidates(tree, node):
-            own = self._own(node, relation, below)
-            if own is not None:
-                known = dict(zip(own_columns(relation), own, strict=True))
-                literal = self._match(relation, node, known, below, here)
-                if literal is not None:
-                    here[relation] = literal
-        mine = self._places.pop(node, None) or _Places()
-        up = self._places.setdefault(tree.parent(node), _Places())
-        for relation, literal in here.items():
-            up.children.setdefault(relation, []).append(literal)
-        if tree.kind_column[node] == ATTRIBUTE:
-            return
-        for relation in self._interpreter.descending:
-            reached = self._deeper(relation, mine, below)
-            if relation in here:
-                reached = [here[relation], *reached]
-            if reached:
-                up.deeper.setdefault(relation, []).append(self._some(reached))
-        self._pass_up_calls(above, below)
-
-    def _some(self, literals: list[int]) -> int:
-        """A literal that holds only if one of some does."""
-        if len(literals) == 1:
-            return literals[0]
-        found = self.new()
-        self.add([-found, *literals])
-        return found
-
-    def _deeper(self, relation: Relation, mine: _Places, below: CollectedRows) -> list[int]:
-        calls = (self._delivery(relation, stream) for stream in below.calls)
-        return [*mine.deeper.get(relation, ()), *(each for each in calls if each is not None)]
-
-    def _match(
-        self,
-        relation: Relation,
-        node: int,
-        known: Mapping[str, str | int],
-        below: CollectedRows,
-        here: Mapping[Relation, int],
-    ) -> int | None:
-        """The literal of a relation at a document node; None if it cannot hold there."""
-        if relation.absences:
-            raise UndecidedError("AX503", "scenarios of a pattern with `not` are not enumerated")
-        mine = self._places.get(node) or _Places()
-        needed: list[list[int]] = []
-        for edge in relation.edges:
-            check_clear(edge, below)
-            needed.append(self._reached(edge, mine, below, here))
-        for choice in relation.choices:
-            ways = [self._match(a, node, {}, below, here) for a in choice.alternatives]
-            needed.append([way for way in ways if way is not None])
-        spend(1 + len(needed))
-        if not all(needed):
-            return None
-        literal = self._target(relation, node, None, known, self._present_need(node))
-        for literals in needed:
-            self.add([-literal, *literals])
-        return literal
-
-    def _reached(
-        self, edge: Edge, mine: _Places, below: CollectedRows, here: Mapping[Relation, int]
-    ) -> list[int]:
-        relation, axis = edge.relation, edge.axis
-        own = [here[relation]] if relation in here else []
-        if axis is Axis.SELF:
-            return own
-        if axis in (Axis.CHILD, Axis.ATTRIBUTE):
-            found = list(mine.children.get(relation, ()))
-            calls = below.calls if axis is Axis.CHILD else ()
-            brought = (self._delivery(relation, stream) for stream in calls)
-            return [*found, *(each for each in brought if each is not None)]
-        found = self._deeper(relation, mine, below)
-        return [*own, *found] if axis is Axis.DESCENDANT_OR_SELF else found
-
-    def _present_need(self, node: int) -> Need:
-        if not self._deletable:
-            return NOTHING
-        above = (node, *self.tree.ancestors(node))
-        return replace(NOTHING, kept=frozenset(n for n in above if n in self._deletable))
-
-    def _delivery(self, relation: Relation, stream: str) -> int | None:
-        """The literal of a delivery of a call; None if no message holds such data."""
-        key = (relation, stream)
-        if key not in self._calls:
-            axis = self._axes[relation]
-            rows = list(self._brought_by(stream, relation, axis))
-            columns = self._shown(relation)
-            ways = [
-                self._target(relation, None, stream, dict(zip(columns, values, strict=True)), need)
-                for values, need in rows
-            ]
-            self._calls[key] = self._some(ways) if ways else None
-        return self._calls[key]
-
-    @cached_property
-    def _axes(self) -> dict[Relation, Axis]:
-        return {e.relation: e.axis for relation in self.program.relations for e in relation.edges}
-
-    def _target(
-        self,
-        relation: Relation,
-        node: int | None,
-        stream: str | None,
-        known: Mapping[str, str | int | None],
-        need: Need,
-    ) -> int:
-        literal = self.new()
-        self.targets[literal] = Target(literal, relation, node, stream, known, need)
-        self.of.setdefault(relation, []).append(literal)
-        if stream is None:
-            for column, value in known.items():
-                assert value is not None
-                self._columns_known.setdefault(column, []).append((literal, value))
-        return literal
-
-    def _add_structure(self) -> None:
-        """One target for a pattern node, and only below a matched one; one value for a column."""
-        for relation, literals in self.of.items():
-            self._exclude({literal: number for number, literal in enumerate(literals)})
-            present = [each for each in literals if self.targets[each].node is not None]
-            matched = self._matched[relation] = self.new()
-            self.add([-matched, *present])
-            for literal in present:
-                self.add([-literal, matched])
-        for relation in self.program.relations:
-            above = self._matched.get(relation)
-            for below in relation.below():
-                for literal in self.of.get(below, ()):
-                    self.add([-literal] if above is None else [-literal, above])
-            for choice in relation.choices:
-                ways = [self._matched[a] for a in choice.alternatives if a in self._matched]
-                for one, other in combinations(ways, 2):
-                    self.add([-one, -other])
-        for pairs in self._columns_known.values():
-            numbers = {value: number for number, value in enumerate(dict(pairs_of(pairs)))}
-            self._exclude({literal: numbers[value] for literal, value in pairs})
-
-    def _exclude(self, numbers: Mapping[int, int]) -> None:
-        """Literals with different numbers exclude each other: each fixes the bits of its number."""
-        size = max(numbers.values(), default=0).bit_length()
-        bits = [self.new() for _ in range(size)]
-        for literal, number in numbers.items():
-            for at, bit in enumerate(bits):
-                self.add([-literal, bit if number >> at & 1 else -bit])
 
     # Questions ------------------------------------------------------------------------------------
 
@@ -300,8 +107,8 @@ class ScenarioSearch(Scenarios):
         asked = _Asked(pins or {}, clock)
         assumed = [*assumptions, *self._selector(asked)]
         self._errors.clear()
-        while True:
-            model = self._solver.solve(assumed)
+        for _ in range(MOST_TRIED):
+            model = self.solver.solve(assumed)
             if model is None:
                 if self._errors:
                     raise self._errors[0]
@@ -310,6 +117,11 @@ class ScenarioSearch(Scenarios):
             found = self._checked(chosen, asked)
             if found is not None:
                 return found
+        raise UndecidedError(
+            "AX502",
+            f"{MOST_TRIED:,} ways in which rows can appear were tried, and none is possible so far",
+            advice="use a query with fewer branches, or with branches that share variables",
+        )
 
     def _selector(self, asked: _Asked) -> list[int]:
         """A literal under which columns have these values, at that clock."""
@@ -380,6 +192,21 @@ class ScenarioSearch(Scenarios):
         # values and conditions distinguish the ways through an `or`
         return target.relation.node, tuple(target.known.items()), target.need.values, limits
 
+    def like(self, target: Target) -> int:
+        """A literal that follows from each delivery of the same stream that may be the same."""
+        shape = self._shape(target)
+        if shape is None or target.stream is None:
+            return target.literal
+        same = self._alike[target.stream][shape]
+        if len(same) == 1:
+            return target.literal
+        key = (target.stream, shape)
+        if key not in self._likes:
+            found = self._likes[key] = self.new()
+            for each in same:
+                self.add([-each.literal, found])
+        return self._likes[key]
+
     def _failing_streams(
         self, chosen: tuple[Target, ...], asked: _Asked
     ) -> Iterator[tuple[Target, ...]]:
@@ -393,21 +220,8 @@ class ScenarioSearch(Scenarios):
                 yield tuple(mine)
 
     def _smallest(self, chosen: Sequence[Target], asked: _Asked) -> list[Target]:
-        """A smallest part of a choice that is not possible (QuickXplain)."""
-        return self._explained([], False, list(chosen), asked)
-
-    def _explained(
-        self, given: list[Target], is_new: bool, rest: list[Target], asked: _Asked
-    ) -> list[Target]:
-        if is_new and not self._may_be_met(given, asked):
-            return []
-        if len(rest) == 1:
-            return rest
-        middle = len(rest) // 2
-        left, right = rest[:middle], rest[middle:]
-        second = self._explained([*given, *left], True, right, asked)
-        first = self._explained([*given, *second], bool(second), left, asked)
-        return first + second
+        """A smallest part of a choice that is not possible."""
+        return smallest(chosen, lambda some: not self._may_be_met(some, asked))
 
     # Rows -----------------------------------------------------------------------------------------
 
@@ -425,8 +239,7 @@ class ScenarioSearch(Scenarios):
             is_there = len(pins) == len(row) and self.find(pins, [self.present]) is not None
             if not is_there and found.need.brought:
                 yield self._lasting(found, row, pins)
-            if not self._exclude_row(row):
-                self.add([-self._unlisted, *(-each.literal for each in found.targets)])
+            self._exclude_row(found, outputs)
         raise UndecidedError("AX502", f"there are more than {MOST_ROWS:,} rows that can appear")
 
     @cached_property
@@ -439,7 +252,7 @@ class ScenarioSearch(Scenarios):
     ) -> tuple[Found, int | None]:
         """The way of a row that stays open longest, with its deadline."""
         until = deadline(found.need.times, found.need.unknown_times)
-        unknown = [-self._state(column, None) for column, value in row.items() if value is None]
+        unknown = [-self.state(column, None) for column, value in row.items() if value is None]
         while until is not None:
             later = self.find(pins, unknown, until + 1)
             if later is None or not later.need.brought:
@@ -448,18 +261,17 @@ class ScenarioSearch(Scenarios):
             until = deadline(found.need.times, found.need.unknown_times)
         return found, until
 
-    def _exclude_row(self, row: Mapping[str, str | int | None]) -> bool:
-        """Exclude a row; whether the values of its columns are those of targets."""
+    def _exclude_row(self, found: Found, outputs: Sequence[str]) -> None:
+        """Exclude the scenarios whose targets give the columns the same values, or none."""
         clause = [-self._unlisted]
-        for column, value in row.items():
-            if value is not None and not self._with(column, value):
-                return False
-            state = self._state(column, value)
-            clause.append(state if value is None else -state)
+        for column in outputs:
+            given = {each.known.get(column) for each in found.targets} - {None}
+            clause += [-self.state(column, value) for value in given]
+            if not given:
+                clause.append(self.state(column, None))
         self.add(clause)
-        return True
 
-    def _state(self, column: str, value: str | int | None) -> int:
+    def state(self, column: str, value: str | int | None) -> int:
         """A literal that follows from a column's value; with None, from its having one."""
         key = (column, value)
         if key not in self._states:
@@ -548,9 +360,26 @@ class ScenarioSearch(Scenarios):
         )
 
 
-def pairs_of(pairs: Iterable[tuple[int, str | int]]) -> Iterator[tuple[str | int, int]]:
-    """Pairs the other way round."""
-    return ((value, literal) for literal, value in pairs)
+T = TypeVar("T")
+
+
+def smallest(items: Sequence[T], suffices: Callable[[Sequence[T]], bool]) -> list[T]:
+    """A part of some items that suffices, and of which no part does (QuickXplain).
+
+    More items than suffice must suffice, too, and all of them must.
+    """
+
+    def needed(given: list[T], is_new: bool, rest: list[T]) -> list[T]:
+        if is_new and suffices(given):
+            return []
+        if len(rest) == 1:
+            return rest
+        middle = len(rest) // 2
+        left, right = rest[:middle], rest[middle:]
+        second = needed([*given, *left], True, right)
+        return needed([*given, *second], bool(second), left) + second
+
+    return needed([], True, list(items)) if items else []
 
 
 def _contradicts(target: Target, column: str, value: str | int) -> bool:

@@ -23,8 +23,9 @@ from axlog.document.serializer import serialise
 from axlog.document.times import Shown, plain
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, UndecidedError
-from axlog.future.capacity import fits, trees_left
+from axlog.future.capacity import fits
 from axlog.future.collected_paths import without_collected
+from axlog.future.evidence import Witness, dominates, pinned_values
 from axlog.future.generalized_rows import Need, Values
 from axlog.future.grounding import has_not
 from axlog.future.keys import has_value
@@ -81,33 +82,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Id):
         return str(value)
     return plain(value) if isinstance(value, datetime | Fraction) else value
-
-
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """A possible scenario, as evidence that stays valid while streams only deliver data."""
-
-    tree: Tree
-    columns: tuple[str, ...]
-    values: Values
-    need: Need
-    streams: frozenset[str]
-    until: int | None  # its deadline
-    is_fitted: bool  # whether `fits` must be checked again
-
-    def stands(self) -> bool:
-        """Whether the scenario is still possible; costs the size of the scenario."""
-        tree = self.tree
-        if self.until is not None and self.until < tree.clock:
-            return False
-        if not self.streams <= tree.calls_by_stream.keys():
-            return False
-        if not self.is_fitted:
-            return True
-        try:
-            return fits(tree, self.columns, self.values, self.need)
-        except UndecidedError:  # sub-patterns must share trees by now
-            return False
 
 
 class Outlook:
@@ -220,7 +194,7 @@ class Outlook:
             if None in row:
                 is_kept = not need.brought or self._may_be_new(row, need, there)
             else:
-                is_kept = not any(_dominates(other, need) for other in by_row[row])
+                is_kept = not any(dominates(other, need) for other in by_row[row])
                 is_kept = is_kept and not self._is_there_with_not(columns, values, shown)
             if is_kept:
                 kept.append((values, need))
@@ -288,7 +262,7 @@ class Outlook:
             return None
         if isinstance(self._decisive, ScenarioSearch):
             one = self._decisive.find()
-            return None if one is None else self._witness_of(one.columns, one.values, one.need)
+            return None if one is None else Witness.of(self.tree, one.columns, one.values, one.need)
         columns = self._decisive.columns
         found = [
             (values, need)
@@ -312,13 +286,7 @@ class Outlook:
                 return None
         except UndecidedError:  # undecided for this scenario; another one gave the verdict
             return None
-        return self._witness_of(self._decisive.columns, values, need)
-
-    def _witness_of(self, columns: tuple[str, ...], values: Values, need: Need) -> Witness:
-        until = deadline(need.times, need.unknown_times) if need.times else None
-        streams = frozenset(stream for _, stream in need.brought)
-        is_fitted = bool(need.new) or any(trees_left(self.tree, s) is not None for s in streams)
-        return Witness(self.tree, columns, values, need, streams, until, is_fitted)
+        return Witness.of(self.tree, self._decisive.columns, values, need)
 
     @property
     def truth(self) -> Truth:
@@ -392,7 +360,7 @@ class Outlook:
         scenarios, wanted = self._scenarios, self._wanted(row)
         found: list[tuple[tuple[Any, ...], Iterable[Wanted], int | None]] = []
         for values, needs in scenarios.rows.items():
-            pinned = _pin(scenarios.columns, values, wanted)
+            pinned = pinned_values(scenarios.columns, values, wanted)
             for need in needs if pinned is not None else ():
                 if pinned is not None and need.brought and self._can_be_met(pinned, need):
                     shown = self._row(scenarios.columns, pinned)
@@ -449,7 +417,7 @@ class Outlook:
                 raise UndecidedError("AX502", "there are too many ways in which rows can appear")
             return self._decisive.verdict(pins_of(self._decisive.columns, tuple(wanted)))
         for values, needs in self._decisive.rows.items():
-            pinned = _pin(self._decisive.columns, values, wanted)
+            pinned = pinned_values(self._decisive.columns, values, wanted)
             if pinned is None:
                 continue
             for need in needs:
@@ -553,26 +521,6 @@ def _read(tree: Tree, output: Output, node: int) -> str | None:
     if any(node in tree.ancestors(call) for call in tree.calls().values()):
         return None
     return tree.string_value(node) if output.kind is Kind.VAL else serialise(tree, node)
-
-
-def _dominates(other: Need, need: Need) -> bool:
-    """Whether one scenario needs less than another and has no earlier deadline."""
-    if not other.brought < need.brought:
-        return False
-    late, until = (deadline(each.times, each.unknown_times) for each in (other, need))
-    return not other.brought or late is None or (until is not None and until <= late)
-
-
-def _pin(
-    columns: Iterable[str], values: Values, wanted: Iterable[str | int | None]
-) -> Values | None:
-    """The values of a scenario with the wanted ones filled in; None if they disagree."""
-    pinned: list[str | int | None] = []
-    for column, value, want in zip(columns, values, wanted, strict=True):
-        if want is not None and value != want and (value is not None or column.endswith(".node")):
-            return None  # an existing node never equals a future one
-        pinned.append(want if value is None else value)
-    return tuple(pinned)
 
 
 def column_of(output: Output) -> str:
