@@ -26,6 +26,7 @@ from axlog.future.profiles import Events, Profiles, check_covered, times_of, wan
 from axlog.future.scenarios import Scenarios, may_bring
 from axlog.future.search_budget import bounded
 from axlog.future.tied_values import Candidates
+from axlog.future.time_constraints import deadline
 from axlog.future.typed_absence import carried_out, is_among, valid_messages
 from axlog.query.compile import compile_pattern
 from axlog.query.normalize import normalise
@@ -319,8 +320,13 @@ class Negation:
         """Whether one scenario of a row needs less than another, and can come about as long."""
         if not other.brought < need.brought:
             return False
-        late, until = (self.deadline(pins, _streams(each)) for each in (other, need))
+        late, until = (self.lasts(pins, each, _streams(each)) for each in (other, need))
         return late is None or (until is not None and until <= late)
+
+    def lasts(self, pins: Pins, need: Need, among: frozenset[str] | None) -> int | None:
+        """The latest clock for a row by some streams, and for the data that a scenario needs."""
+        limits = (self.deadline(pins, among), deadline(need.times, need.unknown_times))
+        return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _streams(need: Need) -> frozenset[str]:

@@ -335,9 +335,7 @@ class Outlook:
         pins = self._negation.shown(pins_of(self._scenarios.columns, values))
         own = frozenset(stream for _, stream in need.brought)
         among = own if self._negation.may_come(pins, own) else None
-        # Of the row, by these streams; and of the data that the scenario needs.
-        limits = (self._negation.deadline(pins, among), deadline(need.times, need.unknown_times))
-        return min((limit for limit in limits if limit is not None), default=None)
+        return self._negation.lasts(pins, need, among)
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row. Columns left out may have any value."""
