@@ -184,7 +184,9 @@ class ScenarioSearch(ScenarioClauses):
 
     def _shape(self, target: Target) -> object | None:
         """What decides which deliveries of a stream are possible together; None if more does."""
-        if target.stream is None or any(each.tests for each in target.relation.walk()):
+        if target.stream is None or target.stream in self.tree.deliveries:
+            return None
+        if any(each.tests for each in target.relation.walk()):
             return None
         tree, stream = self.tree, target.stream
         is_whole = self._together or not tree.may_bring_calls(stream)
