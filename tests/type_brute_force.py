@@ -7,7 +7,7 @@ Naive on purpose, and sharing nothing with the package but the forms of types an
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 from random import Random
 
 from axlog.document.cardinality import All, Count, Formula, Negation, Some
@@ -38,6 +38,10 @@ SERVICES = ("v", "w")
 @dataclass
 class Maker:
     random: Random
+    deleting: float = 0.0
+    """The share of calls that may delete."""
+    written: str = ""
+    """The document that the next schema is for."""
 
     def schema(self) -> Schema:
         rules: list[tuple[str, Formula]] = [("r", self.top())]
@@ -52,6 +56,10 @@ class Maker:
     def top(self) -> Formula:
         counts = [Count(f"?{service}", ">=", 0) for service in SERVICES]
         free = [Count(label, ">=", 0) for label in LABELS if self.random.random() < 0.7]
+        if self.deleting:  # no room, so that something must go
+            return All(
+                (*counts, *(Count(a, "<=", max(1, self.written.count(f"<{a}>"))) for a in LABELS))
+            )
         return All((*counts, *free, *self.parts(LABELS, self.random.randint(0, 2))))
 
     def rule(self, chance: float) -> Formula:
@@ -87,10 +95,12 @@ class Maker:
             service = self.random.choice(SERVICES)
             mode = ' mode="one-shot"' if self.random.random() < 0.15 else ""
             most = f' most="{self.random.randint(1, 2)}"' if self.random.random() < 0.15 else ""
+            if self.random.random() < self.deleting:
+                mode += f' deletes="{self.random.choice(("yes", "yes", "only"))}"'
             calls.append(
                 f'<ax:call xmlns:ax="urn:axlog" stream="{name}" service="{service}"{mode}{most}/>'
             )
-        inside = [self.element(1) for _ in range(self.random.randint(0, 2))]
+        inside = [self.element(1) for _ in range(self.random.randint(0, 2) + (self.deleting > 0))]
         if inside and self.random.random() < 0.4:  # one call below another element
             inside[0] = inside[0].replace("</", f"{calls.pop()}</", 1)
         return f"<r>{''.join([*inside, *calls])}</r>"
@@ -215,8 +225,11 @@ class Brute:
         for _ in range(most):
             following = []
             for at, brought in level:
-                for stream, forest in self.messages(brought):
-                    grown = self.insert(at, stream, forest)
+                steps = [
+                    (s, forest, self.insert(at, s, forest)) for s, forest in self.messages(brought)
+                ]
+                steps += [("", (), grown) for grown in self.deletions(at)]
+                for stream, forest, grown in steps:
                     if grown is None or not self.is_typed(grown, self.schema.document):
                         continue
                     counted = tuple(sorted((*brought, *[stream] * len(forest))))
@@ -226,9 +239,20 @@ class Brute:
                         yield grown
             level = following
 
+    def deletions(self, node: Node) -> Iterator[Node]:
+        """The document without children of a node that deletes: all that are equal, or none."""
+        label, below = node
+        if any(each[0][0] == "?" and self.calls[each[0][1:]].deletes != "no" for each in below):
+            for gone in subsets({each for each in below if each[0][0] != "?"}):
+                if gone:
+                    yield (label, tuple(each for each in below if each not in gone))
+        for at, child in enumerate(below):
+            for less in self.deletions(child):
+                yield (label, tuple(sorted((*below[:at], less, *below[at + 1 :]))))
+
     def messages(self, brought: tuple[str, ...]) -> Iterator[tuple[str, tuple[Node, ...]]]:
         for stream, call in self.calls.items():
-            for size in (1, 2):
+            for size in (1, 2) if call.deletes != "only" else ():
                 if call.most is not None and brought.count(stream) + size > call.most:
                     continue
                 for forest in combinations_with_replacement(self.pools[stream], size):
@@ -248,6 +272,11 @@ class Brute:
             if grown is not None:
                 return (label, tuple(sorted((*below[:at], grown, *below[at + 1 :]))))
         return None
+
+
+def subsets(nodes: set[Node]) -> Iterator[set[Node]]:
+    for size in range(len(nodes) + 1):
+        yield from map(set, combinations(sorted(nodes), size))
 
 
 def mentions(formula: Formula) -> Iterator[str]:
@@ -320,10 +349,11 @@ def passes(test: Test, node: Node, value: str) -> bool:
     raise AssertionError(test)
 
 
-def cases(seed: int, count: int) -> Iterator[tuple[Schema, str]]:
-    maker = Maker(Random(seed))
+def cases(seed: int, count: int, deleting: float = 0.0) -> Iterator[tuple[Schema, str]]:
+    maker = Maker(Random(seed), deleting)
     while count:
-        schema, written = maker.schema(), maker.xml()
+        written = maker.written = maker.xml()
+        schema = maker.schema()
         if is_valid(load(written), schema):
             count -= 1
             yield schema, written

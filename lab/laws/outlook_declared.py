@@ -9,7 +9,6 @@ not show is then checked by the messages that `typing.typed_future` returns for 
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,9 +17,7 @@ from math import comb, prod
 from random import Random
 
 from axlog.document.loader import load
-from axlog.document.operations import insert_at_call
-from axlog.document.pending import apply
-from axlog.document.schema import Schema, TypeGuard, is_valid
+from axlog.document.schema import Schema, is_valid
 from axlog.document.schema_parser import parse_schema
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.errors import UndecidedError
@@ -28,6 +25,7 @@ from axlog.evaluate.answers import answers
 from axlog.future.keys import is_broken, parse_fact
 from axlog.future.relevance import relevance
 from axlog.future.truth import Outlook
+from axlog.future.type_messages import apply_messages
 from axlog.future.typed_truth import typed_future
 from axlog.query.compile import compile_pattern
 from axlog.query.pattern import (
@@ -76,6 +74,7 @@ def make_typed_case(random: Random) -> Case:
             for number in range(random.choice((0, 1, 1, 2)))
         ]
         more = random.choice(("", "", ' mode="one-shot"', ' most="1"')) + ' service="w"'
+        more += random.choice(("", "", ' deletes="yes"'))
         document = f"<r>{''.join(inside)}{_CALL.format('s0', more)}</r>"
         if is_valid(load(document), parse_schema(types)):
             return Case(document, (_pattern(random, ("a", "a", "d"), "c"),), types=types)
@@ -149,7 +148,8 @@ def declared_bound(tree: Tree, pattern: Pattern) -> Bound:
     most = max(len(below), *below) if tree.types is None else 2
     # the value of an element is that of its one text: the order of children does not matter
     bound = bound_of(tree, pattern, most, 3)
-    return replace(bound, ordered=False, pools=pools, deletions=False, allows=_is_allowed)
+    deletions = tree.types is not None  # without types, they make no row possible
+    return replace(bound, ordered=False, pools=pools, deletions=deletions, allows=_is_allowed)
 
 
 def _some(leaves: list[Fragment], values: int) -> Iterator[tuple[Fragment, ...]]:
@@ -216,12 +216,7 @@ class Shown:
         messages = typed_future(self.tree, self.pattern, self.tree.types, bindings=bindings)
         if messages is None:
             return False
-        later = copy.deepcopy(self.tree)
-        guard = TypeGuard(later, later.types)
-        for message in messages:
-            with guard.bringing(message.stream):
-                operations = insert_at_call(later, message.stream, message.forest)
-                apply(later, operations, watchers=[guard], keep_whitespace=True)
+        later = apply_messages(self.tree, messages, checked=self.tree.types)
         return any(_agree(row, values) for row in _rows(later, self.pattern))
 
 
@@ -268,6 +263,7 @@ def check_declared(tree: Tree, pattern: Pattern, seen: Counter[str]) -> None:
 def _check_relevance(
     tree: Tree, pattern: Pattern, bound: Bound, seen: Counter[str], kind: str
 ) -> None:
+    bound = replace(bound, deletions=False)
     for stream, each in relevance(tree, pattern).items():
         wanted = reference.relevant(tree, pattern, stream, bound)
         _same(f"that relevance of {stream} implies axlog", wanted <= each.axlog <= each.lazy, True)

@@ -29,6 +29,9 @@ from axlog.errors import UndecidedError
 from axlog.evaluate.answers import answers
 from axlog.evaluate.definition import every_branch
 from axlog.future.relevance import relevance
+from axlog.future.relevance_search import RelevanceSearch
+from axlog.future.sat import OwnSolver
+from axlog.future.scenario_search import ScenarioSearch
 from axlog.future.truth import Outlook, column_of
 from axlog.query.compile import compile_pattern
 from axlog.query.pattern import (
@@ -242,9 +245,20 @@ def check_outlook(case: Case) -> Seen:
             raise
         seen[f"rows refused {error.code}"] += 1
     if not _has_not(pattern):
+        check_search(tree, pattern, everything.truth, seen)
         _check_deadline(tree, pattern, outlook, seen)
         _check_relevance(tree, pattern, bound, everything.is_small, seen)
     return seen
+
+
+def check_search(tree: Tree, pattern: Pattern, wanted: Truth, seen: Seen) -> None:
+    """The search for one scenario finds the same truth, with either solver."""
+    try:
+        search = ScenarioSearch(tree, pattern, solver=OwnSolver() if seen["tuples"] % 2 else None)
+        _same("the truth by search", search.verdict(), wanted)
+        seen["truth by search"] += 1
+    except UndecidedError as error:
+        seen[f"search refused {error.code}"] += 1
 
 
 class _Everything:
@@ -398,6 +412,10 @@ def _check_relevance(
             later = replace(bound, times=(*bound.times, max(bound.times) + 1))
             wanted = reference.relevant(tree, pattern, stream, later)
         _same(f"that relevance of {stream} implies axlog", wanted <= each.axlog, True)
+        if not tree.facts and not any(tree.call(c).replace for c in tree.calls().values()):
+            by_search, _ = RelevanceSearch(tree, pattern, 200, together=False).relevant(stream)
+            _same(f"the relevance of {stream} by search", by_search in (None, wanted), True)
+            seen[f"relevance by search {by_search}"] += 1
         if each.relevant is None:
             seen["relevance undecided"] += 1
             continue

@@ -23,6 +23,7 @@ PARTS = {
     "store": ("lmdb",),
     "telemetry": ("opentelemetry",),
     "types": ("xmlschema",),
+    "solver": ("pysat",),
     "xquery": ("saxonche",),
     "bench": ("matplotlib", "elementpath"),
 }

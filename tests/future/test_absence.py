@@ -1,6 +1,7 @@
 """Queries with `not` whose values also stand outside: ordered and not shipped, with every fact."""
 
 from collections import Counter
+from itertools import product
 from random import Random
 
 import pytest
@@ -19,9 +20,11 @@ from axlog.live.internals import maintained
 from axlog.live.relevance import relevance
 from axlog.query.native import parse_pattern
 from axlog.query.truth import Truth
+from axlog.query.values import compare_numbers
 from lab.laws.absence_cases import AbsenceCase, make_absence_case, smaller_absences
 from lab.laws.absence_law import check_absence, future_of
-from tests.amounts import chunks
+from tests.amounts import cases, chunks
+from tests.papers import document, feed
 
 CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"{}/>'
 OPEN = "match /r[p/a/k/$x][not(q/d/k/$x)] return $x"
@@ -317,3 +320,66 @@ def test_absence_under_types() -> None:
     doc.feed("s", order)
     assert view.status({"x": "17"}) is Truth.NEVER
     assert view.truth is Truth.POSSIBLE
+
+
+# Any coefficients, any number of times ------------------------------------------------------------
+
+
+def linear(terms: dict[str, int], operator: str, bound: int) -> str:
+    """A constraint as it is written; `terms` may hold zeros."""
+    left = " + ".join(f"{factor}*{name}" for name, factor in terms.items() if factor > 0) or "0us"
+    right = " + ".join(f"{-factor}*{name}" for name, factor in terms.items() if factor < 0)
+    sign, size = ("+", bound) if bound >= 0 else ("-", -bound)
+    return f"{left} {operator} {right or '0us'} {sign} {size}us"
+
+
+def is_met(terms: dict[str, int], operator: str, bound: int, times: dict[str, int]) -> bool:
+    total = sum(factor * times[name] for name, factor in terms.items() if factor)
+    return compare_numbers(total, operator, bound)
+
+
+def can_come(
+    there: dict[str, list[int]], clock: int, where: list[tuple[dict[str, int], str, int]]
+) -> bool:
+    """Whether times for t and v are such that no c that is there fits; more c would not help."""
+    later = range(clock, clock + 60)
+    inside = [each for each in where if each[0]["u"]]
+    for t, v in product([*there["a"], *later], [*there["b"], *later]):
+        if all(is_met(*each, {"t": t, "v": v, "u": 0}) for each in where if not each[0]["u"]):
+            found = ({"t": t, "v": v, "u": u} for u in there["c"])
+            if not any(all(is_met(*each, times) for each in inside) for times in found):
+                return True
+    return False
+
+
+def test_oracle_not_with_any_coefficients() -> None:
+    """P2 theorem 6 beside `not`: truth and deadlines, against all times up to a horizon."""
+    random = Random(8)
+    seen: Counter[object] = Counter()
+    for _ in range(cases(40)):
+        there = {name: sorted(random.sample(range(6), random.randint(0, 2))) for name in "abc"}
+        tree = document("r[?f]")
+        arrivals = sorted((time, name) for name, times in there.items() for time in times)
+        for time, name in arrivals:
+            feed(tree, "f", name, time / 1_000_000)
+        where = []
+        for names in random.choice((("tvu",), ("tv", "tvu"), ("tv", "vu"), ("t", "tu"))):
+            terms = {n: random.choice((-3, -2, 2, 3, 1)) if n in names else 0 for n in "tvu"}
+            where.append((terms, random.choice(("<=", ">=", "=")), random.randint(-6, 12)))
+        written = ", ".join(linear(*each) for each in where)
+        pattern = parse_pattern(f"match /r[a#t][b#v][not(c#u)] where {written}")
+        outlook = Outlook(tree, pattern)
+        clock = tree.clock
+        possible = can_come(there, clock, where)
+        seen[outlook.truth] += 1
+        assert (outlook.truth is not Truth.NEVER) is possible, (written, there)
+        if outlook.truth is Truth.POSSIBLE:
+            until = [one.deadline for one in outlook.possible()]
+            known = [int(each) for each in until if each is not None]
+            if len(known) == len(until):
+                last = max(known)
+                assert can_come(there, last, where), (written, there, last)
+                assert not can_come(there, last + 1, where), (written, there, last)
+                seen["deadlines"] += 1
+    assert min(seen[truth] for truth in Truth) > 1, seen
+    assert seen["deadlines"], seen

@@ -280,12 +280,18 @@ def test_negation_without_joins(notation: str, query: str, expected: Truth) -> N
     ("notation", "query"),
     [
         ("r[?f]", 'match /r[a][not(b < "c")]'),
-        ("r[?f]", "match /r[a#t][not(b#u)] where 2*t - u <= 3"),
         ("r[?f]", "match /r[a][not(b < 5 as xs:integer)]"),
     ],
 )
 def test_negation_with_more_is_refused_by_name(notation: str, query: str) -> None:
     assert refusal(notation, query).code == "AX503"
+
+
+def test_a_join_inside_a_not_is_decided_where_no_call_is_open_that_matters() -> None:
+    query = "match /r[a][not(b/$x and c/$x)]"
+    assert truth('r[a, b["1"], c["1"], z[?f]]', query) is Truth.NEVER
+    assert truth('r[a, b["1"], c["2"], z[?f]]', query) is Truth.TRUE
+    assert refusal('r[a, b["1"], c["1"], ?f]', query).code == "AX501"
 
 
 def test_negation_beyond_the_limit_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,10 +43,14 @@ Scenarios: the possible rows.
 
     scenarios           all scenarios of a pattern over a document
     scenario_tracker    scenarios maintained as data arrives
+    sat                 satisfiability of clauses: the solver
+    scenario_clauses    the scenarios of a pattern as clauses
+    scenario_search     one scenario, or one row after the other, where there are too many to list
 
 Truth:
 
     collected_paths     patterns without the paths that constructors collect
+    evidence            a scenario as evidence of a verdict
     truth               truth, possible rows and the status of one row: `Outlook`
     verdict_cache       truth of a view between updates, reused while its evidence holds
     reasons             why a row is possible or never: `why_not`
@@ -56,6 +60,8 @@ Truth:
 
 Negation: queries with `not`.
 
+    time_turns          times that tell all cases of linear constraints apart
+    tied_values         the values to try for what ties places of such a query
     grounding           joins of a pattern with `not` replaced by constants
     profile_trees       profiles of nodes and of future trees
     profiles            satisfiability of a ground pattern with `not` in a document
@@ -83,9 +89,10 @@ Types: futures restricted to a schema.
 Relevance: streams that still matter.
 
     instance_values     candidate strings for the unknowns of a scenario
-    instance_times      candidate times for the trees of a scenario
+    timed_loss          whether a future loses a row at some times of its trees
     instances           the most general futures of a scenario
     scratch_document    a copy of the document on which futures are tried
+    relevance_search    the same, where there are too many scenarios to list
     relevance           lazy, axlog and exact relevance of each stream
 
 Containment of queries.

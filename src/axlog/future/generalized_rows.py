@@ -37,6 +37,7 @@ class Need:
     unknown_times: frozenset[str] = frozenset()
     values: ValueNeeds = field(default_factory=ValueNeeds)
     new: frozenset[KeyedNode] = frozenset()  # future owners of key values
+    kept: frozenset[int] = frozenset()  # present nodes that must not be deleted (only under types)
 
     def joined(self, other: Need) -> Need:
         return Need(
@@ -45,6 +46,7 @@ class Need:
             self.unknown_times | other.unknown_times,
             self.values.joined(other.values),
             self.new | other.new,
+            self.kept | other.kept,
         )
 
     def asks_no_more_than(self, other: Need) -> bool:
@@ -54,6 +56,7 @@ class Need:
             and (self.times <= other.times or are_implied(self.times, other.times))
             and self.values.asks_no_more_than(other.values)
             and self.new <= other.new
+            and self.kept <= other.kept
         )
 
 
@@ -136,14 +139,19 @@ class _Indexed(list[Need]):
                     self.remove(one)
 
 
+def _conditions(need: Need) -> tuple[object, ...]:
+    """Everything that a need states besides its requests."""
+    return need.times, need.values, need.new, need.kept
+
+
 def gather_need(rows: Rows, values: Values, need: Need) -> None:
     """Add a need to a row; the requests of needs with equal conditions are united."""
     known = rows.setdefault(values, [])
     spend(len(known) >> 4)  # a linear scan
     for at, one in enumerate(known):
-        same = (one.times, one.values, one.new) == (need.times, need.values, need.new)
-        if same:
-            known[at] = replace(one, brought=one.brought | need.brought)
+        if _conditions(one)[:3] == _conditions(need)[:3]:
+            brought, kept = one.brought | need.brought, one.kept & need.kept
+            known[at] = replace(one, brought=brought, kept=kept)
             return
     known.append(need)
 
@@ -153,7 +161,7 @@ def alike_need(rows: Rows, values: Values, need: Need) -> None:
     known = rows.setdefault(values, [])
     spend(len(known) >> 4)  # a linear scan
     for at, one in enumerate(known):
-        if (one.times, one.values, one.new) == (need.times, need.values, need.new):
+        if _conditions(one) == _conditions(need):
             if one.brought and not need.brought:
                 known[at] = need
             return

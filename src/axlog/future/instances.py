@@ -4,9 +4,9 @@ Each required sub-pattern becomes a canonical tree (`canonical_models`): fresh l
 label matches, chains of fresh elements for `//`, one tree for each way through an `or`. A call
 limited to m trees delivers several sub-patterns in one tree, in every possible grouping. More
 specific futures only have more rows, so these suffice as long as values are only tested for
-equality. For other comparisons and for times, every case that the comparisons distinguish is tried:
-constants and values between them, equal and different strings, times at which a constraint changes
-its truth.
+equality. For other comparisons, every case that they distinguish is tried: constants and values
+between them, equal and different strings. Times that constraints compare stay open: `timed_loss.py`
+decides over all of them.
 
 `is_complete` says whether all cases were tried. If not, the absence of a counterexample proves
 nothing. Not covered: times of data from calls inside messages, and elements that may have every
@@ -29,7 +29,6 @@ from axlog.future.capacity import partitions, trees_left
 from axlog.future.containment import chain_lengths
 from axlog.future.disjuncts import Disjunct, disjuncts
 from axlog.future.generalized_rows import Need, Values
-from axlog.future.instance_times import Group, Times
 from axlog.future.instance_values import Compared, Strings, with_value_variables
 from axlog.future.witness import attempts
 from axlog.query.compile import Relation
@@ -44,6 +43,9 @@ from axlog.query.pattern import (
     Variable,
     nodes_of,
 )
+
+Group = tuple[str, tuple[Relation, ...]]
+"""A future tree: its stream, and the sub-patterns that it matches."""
 
 MOST_CHOICES = 20_000
 """Largest number of combinations of choices for one scenario."""
@@ -68,7 +70,6 @@ class Instances:
         self.reason = ""
         self._together = together
         self._strings = Strings(tree, pattern)
-        self._times = Times(tree, pattern)
         self._lengths = chain_lengths(normalise(pattern), _has_joins(pattern))
         compared = [
             each
@@ -87,7 +88,7 @@ class Instances:
     def start(self) -> None:
         """Begin another question: reset `is_complete` and `reason`."""
         self.is_complete, self.reason = True, ""
-        self._strings.reason = self._times.reason = ""
+        self._strings.reason = ""
 
     def of(self, columns: Sequence[str], values: Values, need: Need) -> Iterator[list[Sent]]:
         """The deliveries of each most general future of a scenario."""
@@ -106,18 +107,31 @@ class Instances:
             for assigned in found:
                 self._note(self._strings)
                 for sketches in self._sketches(trees, assigned):
-                    for times in self._times.of(groups, need):
-                        self._note(self._times)
-                        yield [
-                            Sent(time, stream, as_element(sketch.below[0]))
-                            for (stream, _), time, sketch in zip(
-                                trees, times, sketches, strict=True
-                            )
-                        ]
+                    yield [
+                        Sent(time, stream, as_element(sketch.below[0]))
+                        for (stream, _), time, sketch in zip(
+                            trees, self._times(groups), sketches, strict=True
+                        )
+                    ]
 
-    def _note(self, part: Strings | Times) -> None:
+    def _note(self, part: Strings) -> None:
         if part.reason:
             self.is_complete, self.reason = False, part.reason
+
+    def _times(self, groups: Sequence[Group]) -> list[int]:
+        """A time for each tree, different ones so that a row which shows one occurs once.
+
+        All trees of a one-shot call have one time.
+        """
+        slots: dict[object, int] = {}
+        calls = self.tree.calls()
+        for number, (stream, _) in enumerate(groups):
+            is_one = self.tree.call(calls[stream]).mode == "one-shot"
+            slots.setdefault(stream if is_one else number, len(slots))
+        return [
+            self.tree.clock + 1 + slots[stream if stream in slots else number]
+            for number, (stream, _) in enumerate(groups)
+        ]
 
     def _check_times(self, groups: list[Group]) -> None:
         """Note incompleteness if calls inside messages may deliver parts of a tree later."""

@@ -34,9 +34,11 @@ from axlog.future.instances import Instances
 from axlog.future.negation import Negation
 from axlog.future.profiles import wanted_at_calls
 from axlog.future.references import referred
+from axlog.future.relevance_search import RelevanceSearch
 from axlog.future.replacement import may_matter
 from axlog.future.scenarios import Scenarios, can_be_met, may_bring, with_join_variables
 from axlog.future.scratch_document import Scratch
+from axlog.future.search_budget import FIRST
 from axlog.future.type_messages import apply_messages
 from axlog.future.typed_scenarios import typed_scenarios
 from axlog.future.typed_truth import typed_future
@@ -102,11 +104,11 @@ def _relevance(tree: Tree, pattern: Pattern, limit: int, together: bool) -> dict
     if replacing:
         return _lazy_with_replacements(tree, _asked(lazy), replacing, _matters(tree, pattern, lazy))
     try:
-        scenarios = Scenarios(tree, with_join_variables(pattern), together=together)
+        scenarios = Scenarios(tree, with_join_variables(pattern), together=together, least=FIRST)
     except UndecidedError as error:
         if error.code != "AX502":
             raise
-        return _lazy_fallback(tree, lazy, error.message)
+        return _by_search(tree, pattern, lazy, limit, together)
     types = typed_scenarios(tree, pattern)
     met = [
         (values, need)
@@ -122,6 +124,8 @@ def _relevance(tree: Tree, pattern: Pattern, limit: int, together: bool) -> dict
         mine = [(v, n) for v, n in met if any(s == stream for _, s in n.brought)]
         asked = {str(r.node) for _, n in mine for r, s in n.brought if s == stream}
         relevant, reason = exact.of(stream, mine)
+        if relevant is None and exact.is_exhausted:
+            relevant, reason = exact.searched(stream)
         if stream in changing:
             asked.add(ANYTHING)
             relevant, reason = True, None
@@ -194,6 +198,28 @@ def _is_needed(tree: Tree, negation: Negation, stream: str) -> tuple[bool | None
     except UndecidedError as error:
         return None, error.message
     return None, "its data may bring or end rows; beside `not` that is not decided"
+
+
+def _by_search(
+    tree: Tree, pattern: Pattern, lazy: set[tuple[Relation, str]], limit: int, together: bool
+) -> dict[str, Relevance]:
+    """The relevance of streams in documents with too many scenarios to list."""
+    shows_values = any(output.kind in (Kind.VAL, Kind.CONT) for output in pattern.outputs)
+    if tree.types is not None or shows_values:
+        return _lazy_fallback(tree, lazy, "there are too many ways in which rows can appear")
+    try:
+        search = RelevanceSearch(tree, pattern, limit, together=together)
+        found: dict[str, Relevance] = {}
+        for stream in sorted(tree.calls()):
+            is_lazy = any(s == stream for _, s in lazy)
+            wanted = search.wanted(stream) if is_lazy else []
+            relevant, reason = search.relevant(stream) if wanted else (False, None)
+            found[stream] = Relevance(
+                stream, is_lazy, bool(wanted), relevant, tuple(wanted), reason
+            )
+    except UndecidedError as error:
+        return _lazy_fallback(tree, lazy, error.message)
+    return found
 
 
 def _lazy_fallback(
@@ -315,8 +341,27 @@ class _Exact:
     def _scratch(self) -> Scratch:
         return Scratch(self.tree)
 
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the last verdict is undecided only because there were too many futures."""
+        return self._is_exhausted
+
+    _is_exhausted = False
+
+    def searched(self, stream: str) -> tuple[bool | None, str | None]:
+        """The verdict by a search that learns from each future (`relevance_search.py`)."""
+        try:
+            return self._search.relevant(stream)
+        except UndecidedError as error:
+            return None, error.message
+
+    @cached_property
+    def _search(self) -> RelevanceSearch:
+        return RelevanceSearch(self.tree, self.pattern, self.limit, together=self.together)
+
     def of(self, stream: str, ways: Ways) -> tuple[bool | None, str | None]:
         """The verdict on a stream, by the scenarios that require it, and why it is undecided."""
+        self._is_exhausted = False
         if not ways:
             return False, None  # relevance implies axlog relevance
         if self.tree.types is not None:
@@ -334,6 +379,7 @@ class _Exact:
             for sent in self._instances.of(self.columns, values, need):
                 tried += 1
                 if tried > self.limit:
+                    self._is_exhausted = True
                     return None, f"undecided within {self.limit} instances"
                 loses = self._scratch.loses(self.pattern, sent, stream)
                 if loses:

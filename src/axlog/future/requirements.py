@@ -111,7 +111,7 @@ class NodeMatcher:
     def settled(self, wants: Wants, subject: Subject) -> Iterator[tuple[Wants, Wants]]:
         """Every way to resolve requirements at a future node: (branches below, attributes)."""
         for reading in self.readings(tuple(wants), lambda node: self.passes(node, subject)):
-            attributes = frozenset(w for w in reading if _is_attribute(w))
+            attributes = frozenset(w for w in reading if is_attribute(w))
             yield reading - attributes, attributes
 
     def readings(
@@ -181,7 +181,7 @@ def _attribute_passes_self(node: PatternNode) -> bool:
     return node.axis is Axis.SELF and isinstance(node.test, AnyNode) and not node.comparisons
 
 
-def _is_attribute(want: Branch) -> bool:
+def is_attribute(want: Branch) -> bool:
     return isinstance(want, PatternNode) and want.axis is Axis.ATTRIBUTE
 
 

@@ -19,7 +19,7 @@ do not go down. (Paper 2, sections 3, 5 and 6; paper 3, sections 3.2 and 3.3.)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from axlog.document.calls import Call
@@ -52,7 +52,7 @@ from axlog.future.keys import (
     place_of,
     values_seen,
 )
-from axlog.future.search_budget import bounded, spend
+from axlog.future.search_budget import LEAST, bounded, spend
 from axlog.future.time_constraints import Inequality, TimeSystem, at_or_after, not_before
 from axlog.query.compile import Edge, Program, Relation, compile_pattern
 from axlog.query.normalize import bound_variables
@@ -93,6 +93,9 @@ class CollectedRows:
 class Scenarios:
     """The generalised rows of a pattern over a document as it is now."""
 
+    _needs_all = False
+    """Whether rows keep all columns, also where nothing asks for them."""
+
     def __init__(
         self,
         tree: Tree,
@@ -101,6 +104,7 @@ class Scenarios:
         together: bool = False,
         prune: str = "dominated",
         root: Relation | None = None,
+        least: int = LEAST,
     ) -> None:
         """Evaluate a pattern over a document.
 
@@ -113,6 +117,7 @@ class Scenarios:
         "none": all needs.
 
         `root`: the root of the pattern's program, if the program has been compiled already.
+        `least`: the ways that are examined before the question is undecided (`search_budget.py`).
         """
         self.tree = tree
         if is_limited(tree):
@@ -126,7 +131,7 @@ class Scenarios:
         self._interpreter = Interpreter(self.program.relations)
         self._together = together
         self._bringable: dict[tuple[Relation, bool, bool], Rows] = {}
-        self._keeps_all = is_limited(tree) or tree.types is not None
+        self._keeps_all = self._needs_all or is_limited(tree) or tree.types is not None
         self._deep: dict[Relation, tuple[str, ...]] = {}
         self._keyed = keyed_relations(self.program.root, tree.facts)
         self._seen: dict[Key, dict[str, set[int]]] = {}
@@ -136,8 +141,9 @@ class Scenarios:
                 key for pairs in self._keyed.values() for key in {key for _, key in pairs}
             ).values()
         )
+        self._deletable = _deletable(tree)
         self._check_merging()
-        with bounded(len(tree)):
+        with bounded(len(tree), least):
             self.rows = self._evaluate()
 
     @property
@@ -187,14 +193,20 @@ class Scenarios:
                 above.calls.append(call.stream)
                 above.deeper_calls.append(call.stream)
             return
+        self._visit_node(node, above, below)
+
+    def _visit_node(self, node: int, above: CollectedRows, below: CollectedRows) -> None:
         here: Sums = {}
-        for relation in self._interpreter.candidates(tree, node):
+        for relation in self._interpreter.candidates(self.tree, node):
             rows = self._at(node, relation, below, here)
             if rows:
                 here[relation] = rows
         self._pass_up(node, above, below, here)
 
     def _pass_up(self, node: int, above: CollectedRows, below: CollectedRows, here: Sums) -> None:
+        if node in self._deletable:
+            here = {relation: _keeping(rows, node) for relation, rows in here.items()}
+            below.descendants = {r: _keeping(rows, node) for r, rows in below.descendants.items()}
         self._merge(above.children, here)
         if self.tree.kind_column[node] == ATTRIBUTE:
             return
@@ -212,6 +224,10 @@ class Scenarios:
                 self._add_rows(known, rows)
         descending = self._interpreter.descending
         self._merge(above.descendants, {r: rows for r, rows in here.items() if r in descending})
+        self._pass_up_calls(above, below)
+
+    @staticmethod
+    def _pass_up_calls(above: CollectedRows, below: CollectedRows) -> None:
         above.deeper_calls += below.deeper_calls
         above.changing += below.changing
         above.unclear |= below.unclear_here
@@ -276,7 +292,7 @@ class Scenarios:
     def _part(self, edge: Edge, below: CollectedRows, here: Sums) -> Rows:
         """The rows that an edge reaches: existing ones, and those that calls may deliver."""
         relation, axis = edge.relation, edge.axis
-        _check_clear(edge, below)
+        check_clear(edge, below)
         found: Rows = {}
         calls: Sequence[str] = ()
         if axis in (Axis.CHILD, Axis.ATTRIBUTE):
@@ -290,15 +306,30 @@ class Scenarios:
             if axis is Axis.DESCENDANT_OR_SELF:
                 self._add_rows(found, here.get(relation, {}))
         for stream in calls:
-            brought = frozenset({(relation, stream)})
-            new = self._new_nodes(relation, stream) if self._keyed else frozenset()
-            is_whole = self._together or not self.tree.may_bring_calls(stream)
-            rows = self._deliverable(stream, relation, axis is Axis.CHILD, is_whole)
-            for values, needs in rows.items():
-                for need in needs:
-                    times = self._with_arrival_time(stream, relation, axis, need, is_whole)
-                    self._add(found, values, replace(times, brought=brought, new=new))
+            for values, need in self._brought_by(stream, relation, axis):
+                self._add(found, values, need)
         return found
+
+    def _brought_by(
+        self, stream: str, relation: Relation, axis: Axis
+    ) -> Iterator[tuple[Values, Need]]:
+        """The rows that a call may deliver for an edge."""
+        brought = frozenset({(relation, stream)})
+        kept = self._kept_above(stream)
+        new = self._new_nodes(relation, stream) if self._keyed else frozenset()
+        is_whole = self._together or not self.tree.may_bring_calls(stream)
+        rows = self._deliverable(stream, relation, axis is Axis.CHILD, is_whole)
+        for values, needs in rows.items():
+            for need in needs:
+                times = self._with_arrival_time(stream, relation, axis, need, is_whole)
+                yield values, replace(times, brought=brought, new=new, kept=kept)
+
+    def _kept_above(self, stream: str) -> frozenset[int]:
+        """The nodes above a call that may be deleted: while it delivers, they must stay."""
+        if not self._deletable:
+            return _NO_NODES
+        call = self.tree.calls()[stream]
+        return frozenset(node for node in self.tree.ancestors(call) if node in self._deletable)
 
     def _deliverable(self, stream: str, relation: Relation, is_root: bool, is_whole: bool) -> Rows:
         """The rows of a relation in the trees that a stream may deliver."""
@@ -381,7 +412,7 @@ class Scenarios:
         return self._deep[relation]
 
 
-def _check_clear(edge: Edge, below: CollectedRows) -> None:
+def check_clear(edge: Edge, below: CollectedRows) -> None:
     """Reject a value test above an open call: it is not monotone (docs/meaning.md)."""
     seen = {
         Axis.CHILD: below.unclear, Axis.DESCENDANT: below.unclear_deeper,
@@ -394,6 +425,28 @@ def _check_clear(edge: Edge, below: CollectedRows) -> None:
             "AX503",
             f"{edge.relation.node} compares a value that the stream {stream!r} may still change",
         )
+
+
+_NO_NODES: frozenset[int] = frozenset()
+
+
+def _deletable(tree: Tree) -> frozenset[int]:
+    """The nodes that calls may delete, where that matters: types may need the room."""
+    if tree.types is None:
+        return _NO_NODES
+    parents = {tree.parent(n) for n in tree.calls().values() if tree.call(n).deletes != "no"}
+    return frozenset(
+        node for parent in parents for node in tree.children(parent)
+        if tree.kind_column[node] != CALL
+    )  # fmt: skip
+
+
+def _keeping(rows: Rows, node: int) -> Rows:
+    """Rows that also need a present node to stay."""
+    return {
+        values: [replace(need, kept=need.kept | {node}) for need in needs]
+        for values, needs in rows.items()
+    }
 
 
 def own_columns(relation: Relation) -> list[str]:

@@ -18,6 +18,8 @@ from axlog.errors import UndecidedError
 
 LEAST = 100_000
 WAYS = 50
+FIRST = 20_000
+"""As `LEAST`, where a search for one scenario follows (`scenario_search.py`)."""
 
 
 class Effort:
@@ -43,7 +45,7 @@ _effort: ContextVar[Effort | None] = ContextVar("effort", default=None)
 
 
 @contextmanager
-def bounded(nodes: int) -> Iterator[None]:
+def bounded(nodes: int, least: int = LEAST) -> Iterator[None]:
     """Limit the work inside the block, for a document or message with this many nodes.
 
     A nested analysis uses the budget of the outer one.
@@ -51,7 +53,7 @@ def bounded(nodes: int) -> Iterator[None]:
     if _effort.get() is not None:
         yield
         return
-    token = _effort.set(Effort(max(LEAST, WAYS * nodes)))
+    token = _effort.set(Effort(max(least, WAYS * nodes)))
     try:
         yield
     finally:

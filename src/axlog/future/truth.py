@@ -11,7 +11,7 @@ are checked against everything that a scenario needs of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -23,8 +23,9 @@ from axlog.document.serializer import serialise
 from axlog.document.times import Shown, plain
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, UndecidedError
-from axlog.future.capacity import fits, trees_left
+from axlog.future.capacity import fits
 from axlog.future.collected_paths import without_collected
+from axlog.future.evidence import Witness, dominates, pinned_values
 from axlog.future.generalized_rows import Need, Values
 from axlog.future.grounding import has_not
 from axlog.future.keys import has_value
@@ -32,7 +33,9 @@ from axlog.future.negation import Negation, pins_of, without_not
 from axlog.future.profiles import Events
 from axlog.future.references import referred
 from axlog.future.replacement import check_replacement
+from axlog.future.scenario_search import ScenarioSearch
 from axlog.future.scenarios import Scenarios, is_limited
+from axlog.future.search_budget import FIRST
 from axlog.future.time_constraints import deadline, not_before, some_new
 from axlog.future.type_trees import may_hold_calls
 from axlog.future.typed_scenarios import TypedScenarios, typed_scenarios
@@ -81,33 +84,6 @@ def _plain(value: Any) -> Any:
     return plain(value) if isinstance(value, datetime | Fraction) else value
 
 
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """A possible scenario, as evidence that stays valid while streams only deliver data."""
-
-    tree: Tree
-    columns: tuple[str, ...]
-    values: Values
-    need: Need
-    streams: frozenset[str]
-    until: int | None  # its deadline
-    is_fitted: bool  # whether `fits` must be checked again
-
-    def stands(self) -> bool:
-        """Whether the scenario is still possible; costs the size of the scenario."""
-        tree = self.tree
-        if self.until is not None and self.until < tree.clock:
-            return False
-        if not self.streams <= tree.calls_by_stream.keys():
-            return False
-        if not self.is_fitted:
-            return True
-        try:
-            return fits(tree, self.columns, self.values, self.need)
-        except UndecidedError:  # sub-patterns must share trees by now
-            return False
-
-
 class Outlook:
     """Truth, possible rows and the status of single rows, for a document as it is now."""
 
@@ -131,6 +107,8 @@ class Outlook:
 
     @cached_property
     def _decided(self) -> Truth:
+        if isinstance(self._decisive, ScenarioSearch):
+            return self._decisive.verdict()
         verdict = Truth.NEVER
         for values, needs in self._decisive.rows.items():
             for need in needs:
@@ -160,11 +138,28 @@ class Outlook:
 
     @cached_property
     def _decisive(self) -> Scenarios:
-        """Scenarios for verdicts alone: with unlimited calls, one stream is as good as another."""
-        tree = self.tree
-        if self._negation is not None or is_limited(tree) or tree.facts or tree.types is not None:
+        """Scenarios for verdicts alone: with unlimited calls, one stream is as good as another.
+
+        If there are too many to list, they are searched for.
+        """
+        tree, together = self.tree, self._together
+        if self._negation is not None:
             return self._scenarios
-        return Scenarios(tree, self.pattern, together=self._together, prune="alike")
+        needs_all = is_limited(tree) or tree.facts or tree.types is not None
+        prune = "dominated" if needs_all else "alike"
+        try:
+            listed = Scenarios(tree, self.pattern, together=together, prune=prune, least=FIRST)
+        except UndecidedError as error:
+            if error.code != "AX502":
+                raise
+            return self._search
+        if needs_all:
+            self.__dict__.setdefault("_scenarios", listed)
+        return listed
+
+    @cached_property
+    def _search(self) -> ScenarioSearch:
+        return ScenarioSearch(self.tree, self.pattern, together=self._together)
 
     @cached_property
     def _open(self) -> list[tuple[Values, Need]]:
@@ -199,7 +194,7 @@ class Outlook:
             if None in row:
                 is_kept = not need.brought or self._may_be_new(row, need, there)
             else:
-                is_kept = not any(_dominates(other, need) for other in by_row[row])
+                is_kept = not any(dominates(other, need) for other in by_row[row])
                 is_kept = is_kept and not self._is_there_with_not(columns, values, shown)
             if is_kept:
                 kept.append((values, need))
@@ -265,6 +260,9 @@ class Outlook:
         """
         if self._negation is not None or self._types is not None:
             return None
+        if isinstance(self._decisive, ScenarioSearch):
+            one = self._decisive.find()
+            return None if one is None else Witness.of(self.tree, one.columns, one.values, one.need)
         columns = self._decisive.columns
         found = [
             (values, need)
@@ -279,19 +277,16 @@ class Outlook:
                 break
             until = deadline(need.times, need.unknown_times) if need.times else None
             if best is None or (best.until is not None and (until is None or until > best.until)):
-                best = self._as_witness(values, need, until) or best
+                best = self._as_witness(values, need) or best
         return best
 
-    def _as_witness(self, values: Values, need: Need, until: int | None) -> Witness | None:
+    def _as_witness(self, values: Values, need: Need) -> Witness | None:
         try:
             if not self._can_be_met(values, need):
                 return None
         except UndecidedError:  # undecided for this scenario; another one gave the verdict
             return None
-        streams = frozenset(stream for _, stream in need.brought)
-        is_fitted = bool(need.new) or any(trees_left(self.tree, s) is not None for s in streams)
-        columns = self._decisive.columns
-        return Witness(self.tree, columns, values, need, streams, until, is_fitted)
+        return Witness.of(self.tree, self._decisive.columns, values, need)
 
     @property
     def truth(self) -> Truth:
@@ -299,9 +294,19 @@ class Outlook:
         return self._decided if self._negation is None else self._negation.truth
 
     def possible(self) -> list[Possible]:
-        """The possible rows that no other scenario dominates, in the order of their values."""
+        """The possible rows that no other scenario dominates, in the order of their values.
+
+        If there are too many ways in which rows can appear, each row is listed once, with the way
+        that stays open longest.
+        """
+        try:
+            listed = self._open
+        except UndecidedError as error:
+            if error.code != "AX502" or self._negation is not None:
+                raise
+            return possible_rows(self._columns, self._searched_rows())
         ways: list[tuple[tuple[Any, ...], Iterable[Wanted], int | None]] = []
-        for values, need in self._open:
+        for values, need in listed:
             if not need.brought and self._negation is None:
                 continue  # an existing row
             row = self._row(self._scenarios.columns, values)
@@ -309,6 +314,14 @@ class Outlook:
             until = self.deadline(values, need)
             ways.append((row, needs, until))
         return possible_rows(self._columns, ways)
+
+    def _searched_rows(
+        self,
+    ) -> Iterator[tuple[tuple[Any, ...], Iterable[Wanted], int | None]]:
+        outputs = [column_of(output) for output in self.pattern.outputs]
+        for found, until in self._search.possible(outputs):
+            needs = [Wanted(stream, str(relation.node)) for relation, stream in found.need.brought]
+            yield self._row(found.columns, found.values), needs, until
 
     def _row(self, columns: tuple[str, ...], values: Values) -> tuple[Any, ...]:
         """The values that a scenario's row shows; None for collected paths."""
@@ -322,9 +335,7 @@ class Outlook:
         pins = self._negation.shown(pins_of(self._scenarios.columns, values))
         own = frozenset(stream for _, stream in need.brought)
         among = own if self._negation.may_come(pins, own) else None
-        # Of the row, by these streams; and of the data that the scenario needs.
-        limits = (self._negation.deadline(pins, among), deadline(need.times, need.unknown_times))
-        return min((limit for limit in limits if limit is not None), default=None)
+        return self._negation.lasts(pins, need, among)
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row. Columns left out may have any value."""
@@ -347,7 +358,7 @@ class Outlook:
         scenarios, wanted = self._scenarios, self._wanted(row)
         found: list[tuple[tuple[Any, ...], Iterable[Wanted], int | None]] = []
         for values, needs in scenarios.rows.items():
-            pinned = _pin(scenarios.columns, values, wanted)
+            pinned = pinned_values(scenarios.columns, values, wanted)
             for need in needs if pinned is not None else ():
                 if pinned is not None and need.brought and self._can_be_met(pinned, need):
                     shown = self._row(scenarios.columns, pinned)
@@ -398,8 +409,13 @@ class Outlook:
 
     def _verdict(self, wanted: list[str | int | None], row: Mapping[str, Any]) -> Truth:
         verdict = Truth.NEVER
+        if isinstance(self._decisive, ScenarioSearch):
+            kinds = {o.kind for o in self.pattern.outputs if row.get(o.column) is not None}
+            if kinds & {Kind.VAL, Kind.CONT}:
+                raise UndecidedError("AX502", "there are too many ways in which rows can appear")
+            return self._decisive.verdict(pins_of(self._decisive.columns, tuple(wanted)))
         for values, needs in self._decisive.rows.items():
-            pinned = _pin(self._decisive.columns, values, wanted)
+            pinned = pinned_values(self._decisive.columns, values, wanted)
             if pinned is None:
                 continue
             for need in needs:
@@ -503,26 +519,6 @@ def _read(tree: Tree, output: Output, node: int) -> str | None:
     if any(node in tree.ancestors(call) for call in tree.calls().values()):
         return None
     return tree.string_value(node) if output.kind is Kind.VAL else serialise(tree, node)
-
-
-def _dominates(other: Need, need: Need) -> bool:
-    """Whether one scenario needs less than another and has no earlier deadline."""
-    if not other.brought < need.brought:
-        return False
-    late, until = (deadline(each.times, each.unknown_times) for each in (other, need))
-    return not other.brought or late is None or (until is not None and until <= late)
-
-
-def _pin(
-    columns: Iterable[str], values: Values, wanted: Iterable[str | int | None]
-) -> Values | None:
-    """The values of a scenario with the wanted ones filled in; None if they disagree."""
-    pinned: list[str | int | None] = []
-    for column, value, want in zip(columns, values, wanted, strict=True):
-        if want is not None and value != want and (value is not None or column.endswith(".node")):
-            return None  # an existing node never equals a future one
-        pinned.append(want if value is None else value)
-    return tuple(pinned)
 
 
 def column_of(output: Output) -> str:

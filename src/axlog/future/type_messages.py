@@ -8,42 +8,69 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from itertools import count
 from typing import NamedTuple
 
 from lxml import etree
 
 from axlog.document.cardinality import TEXT
-from axlog.document.operations import insert_at_call
+from axlog.document.operations import Operation, delete_at_call, insert_at_call
 from axlog.document.parser import Element
 from axlog.document.pending import apply
-from axlog.document.schema import OTHER
+from axlog.document.schema import OTHER, Schema, TypeGuard
 from axlog.document.tree import CALL_LABEL, NodeKind, Tree
 from axlog.future.requirements import Group, Slot, Subject
-from axlog.future.type_steps import Step
+from axlog.future.type_steps import Removable, Step
 from axlog.future.type_trees import Place, Recipe, Trees
 
 
 class Message(NamedTuple):
-    """The trees that a stream delivers in one message."""
+    """The trees that a stream delivers in one message, or what it deletes.
+
+    `removed` names nodes of the document, and trees of earlier messages.
+    """
 
     stream: str
     forest: list[Element]
+    removed: tuple[int | Element, ...] = ()
 
     def __str__(self) -> str:
+        if self.removed:
+            return f"{self.stream}: deletes {len(self.removed)}"
         trees = "".join(etree.tostring(tree, encoding="unicode") for tree in self.forest)
         return f"{self.stream}: {trees}"
 
 
-def apply_messages(tree: Tree, messages: Iterable[Message]) -> Tree:
-    """A copy of the document after messages; messages of calls that do not exist are skipped."""
+def apply_messages(
+    tree: Tree, messages: Iterable[Message], *, checked: Schema | None = None
+) -> Tree:
+    """A copy of the document after messages; messages of calls that do not exist are skipped.
+
+    With `checked`, every message must be valid when it arrives (AX705, AX706).
+    """
     later = copy.deepcopy(tree)
+    guard = None if checked is None else TypeGuard(later, checked)
+    made: dict[int, int] = {}  # nodes of delivered trees, by the identity of their elements
     for message in messages:
-        if message.stream in later.calls():
-            operations = insert_at_call(later, message.stream, message.forest)
-            apply(later, operations, later.clock + 1, keep_whitespace=True)
+        if message.stream not in later.calls():
+            continue
+        with nullcontext() if guard is None else guard.bringing(message.stream):
+            operations = _operations(later, message, made)
+            time = None if message.removed else later.clock + 1
+            watchers = [] if guard is None else [guard]
+            delta = apply(later, operations, time, watchers=watchers, keep_whitespace=True)
+        if not message.removed:
+            made.update(zip(map(id, message.forest), delta.added, strict=True))
     return later
+
+
+def _operations(tree: Tree, message: Message, made: Mapping[int, int]) -> list[Operation]:
+    if not message.removed:
+        return insert_at_call(tree, message.stream, message.forest)
+    nodes = {each if isinstance(each, int) else made[id(each)] for each in message.removed}
+    return delete_at_call(tree, message.stream, nodes.__contains__)
 
 
 class Writer:
@@ -71,23 +98,40 @@ class Writer:
         return made, later
 
     def messages(
-        self, steps: list[Step], groups: list[Group], streams: dict[str, str]
+        self,
+        steps: list[Step],
+        groups: list[Group],
+        streams: dict[str, str],
+        removable: Mapping[Removable, list[list[int]]] | None = None,
     ) -> Iterator[tuple[Message, list[Message]]]:
         """The message of each step, wanted trees first, with the messages of its new calls."""
         wanted = [group for group in groups if group.slot.service is not None]
-        for step in steps:
-            service = step.caller.service
+        left = {each: list(nodes) for each, nodes in (removable or {}).items()}
+        withdrawn = _withdrawn(steps)
+        there: dict[tuple[str, str], list[Element]] = {}
+        for number, step in enumerate(steps):
+            stream, service = streams[step.caller.name], step.caller.service
+            if not step.roots:
+                gone: list[int | Element] = []
+                for each, count_ in step.removed.items():
+                    gone += [node for _ in range(count_) for node in left[each].pop(0)]
+                for key, count_ in step.withdrawn.items():
+                    gone += [there[key].pop(0) for _ in range(count_)]
+                yield Message(stream, [], tuple(gone)), []
+                continue
             forest: list[Element] = []
             after: list[Message] = []
-            for label, number in step.roots.items():
-                for _ in range(number):
-                    found = [g for g in wanted if _is_of(g, service, label)][:1]
+            for label, trees in step.roots.items():
+                for at in range(trees):
+                    stays = (number, label, at) not in withdrawn
+                    found = [g for g in wanted if stays and _is_of(g, service, label)][:1]
                     wanted = [g for g in wanted if g not in found]
                     wants = found[0].wants if found else frozenset()
                     made, later = self.tree(Place(service, label, wants))
                     forest.append(made)
+                    there.setdefault((step.caller.name, label), []).append(made)
                     after += later
-            yield Message(streams[step.caller.name], forest), after
+            yield Message(stream, forest), after
 
     def _child(self, service: str, group: Group, later: list[Message]) -> Element | str:
         subject = group.slot.subject
@@ -137,6 +181,19 @@ class Writer:
                     if callers[delivering[at]].goes:
                         call.set("mode", "one-shot")
         return streams
+
+
+def _withdrawn(steps: list[Step]) -> set[tuple[int, str, int]]:
+    """The delivered trees that a later step deletes: oldest first, by step, label and place."""
+    there: dict[tuple[str, str], list[tuple[int, str, int]]] = {}
+    found: set[tuple[int, str, int]] = set()
+    for number, step in enumerate(steps):
+        for label, trees in step.roots.items():
+            mine = there.setdefault((step.caller.name, label), [])
+            mine += [(number, label, at) for at in range(trees)]
+        for key, trees in step.withdrawn.items():
+            found |= {there[key].pop(0) for _ in range(trees)}
+    return found
 
 
 def _is_of(group: Group, service: str, label: str) -> bool:

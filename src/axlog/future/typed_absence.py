@@ -104,12 +104,17 @@ def valid_messages(
         )
     except UndecidedError:
         return None
-    return tuple(
-        Arrival(message.stream, _future_tree(each)._replace(time=time))
-        for message in found or ()
-        if message.stream in tree.calls()
-        for each in message.forest
-    )
+    events: list[Arrival | Removal] = []
+    for message in found or ():
+        if message.stream not in tree.calls():
+            continue
+        for node in message.removed:
+            if not isinstance(node, int):
+                return None  # data that comes and goes again is not an event
+            events.append(Removal(message.stream, node))
+        trees = [_future_tree(each)._replace(time=time) for each in message.forest]
+        events += [Arrival(message.stream, each) for each in trees]
+    return tuple(events)
 
 
 def _future_tree(element: Element) -> FutureTree:

@@ -1,28 +1,31 @@
 """Whether valid messages can make a pattern hold in a document under types, and which messages.
 
-The search goes top-down. A branch that holds at a node now holds in every future, because documents
-only grow. The other branches are distributed over the children that open calls can still change,
-and the trees that the node's own calls may deliver. These must be trees of the service's type, in
+The search goes top-down. Where no call may delete, a branch that holds at a node now holds in every
+future. The other branches are distributed over the children that open calls can still change, and
+the trees that the node's own calls may deliver. These must be trees of the service's type, in
 numbers that valid steps can reach. Types constrain the children of one node, so each node is
 decided on its own, once for each set of branches.
 
-Exact for patterns without negation, deletions and times. Rejected (AX503): comparing the value of
-an element above an open call, because more data may falsify it. (Paper 2, section 4.)
+Where a call of the node may delete, children can be removed to make room, except those that the
+row needs. So all branches are distributed, over all children that are present and those to come.
+
+Exact for patterns without negation and times. Rejected (AX503): comparing the value of an element
+above an open call, because more data may falsify it. (Paper 2, section 4, and theorem 5.)
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from axlog.document.schema import service_kind
+from axlog.document.schema import UnorderedDTD, service_kind
 from axlog.document.tree import DOCUMENT_NODE, NodeKind, Tree
 from axlog.errors import UndecidedError
 from axlog.evaluate.node_tests import passes, reached
 from axlog.evaluate.value_tests import comparison
-from axlog.future.requirements import Group, Slot, Subject, Wants, share_out
+from axlog.future.requirements import Group, Slot, Subject, Wants, is_attribute, share_out
 from axlog.future.type_messages import Message, Writer
-from axlog.future.type_steps import Caller, Step, reach
+from axlog.future.type_steps import Caller, Removable, Step, reach
 from axlog.future.type_trees import Place, Trees
 from axlog.query.pattern import (
     Axis,
@@ -36,8 +39,8 @@ from axlog.query.pattern import (
 )
 from axlog.query.values import compare
 
-Part = tuple[list[Step], list[Group]]
-"""The deliveries at one node: the steps, and the conditions on the trees."""
+Part = tuple[list[Step], list[Group], dict[Removable, list[list[int]]]]
+"""The deliveries at one node: steps, conditions on the trees, and the children to delete."""
 
 
 def callers_of(tree: Tree, trees: Trees, parent: int) -> list[Caller]:
@@ -45,12 +48,49 @@ def callers_of(tree: Tree, trees: Trees, parent: int) -> list[Caller]:
     found = []
     for stream, node in sorted(tree.calls().items()):
         call = tree.call(node)
-        if tree.parent(node) == parent and call.deletes != "only":
+        if tree.parent(node) == parent:
             service = service_kind(tree, node)[1:]
             room = None if call.most is None else call.most - tree.brought.get(stream, 0)
             goes = call.mode == "one-shot"
-            found.append(Caller(stream, service, trees.roots(service), (goes,), room))
+            roots = trees.roots(service) if call.deletes != "only" else ()
+            found.append(
+                Caller(stream, service, roots, (goes,), room, deletes=call.deletes != "no")
+            )
     return found
+
+
+def removable_at(
+    tree: Tree, type_: UnorderedDTD, parent: int, kept: Collection[int]
+) -> dict[Removable, list[list[int]]]:
+    """The children of a node that its calls may delete, in groups that go together.
+
+    A pattern cannot tell children apart that are equal in content and times.
+    """
+    if all(tree.call(c).deletes == "no" for c in tree.calls().values() if tree.parent(c) == parent):
+        return {}
+    alike: dict[object, list[int]] = {}
+    texts = 0
+    for node in tree.children(parent):
+        kind = tree.kind(node)
+        texts += kind is NodeKind.TEXT
+        if kind in (NodeKind.ELEMENT, NodeKind.TEXT):
+            alike.setdefault(_content(tree, node), []).append(node)
+    if texts > 1:
+        raise UndecidedError(
+            "AX503", f"deletions in {tree.path(parent)} may merge texts, which its type may count"
+        )
+    found: dict[tuple[str, int], list[list[int]]] = {}
+    for nodes in alike.values():
+        kind_of = type_.kind_of(tree, nodes[0])
+        if kind_of is not None and not set(nodes) & set(kept):
+            found.setdefault((kind_of, len(nodes)), []).append(nodes)
+    return {Removable(k, size, len(groups)): groups for (k, size), groups in found.items()}
+
+
+def _content(tree: Tree, node: int) -> object:
+    """A key, equal for nodes that no pattern distinguishes when each is a document of its own."""
+    below = tuple(_content(tree, each) for each in tree.chain(node))
+    return tree.kind(node), tree.label(node), tree.time(node), below
 
 
 class TypedDocument:
@@ -64,6 +104,9 @@ class TypedDocument:
         self._growing = {
             above for call in tree.calls().values() for above in (call, *tree.ancestors(call))
         }
+        self._deleting = {
+            tree.parent(call) for call in tree.calls().values() if tree.call(call).deletes != "no"
+        }
         self._holding: dict[tuple[int, Branch], bool] = {}
         self._plans: dict[tuple[int, Wants], list[Part] | None] = {}
 
@@ -75,8 +118,8 @@ class TypedDocument:
         streams = {stream: stream for stream in self.tree.calls()}
         writer = Writer(self.trees, {*streams, *self.tree.ended})
         found: list[Message] = []
-        for steps, groups in plan:
-            for message, later in writer.messages(steps, groups, streams):
+        for steps, groups, removable in plan:
+            for message, later in writer.messages(steps, groups, streams, removable):
                 found += [message, *later]
         return found
 
@@ -95,6 +138,8 @@ class TypedDocument:
     def _make_plan(self, node: int, wants: Wants) -> list[Part] | None:
         for reading in self.matcher.readings(tuple(wants), lambda p: self._passes(node, p)):
             missing = [want for want in reading if not self._holds(node, want)]
+            if missing and node in self._deleting:
+                missing = [want for want in reading if not is_attribute(want) or want in missing]
             found = self._plan_missing(node, missing)
             if found is not None:
                 return found
@@ -103,7 +148,7 @@ class TypedDocument:
     def _plan_missing(self, node: int, wants: list[Branch]) -> list[Part] | None:
         if not wants:
             return []
-        if any(isinstance(want, PatternNode) and want.axis is Axis.ATTRIBUTE for want in wants):
+        if any(map(is_attribute, wants)):
             return None
         slots = list(self._slots(node))
         for groups in share_out(wants, slots, self._conditions, self.matcher.count):
@@ -130,19 +175,26 @@ class TypedDocument:
         if goal:
             constraint = self.trees.constraint(self.tree.label(node))
             numbers = self.trees.schema.document.count(self.tree, node)
-            steps = reach(constraint, numbers, self._callers_at(node), goal)
+            kept = {slot.node for slot, _ in groups if slot.node is not None}
+            type_ = self.trees.schema.document
+            removable = removable_at(self.tree, type_, node, kept)
+            steps = reach(constraint, numbers, self._callers_at(node), goal, tuple(removable))
             if steps is None:
                 return None
-            parts.append((steps, groups))
+            parts.append((steps, groups, removable))
         return parts
 
     def _slots(self, node: int) -> Iterator[Slot]:
-        """The children that can change, and those that can arrive."""
+        """The children that can change or must stay, and those that can arrive."""
+        is_open = node in self._deleting
         for child in self.tree.children(node):
-            if child in self._growing and self.tree.kind(child) is NodeKind.ELEMENT:
-                yield Slot(Subject(NodeKind.ELEMENT, self.tree.label(child)), None, child)
+            kind = self.tree.kind(child)
+            if kind is NodeKind.ELEMENT and (is_open or child in self._growing):
+                yield Slot(Subject(kind, self.tree.label(child)), None, child)
+            elif kind is NodeKind.TEXT and is_open:
+                yield Slot(Subject(kind, self.tree.text(child)), None, child)
         callers = self._callers_at(node)
-        for service in sorted({caller.service for caller in callers}):
+        for service in sorted({caller.service for caller in callers if caller.roots}):
             for label in self.trees.roots(service):
                 yield Slot(Subject(NodeKind.ELEMENT, label), service)
 

@@ -7,10 +7,11 @@ decided on its own. The values that sub-patterns share connect the nodes; they a
 (`typed_truth.Question`).
 
 A smaller need is never harder to meet, so dominated scenarios remain dominated. The result is
-exact, with the limits of `typed_truth`.
+exact, with the limits of `typed_truth`. Calls that may delete make room: they remove children that
+the scenario does not need (`Need.kept`).
 
 Times and types together are decided if every order of arrival is valid. If some order is not, the
-question is rejected (AX503). (Paper 2, section 4, theorems 3 and 4; theorem 6 covers times without
+question is rejected (AX503). (Paper 2, section 4, theorems 3 to 5; theorem 6 covers times without
 types.)
 """
 
@@ -27,9 +28,9 @@ from axlog.document.tree import NodeKind, Tree
 from axlog.errors import UndecidedError
 from axlog.future.generalized_rows import Need, Values
 from axlog.future.requirements import NodeMatcher, Slot, Subject, share_out
-from axlog.future.type_steps import Caller, reach
+from axlog.future.type_steps import Caller, Removable, reach
 from axlog.future.type_trees import Place, Trees, may_hold_calls
-from axlog.future.typed_document import callers_of
+from axlog.future.typed_document import callers_of, removable_at
 from axlog.future.typed_truth import LIMIT, Question
 from axlog.future.typed_values import with_text_comparisons
 from axlog.query.pattern import (
@@ -82,10 +83,10 @@ class TypedScenarios:
         )
         if is_timed:
             self._check_times(asked)
-        key = (need.brought, frozenset(bindings.items()), is_timed)
+        key = (need.brought, frozenset(bindings.items()), is_timed, need.kept)
         if key not in self._known:
             sorted_asked = {s: tuple(sorted(asked[s], key=str)) for s in sorted(asked)}
-            self._known[key] = self._can_come(sorted_asked, bindings, is_timed)
+            self._known[key] = self._can_come(sorted_asked, bindings, is_timed, need.kept)
         return self._known[key]
 
     def _check_times(self, asked: Mapping[str, list[PatternNode]]) -> None:
@@ -110,16 +111,20 @@ class TypedScenarios:
             )
         return self._nodes[node]
 
-    def _can_come(self, asked: Asked, bindings: dict[str, str], is_timed: bool) -> bool:
+    def _can_come(
+        self, asked: Asked, bindings: dict[str, str], is_timed: bool, kept: frozenset[int]
+    ) -> bool:
         branches = tuple(node for nodes in asked.values() for node in nodes)
         question = Question(branches, self._where, self.schema, bindings, self._limit)
 
         def ask(matcher: NodeMatcher) -> bool | None:
-            return self._can_deliver(matcher, asked, is_timed) or None
+            return self._can_deliver(matcher, asked, is_timed, kept) or None
 
         return question.answer(ask, {}) is not None
 
-    def _can_deliver(self, matcher: NodeMatcher, asked: Asked, is_timed: bool) -> bool:
+    def _can_deliver(
+        self, matcher: NodeMatcher, asked: Asked, is_timed: bool, kept: frozenset[int]
+    ) -> bool:
         """Whether the calls of every node can deliver what is required, with values bound."""
         trees = Trees(self.schema, matcher, self._may_hold_calls)
         by_parent: dict[int, list[str]] = {}
@@ -134,9 +139,11 @@ class TypedScenarios:
             ]
             constraint = trees.constraint(self.tree.label(parent))
             numbers = self.schema.document.count(self.tree, parent)
+            removable = tuple(removable_at(self.tree, self.schema.document, parent, kept))
             goals = [dict(zip(streams, chosen, strict=True)) for chosen in product(*ways)]
             if not any(
-                self._can_reach(constraint, numbers, callers, goal, is_timed) for goal in goals
+                self._can_reach(constraint, numbers, callers, goal, is_timed, removable)
+                for goal in goals
             ):
                 return False
         return True
@@ -167,10 +174,11 @@ class TypedScenarios:
         callers: list[Caller],
         goal: Mapping[str, Numbers],
         is_timed: bool,
+        removable: tuple[Removable, ...],
     ) -> bool:
         """Whether the calls of one node can deliver these numbers of trees."""
         wanted = {(s, label): n for s, numbers in goal.items() for label, n in numbers.items()}
-        if reach(constraint, start, callers, wanted) is None:
+        if reach(constraint, start, callers, wanted, removable) is None:
             return False
         if is_timed and not self._in_any_order(constraint, start, callers, goal):
             raise UndecidedError(
@@ -238,11 +246,4 @@ def typed_scenarios(tree: Tree, pattern: Pattern) -> TypedScenarios | None:
     """The type checker for a pattern's scenarios; None for a document without types."""
     if tree.types is None:
         return None
-    for stream, node in tree.calls().items():
-        if tree.call(node).deletes == "yes":
-            raise UndecidedError(
-                "AX503",
-                f"types are not decided where the stream {stream!r} may delete: deletions make room"
-                " for data that a type forbids now",
-            )
     return TypedScenarios(tree, pattern, tree.types)

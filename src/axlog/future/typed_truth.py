@@ -11,9 +11,11 @@ Joins are decided by trying values for the join variables: the strings of the do
 and the types, and one fresh string for each variable. One-shot calls and `most` are respected. The
 end of a stream, which changes the number of calls at a node, is not part of a future here.
 
+Streams that may delete make room for data that a type forbids now (`type_steps`).
+
 The problem is NP-hard in the pattern: past the limit, AX502. Rejected with AX503: `not`, times,
-deletions, comparisons other than equality of values that may still arrive or change. (Paper 2,
-section 4, theorems 3 and 4.)
+comparisons other than equality of values that may still arrive or change. (Paper 2, section 4,
+theorems 3 and 4; section 5, theorem 5.)
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from axlog.future.requirements import NodeMatcher
 from axlog.future.type_messages import Message, Writer
 from axlog.future.type_steps import Goal, reach
 from axlog.future.type_trees import Place, Trees, may_hold_calls
-from axlog.future.typed_document import TypedDocument, callers_of
+from axlog.future.typed_document import TypedDocument, callers_of, removable_at
 from axlog.future.typed_values import samples
 from axlog.future.value_classes import is_of_times, needs_types
 from axlog.query.compile import Relation
@@ -132,7 +134,9 @@ def document_allows(tree: Tree, schema: Schema, parent: int, wanted: Goal) -> bo
     trees = _any_trees(tree, schema)
     numbers = schema.document.count(tree, parent)
     constraint = trees.constraint(tree.label(parent))
-    return reach(constraint, numbers, callers_of(tree, trees, parent), wanted) is not None
+    removable = tuple(removable_at(tree, schema.document, parent, ()))
+    callers = callers_of(tree, trees, parent)
+    return reach(constraint, numbers, callers, wanted, removable) is not None
 
 
 def most_trees(tree: Tree, schema: Schema, parent: int, service: str, label: str) -> int | None:
@@ -190,8 +194,6 @@ def typed_future(
     normal = normalise(pattern)
     for branch in normal.branches:
         _check(branch)
-    if any(tree.call(node).deletes != "no" for node in tree.calls().values()):
-        raise UndecidedError("AX503", "truth under types is not decided where streams may delete")
     question = Question(normal.branches, normal.where, schema, dict(bindings or {}), limit)
     holds_calls = may_hold_calls(tree, schema)
 

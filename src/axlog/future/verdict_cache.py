@@ -26,8 +26,9 @@ from collections.abc import Callable
 
 from axlog.document.delta import Delta
 from axlog.document.tree import CALL, Tree
+from axlog.future.evidence import Witness
 from axlog.future.sibling_axes import has_sibling_axes, truth_over_siblings
-from axlog.future.truth import Outlook, Witness
+from axlog.future.truth import Outlook
 from axlog.query.pattern import Pattern
 from axlog.query.truth import Truth
 
