@@ -12,7 +12,7 @@ import pytest
 from axlog.connect.sources.memory import MemorySource
 from axlog.errors import PipelineError
 from axlog.runtime.definition import Definition
-from axlog.spark import changes, register, view
+from axlog.spark import changes, maintain, register, view
 from tests.runtime.test_spark_bucket import SHOP, definition_of, updates
 from tests.spark.test_spark_streaming import given
 
@@ -104,3 +104,30 @@ def test_what_cannot_be_a_table_is_refused(spark: Any) -> None:
     taken = Definition(SHOP, {"v": ("match /shop/a/item/k/$op return $op", None)})
     with pytest.raises(PipelineError, match="reserved for axlog"):
         changes(spark, taken, [])
+
+
+def test_a_session_is_checked_for_what_it_lacks(
+    spark: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The store of state must be RocksDB, and far more partitions than buckets are told."""
+    names = ("spark.sql.streaming.stateStore.providerClass", "spark.sql.shuffle.partitions")
+    before = {name: spark.conf.get(name) for name in names}
+    try:
+        spark.conf.set(names[1], "200")
+        changes(spark, definition_of("join"), [partial(MemorySource, [])])
+        assert "many state partitions" in caplog.text
+        place = "org.apache.spark.sql.execution.streaming.state"
+        spark.conf.set(names[0], f"{place}.HDFSBackedStateStoreProvider")
+        with pytest.raises(PipelineError, match="needs RocksDB"):
+            changes(spark, definition_of("join"), [partial(MemorySource, [])])
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+def test_a_session_of_spark_connect_is_told() -> None:
+    """By the package of its class: the client itself needs packages that axlog does not install."""
+    made: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    for ask in (changes, maintain):
+        with pytest.raises(PipelineError, match="Spark Connect"):
+            ask(made, definition_of("join"), [])

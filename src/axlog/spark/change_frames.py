@@ -45,6 +45,7 @@ from axlog.runtime.packets import unpack
 from axlog.runtime.plan import BUCKETS, make_plan
 from axlog.runtime.upstream_filters import tests_time
 from axlog.spark.checkpoint import Settled, bucket_keys
+from axlog.spark.session import check_classic
 from axlog.spark.sources import MOST, all_of, frame_of
 from axlog.spark.streaming_query import (
     batch_of_task,
@@ -84,6 +85,7 @@ def changes(
 
     Write it with `writeStream` and a checkpoint, which belongs to this document and these buckets.
     """
+    check_classic(spark, "changes")
     told = _Told.of(document, view, buckets)
     _check_session(spark, told.settled.partitions)
     given = list(sources)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import axlog
+from axlog.errors import PipelineError
 from axlog.spark.classes import archive_options
 from axlog.spark.java import PATIENCE, prepare_environment
 from axlog.spark.worker_preload import Preloaded, preloaded
@@ -114,6 +115,17 @@ def _submitted() -> dict[str, str]:
     context: Any = SparkContext
     context._ensure_initialized()  # Java has the configuration, and is reached through this
     return dict(SparkConf().getAll())
+
+
+def check_classic(spark: SparkSession, what: str) -> None:
+    """Refuse a session of Spark Connect for what needs the driver's own process."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise PipelineError(
+            "AX868",
+            f"{what} needs Spark's driver in this process, and the session is one of Spark Connect",
+            advice="run it with spark-submit or axlog run --master URL; `evaluate` of documents as"
+            " texts works with Spark Connect",
+        )
 
 
 def is_running() -> bool:

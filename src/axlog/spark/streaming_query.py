@@ -51,6 +51,7 @@ from axlog.spark.backfill import fill, last_done, past_packets
 from axlog.spark.batch_result import BatchReport, Behind, Delivery
 from axlog.spark.checkpoint import Settled, settle, state_of
 from axlog.spark.frames import FROM_FRAME
+from axlog.spark.session import check_classic
 from axlog.spark.sources import MOST, PACKETS, Through, frame_of
 
 if TYPE_CHECKING:
@@ -173,6 +174,7 @@ def maintain(
       the "driver", or where it is best ("auto"). The plan shows where, and why.
     """
     definition = document if isinstance(document, Definition) else Definition.of(document)
+    check_classic(spark, "maintain")
     context: Any = spark.sparkContext
     cores = int(context.defaultParallelism)
     place = checkpoint or tempfile.mkdtemp(prefix="axlog-checkpoint-")
