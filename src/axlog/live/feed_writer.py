@@ -81,7 +81,7 @@ class _FeedWriter(RowWriter):
         plan = way.plan
         super().__init__(plan.limits)
         self._plan, self._way, self._route, self._collector = plan, way, route, collector
-        self._keeps, self._stream = engine.keeps, repr(way.status.stream)
+        self._keeps, self._stream = way.keeps, repr(way.status.stream)
         self._profile = engine.profile
         self.constants |= {
             "own": engine, "document": document, "engine": document.engine, "tree": document.tree,
