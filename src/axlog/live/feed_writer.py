@@ -27,6 +27,7 @@ from axlog.query.compile import Relation
 from axlog.query.pattern import Name
 from axlog.views.change import Change
 from axlog.views.counting.routes import Route
+from axlog.views.counting.waiting_rows import WaitingRows
 
 if TYPE_CHECKING:
     from axlog.document.parser import Element
@@ -80,7 +81,7 @@ class _FeedWriter(RowWriter):
         plan = way.plan
         super().__init__(plan.limits)
         self._plan, self._way, self._route, self._collector = plan, way, route, collector
-        self._keeps, self._stream = engine.keeps, repr(way.status.stream)
+        self._keeps, self._stream = way.keeps, repr(way.status.stream)
         self._profile = engine.profile
         self.constants |= {
             "own": engine, "document": document, "engine": document.engine, "tree": document.tree,
@@ -269,11 +270,12 @@ class _FeedWriter(RowWriter):
     def _needs_after(self) -> str:
         """Whether the message may have dropped rows, or made some impossible."""
         timed = self._collector.timed
-        if not timed or len(timed) > MOST_JOINS or not all(quick for _, _, quick in timed):
+        joins = [join for join, _, _ in timed if isinstance(join, WaitingRows)]
+        if not timed or len(timed) > MOST_JOINS or len(joins) < len(timed):
             return "collector.is_busy or is_overdue(t)"
         tests = []
-        for number, (join, heap, _) in enumerate(timed):
-            self.constants |= {f"heap{number}": heap, f"ended{number}": join.ended}
+        for number, join in enumerate(joins):
+            self.constants |= {f"heap{number}": join.heap, f"ended{number}": join.ended}
             tests += [f"heap{number} and heap{number}[0][0] < t", f"ended{number}"]
         self.constants["tracker"] = self._collector.tracker
         tests += ["collector.until < t", "tracker.is_busy", "emitted and collector.follows"]

@@ -104,6 +104,8 @@ class ShortWay:
     """The rows of the current messages, by key, of a stream that replaces."""
     source: str = field(repr=False, default="")
     """The generated function of the stream."""
+    keeps: bool = True
+    """Whether messages are set aside to become nodes."""
 
 
 class StreamEngine:
@@ -202,7 +204,7 @@ class StreamEngine:
                 status.unparsed += 1
                 document.forgotten += 1
             else:
-                if self.keeps:
+                if way.keeps:
                     self.aside.append((stream, message, time, status.messages))
                 else:
                     document.forgotten += 1
@@ -254,7 +256,7 @@ class StreamEngine:
         document.tree.clock = time
         status.messages += 1
         status.microseconds = time
-        if self.keeps:
+        if way.keeps:
             update = (status.stream, message, time, status.messages)
             if replacement.aside < len(self.aside):
                 self.aside[replacement.aside] = update
@@ -275,7 +277,7 @@ class StreamEngine:
         has none either.
         """
         way = self._find(stream)
-        is_short = way is not None and way.delivered is not None and not self.keeps
+        is_short = way is not None and way.delivered is not None and not way.keeps
         return is_short and self._document.tree.message_of(stream, key) == NONE
 
     def carry_rows(
@@ -431,7 +433,7 @@ class StreamEngine:
         clock, tree.clock = tree.clock, time
         before, status.microseconds = status.microseconds, time
         status.messages += 1
-        if self.keeps:
+        if way.keeps:
             self.aside.append((status.stream, message, time, status.messages))
         else:
             self._document.forgotten += 1
@@ -441,7 +443,7 @@ class StreamEngine:
             self._document.families.discard()
             tree.clock, status.microseconds = clock, before
             status.refused += 1
-            if self.keeps:
+            if way.keeps:
                 self.aside.pop()
             else:
                 self._document.forgotten -= 1
@@ -458,7 +460,7 @@ class StreamEngine:
         found_for = (self.version, self._collector.version, views)
         if document.forgotten:
             expect_insertions(document)
-        elif not self.keeps:
+        elif not all(map(self.is_kept, tree.calls_by_stream)):
             self.version = -1  # look again before the second message
         if self._found_for != found_for:
             self._found_for = found_for
@@ -477,7 +479,9 @@ class StreamEngine:
             or document.engine.is_value_sensitive(tree.parent(node))
         ):
             return None
-        replace = tree.call(node).replace
+        replace, keeps = tree.call(node).replace, self.is_kept(stream)
+        if keeps and not self.keeps and (replace is not None or self._looks_first):
+            return None  # all messages that a deletion can reach become nodes
         keys = self._collector.key_users(stream)
         route = Route(document.engine, tree.parent(node), self.wants.get(stream), keys)
         relations = (*route.here, *route.everywhere)
@@ -485,7 +489,7 @@ class StreamEngine:
         if not is_short and (stream not in self.wants or tree.facts):
             return None
         # Ids count kept messages: where a view needs nodes, all messages to be kept are parsed.
-        may_pass_unread = self._looks_first and (has_no_nodes or not self.keeps) and replace is None
+        may_pass_unread = self._looks_first and (has_no_nodes or not keeps) and replace is None
         wanted = names_wanted(route) if may_pass_unread else None
         depth = sum(1 for _ in tree.ancestors(route.node))
         plan = MessagePlan(route.here, route.everywhere, document.limits, depth, wanted, replace)
@@ -494,9 +498,9 @@ class StreamEngine:
             return None  # a refused message must not take back the rows of the one before it
         unread = None if wanted is None else plan.unread
         way = ShortWay(plan, self.status(stream), route.carry, plan.bags, unread)
-        way.rejects = route.rejects
+        way.rejects, way.keeps = route.rejects, keeps
         if replace is not None:
-            known = self._delivered.get(stream) or Deliveries(document, stream, self.keeps)
+            known = self._delivered.get(stream) or Deliveries(document, stream, keeps)
             way.delivered = self._delivered[stream] = known
             known.follow(plan)
         if is_short:
@@ -515,10 +519,12 @@ class StreamEngine:
                 self.direct[stream] = self.feeds[stream]
         return way
 
+    def is_kept(self, stream: str) -> bool:
+        """Return whether messages are kept: all are, or a deletion can reach them."""
+        return self.keeps or reaching_stream(self._document.tree, stream) is not None
+
     def is_plain(self, stream: str) -> bool:
-        """Return whether messages only affect views: they are neither counted nor checked, nor
-        deleted later by a pattern that reads them.
-        """
+        """Return whether messages only affect views: they are neither counted nor checked."""
         document = self._document
         tree = document.tree
         call = tree.call(tree.calls_by_stream[stream])
@@ -526,7 +532,6 @@ class StreamEngine:
             call.mode != "stream"
             or call.most is not None
             or call.deletes == "only"
-            or (not self.keeps and reaching_stream(tree, stream) is not None)
             or document.keep_whitespace
             or any(fact.is_enforced for fact in (*tree.facts, *tree.references))
             or document.type_guard is not None

@@ -316,7 +316,7 @@ class Streams(StreamHooks):
         """
         with self.maintained.lock:
             route = self.engine.route(stream)
-            if route is None or self.engine.keeps or not self.engine.is_plain(stream):
+            if route is None or self.engine.is_kept(stream) or not self.engine.is_plain(stream):
                 return None
             if self.maintained.tree.call(self.maintained.tree.calls()[stream]).replace is not None:
                 return None  # a message that no view wants may replace one that a view wanted

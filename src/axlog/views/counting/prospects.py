@@ -32,6 +32,7 @@ from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.possible_pages import DeadlineOrder, page_of, place_of
 from axlog.views.counting.row_index import RowIndex, Shown, status_of
 from axlog.views.counting.waiting_rows import Ended, WaitingRows
+from axlog.views.operators.table import Index
 
 
 def shows_only_strings_and_times(pattern: Pattern) -> bool:
@@ -75,6 +76,16 @@ class Prospects:
             self._hold(row.values_, 1)
         # from the values of a row to its binding
         self._bind = picker([self._columns.index(column) for column in maintainer.root.columns])
+        self._has = maintainer.has
+        self._binds: list[Callable[[Binding], Binding]] = []
+        """From a row of a part to the binding of the row that it shows; with `shows_keys` only."""
+        self._by_shown: list[Index] = []
+        if self.shows_keys:
+            for side, positions, table in zip(sides, self._positions, waiting.live, strict=True):
+                self._binds.append(
+                    picker([side.columns.index(column) for column in maintainer.root.columns])
+                )
+                self._by_shown.append(table.index(positions))
         self._order: DeadlineOrder | None = None
         self._index = RowIndex(maintainer)
         waiting.rows_with.append(self._has_row_with)
@@ -113,17 +124,16 @@ class Prospects:
 
         Then no other row of the part can show them.
         """
-        return all(self._comes_once) and not self.is_partial
+        return all(self._comes_once) and not any(self._partial)
 
     def holds_or_waits(self, part: int, row: Binding) -> bool:
         """Whether a row with the values that a dropped row shows holds, or another one waits.
 
         Decides `never` where `shows_keys` holds.
         """
-        shown = self.shows[part](row)
-        if self.maintainer.has(self._bind(shown)):
+        if self._has(self._binds[part](row)):
             return True
-        return self.waiting.live[part].has(self._positions[part], self._picks[part](row))
+        return self._picks[part](row) in self._by_shown[part]
 
     def _has_row_with(self, column: Column, value: Any) -> bool:
         """Whether some row shows this value of a column."""

@@ -448,7 +448,10 @@ class WaitingRows:
         key = self._keys[part]
         assert key is not None
         other, tree = 1 - part, self.tree
-        found_by = self.live[other].index((key[1],))
+        table = self.live[other]
+        found_by = table.index((key[1],))
+        is_plain = type(found_by) is dict  # not on disk
+        followers = self.followers
         mine, others = self.seen[part], self.seen[other]
         known = None if self.known is None else self.known[part]
         shared = others if self._is_one_key else None
@@ -458,10 +461,21 @@ class WaitingRows:
         brief = self.brief
 
         def use(used: Row) -> None:
-            if brief:
-                self.settle()
-            if used in found_by:
-                self._end_all(other, found_by[used], KeyUsed(part, str(used[0])))
+            for each in brief:
+                if each[0] == other:  # rows of its own part are not looked for
+                    self.settle()
+                    break
+            found = found_by.get(used)
+            if found is not None:
+                is_told = self.is_told
+                is_simple = is_plain and not followers and table.has_one_index
+                if is_told is not None and is_simple and isinstance(found, tuple):
+                    del found_by[used]
+                    self.dropped += 1
+                    if not is_told(other, found[0]):
+                        self._record(other, found[0], KeyUsed(part, str(used[0])))
+                else:
+                    self._end_all(other, found, KeyUsed(part, str(used[0])))
             if is_forgetting:
                 self._forgets = True
                 recent[used[0]] = tree.clock
@@ -526,8 +540,11 @@ class WaitingRows:
     def _end(self, part: int, row: Row, proof: Proof, passed: int | None = None) -> None:
         if not self._drop(part, row):
             return
-        if self.is_told is not None and self.is_told(part, row):
-            return
+        if self.is_told is None or not self.is_told(part, row):
+            self._record(part, row, proof, passed)
+
+    def _record(self, part: int, row: Row, proof: Proof, passed: int | None = None) -> None:
+        """Record a dropped row, if a row of a later instant could have completed it."""
         limit = self._deadlines[part](row) if passed is None else passed
         if limit is None or limit > self.arrivals[part](row):
             # otherwise only a row of the same instant could have completed it

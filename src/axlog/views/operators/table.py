@@ -37,6 +37,11 @@ class Table:
         """The positions of each index."""
         return list(self._indexes)
 
+    @property
+    def has_one_index(self) -> bool:
+        """Whether the table has its rows once."""
+        return len(self._filled) == 1
+
     def index(self, positions: Positions) -> Index:
         """The rows by their values at these positions."""
         index = self._indexes.get(positions)
