@@ -222,7 +222,6 @@ CODES: dict[str, str] = {
     "AX873": "the log cannot be written",
     "AX874": "the store is in use",
     "AX875": "the store holds something else",
-    "AX876": "the document is kept by a log",
     "AX877": "changes wait for a sink that does not accept them",
     "AX878": "a file of the store is missing",
     "AX879": "a forked child cannot write to its parent's store",

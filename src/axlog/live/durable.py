@@ -24,6 +24,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from logging import ERROR, INFO, WARNING, getLogger
 from pathlib import Path
 from time import perf_counter
@@ -31,7 +32,7 @@ from typing import IO, Any
 
 from axlog.document.messages import AnyMessage, Message, as_message
 from axlog.document.times import Time, microseconds
-from axlog.errors import AxlogError, StoreError, UpdateError
+from axlog.errors import AxlogError, StoreError
 from axlog.evaluate.variables import written
 from axlog.live import log_records
 from axlog.live.collector import Collection
@@ -41,6 +42,7 @@ from axlog.live.maintained import ViewChanges, emit
 from axlog.live.outbox import MOST, Outbox, Taking
 from axlog.live.recovery import Restored, snapshot_parts
 from axlog.live.savepoint import Savepoint
+from axlog.live.streams import Streams
 from axlog.live.tuner import TuningReport
 from axlog.live.view import View
 from axlog.match.filters import Filter
@@ -99,7 +101,9 @@ class DurableDocument(Document):
 
     def feed(self, stream: str, message: AnyMessage, at: Time | None = None) -> list[Change]:
         given = as_message(message)
-        return self._accept(lambda: self._received(stream, "insert", given, at))
+        changes = self._accept(lambda: self._received(stream, "insert", given, at))
+        self._collect_if_due()
+        return changes
 
     def _feed_all(
         self, stream: str, messages: Sequence[Message], times: Sequence[Time | None]
@@ -111,7 +115,10 @@ class DurableDocument(Document):
         return self._accept(lambda: self._received(stream, "delete", pattern, at))
 
     def end(self, stream: str, at: Time | None = None) -> list[Change]:
-        return self._accept(lambda: self._received(stream, "end", "", at))
+        changes = self._accept(lambda: self._received(stream, "end", "", at))
+        if self._options.collect == "auto" and self._batch is None:
+            self.collect()
+        return changes
 
     def _received(self, stream: str, action: str, content: Message, at: Time | None) -> Record:
         """Return the record of an update that arrives now, with its latest allowed time."""
@@ -173,9 +180,27 @@ class DurableDocument(Document):
         return None
 
     def collect(self) -> Collection:
-        raise UpdateError(
-            "AX876", "a store keeps the whole document", advice='use Options(collect="state")'
-        )
+        self._accept(lambda: {"collect": True})
+        found = (self._streams or self._start_streams()).last_collection
+        assert found is not None
+        return found
+
+    def _collect_if_due(self) -> None:
+        """Collect with a record of its own, so that a replay collects at the same moment."""
+        if self._options.collect == "auto" and self._batch is None:
+            with self._maintained.lock:
+                is_due = (self._streams or self._start_streams()).collector.is_due()
+            if is_due:
+                self.collect()
+
+    def _start_streams(self) -> Streams:
+        if self._streams is None and self._options.collect == "auto":
+            options, self._options = self._options, replace(self._options, collect="state")
+            try:
+                return super()._start_streams()
+            finally:
+                self._options = options
+        return super()._start_streams()
 
     def unwatch(self, name: str) -> None:
         self._accept(lambda: {"forget": name})

@@ -8,6 +8,7 @@
      "on_value_error": "reject"}
     | {"forget": name}
     {"tune": exact}                                    compute the streams' filters again
+    {"collect": true}                                  drop what no view can need any more
     {"publisher": name, "view": v} | {"published": name, "record": n} | {"unpublish": name}
     {"batch": [records]}                               emitted as one
 
@@ -42,9 +43,9 @@ Record: TypeAlias = dict[str, Any]
 FORMAT = 2
 """Format of records. In format 1 (version 0.1) the messages of every stream may bring calls."""
 _OPTIONS = ("keep_whitespace", "namespaces", "on_error", "keep", "validate", "never", "times",
-            "at", "retain_changes", "share")  # fmt: skip
+            "at", "retain_changes", "share", "collect")  # fmt: skip
 """The fields of `Options` that a store accepts. `limits` has its own place in the record."""
-_SAVED = (*_OPTIONS, "facts", "tune", "collect", "cache", "memory", "on_violation")
+_SAVED = (*_OPTIONS, "facts", "tune", "cache", "memory", "on_violation")
 """The options that a record of this or an older version, or a snapshot of a pipeline, may have."""
 
 
@@ -222,6 +223,9 @@ def carry_out(document: Document, record: Record) -> list[Change]:
         return []
     if "tune" in record:
         streams_of(document).tuner.tune(bool(record["tune"]))
+        return []
+    if "collect" in record:
+        streams_of(document).collect()
         return []
     if "forget" in record:
         Document.unwatch(document, record["forget"])
