@@ -47,6 +47,7 @@ from axlog.live.streams import DeadLetter, Streams
 from axlog.live.tuner import TuningReport
 from axlog.live.view import View, public
 from axlog.match.filters import Filter
+from axlog.query.parameters import Parameters, given_parameters
 from axlog.query.query import Language, Query
 from axlog.reporting import counted
 from axlog.store.keyvalue import KeyValueStore
@@ -169,6 +170,7 @@ class Document:
         query: str | Query,
         name: str | None = None,
         *,
+        parameters: Parameters | None = None,
         language: Language | None = None,
         maintainer: str | None = None,
         work: int | None = None,
@@ -179,6 +181,10 @@ class Document:
         Parameters:
             query: A tree pattern, XPath or XQuery.
             name: Name of the view; None: `view1`, `view2`, ...
+            parameters: Values of the query's external variables: strings, numbers, Booleans,
+                dates, durations. `$client` in a tree pattern or in XPath is one if it has a
+                value here; XQuery declares it with `declare variable $client external;`. Views
+                of one query with different parameters share one plan.
             language: `pattern`, `xpath` or `xquery`; None: by the query's first word.
             maintainer: Algorithm that keeps the rows; None: chosen by query and document.
             work: Rows that one update may make the view read. A view that exceeds it is set aside
@@ -189,7 +195,10 @@ class Document:
         >>> doc = parse("<orders><order><oid>17</oid></order></orders>")
         >>> doc.watch("match //order/oid/$x return $x", "ids").rows()
         [Row(x='17')]
+        >>> doc.watch("match //order[oid/$id]#t return t.val", parameters={"id": "17"}).rows()
+        [Row(t.val='17')]
         """
+        query = given_parameters(query, parameters, language)
         maintained = self._maintained
         with maintained.lock:
             view = maintained.watch(

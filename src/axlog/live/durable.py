@@ -46,6 +46,7 @@ from axlog.live.streams import Streams
 from axlog.live.tuner import TuningReport
 from axlog.live.view import View
 from axlog.match.filters import Filter
+from axlog.query.parameters import Parameters, given_parameters
 from axlog.query.query import Language, Query
 from axlog.reporting import Durations, report
 from axlog.store.files import Files
@@ -155,11 +156,13 @@ class DurableDocument(Document):
         query: str | Query,
         name: str | None = None,
         *,
+        parameters: Parameters | None = None,
         language: Language | None = None,
         maintainer: str | None = None,
         work: int | None = None,
         on_value_error: OnValueError = "null",
     ) -> View:
+        query = given_parameters(query, parameters, language)
         name = name if name is not None else self._maintained.new_name()
         record: Record = {"watch": name, "query": query if isinstance(query, str) else query.text}
         options = {"language": language, "maintainer": maintainer, "work": work}
