@@ -64,7 +64,7 @@ CODES: dict[str, str] = {
     "AX215": "a query has more rows than its limit",
     "AX216": "a query exceeds its work budget",
     "AX217": "Saxon cannot evaluate the query on the document",
-    "AX218": "a variable has a value that statements cannot use",
+    "AX218": "a variable has a value that queries and statements cannot use",
     "XQTY0024": "an attribute comes after the content of its element",
     # values
     "FOAR0001": "a number is divided by zero",

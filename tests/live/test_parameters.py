@@ -13,8 +13,8 @@ from axlog.errors import QueryError
 from axlog.live.internals import maintained
 from axlog.query.parameters import Value, parameters_of, with_parameters
 
-ORDERS = "<r><a><k>it's \"x\" &amp; {y}</k><n>7</n><d>2020-02-01</d></a><a><k>z</k><n>3</n></a></r>"
-ODD = "it's \"x\" & {y}"
+ORDERS = '<r><a><k>it\'s "x" &amp; {y}</k><n>7</n><d>2020-02-01</d></a><a><k>z</k><n>3</n></a></r>'
+ODD = 'it\'s "x" & {y}'
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_durations_and_times() -> None:
 
 
 def test_a_variable_that_xpath_binds_is_no_parameter() -> None:
-    assert parameters_of("//a[some $b in b satisfies $b = $c]") == {"c"}
+    assert parameters_of("//a[some $b in b satisfies $b = $c]") == {"c": "text"}
     with pytest.raises(QueryError, match=r"AX203: the query has no variable \$b"):
         with_parameters("//a[some $b in b satisfies $b = $c]", {"b": 1})
 

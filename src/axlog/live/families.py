@@ -14,7 +14,7 @@ a member do not follow from those of the general view (`how`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -92,6 +92,8 @@ class Families:
         self._shapes: dict[str, Shape] = {}  # by the name of such a view
         self._owners: dict[str, Family] = {}  # by the name of a member
         self._templates: dict[str | None, QueryTemplates] = {}  # by language
+        self.on_open: list[Callable[[MaintainedView], None]] = []
+        """Called with the view of a member when it is made."""
         self.emitted: list[tuple[Member, list[Change]]] = []
         """The changes of members in the current update, which are not numbered yet."""
 
@@ -174,7 +176,10 @@ class Families:
         document, family = self._document, self.family_of(member.name)
         find = partial(document.parse, query, language)
         kept = self._maintainer(family, member)
-        return view_of(document, member.name, find, kept, family.chosen, family.stepping)
+        view = view_of(document, member.name, find, kept, family.chosen, family.stepping)
+        for opened in self.on_open:
+            opened(view)
+        return view
 
     def _maintainer(self, family: Family, member: Member) -> Maintainer:
         engine, tree = FamilyEngine(family.kept, member.constants), self._document.tree
@@ -428,6 +433,13 @@ class Families:
             if name[:1] != HIDDEN:
                 yield name, view
         yield from self.members.items()
+
+    def may_have_rows(self, name: str) -> bool:
+        """Whether a view may have rows. The view of a member is not made to find out."""
+        member = self.members.get(name)
+        if member is None or member.view is not None or self.family_of(name).stepping.key.steps:
+            return True  # an aggregate of nothing is a row
+        return member.family.has_rows_of(member.constants)
 
     def summary_of(self, view: MaintainedView) -> str | None:
         """The plan that a view shares, for `explain`; None: it is kept alone."""

@@ -37,6 +37,7 @@ _TOKEN = re.compile(
 )
 _NUMBERS = {"xs:decimal", "xs:integer", "xs:double", "xs:float", "xs:int", "xs:long"}
 _TIMES = {"xs:date": date, "xs:dateTime": datetime}
+_SAMPLES: dict[str, Value] = {"xs:date": date(2000, 1, 1), "xs:dateTime": datetime(2000, 1, 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +106,10 @@ def given_parameters(
     return with_parameters(query, parameters, language)
 
 
-def parameters_of(text: str, language: str | None = None) -> frozenset[str]:
-    """The names of the variables of a query that may be parameters."""
+def parameters_of(text: str, language: str | None = None) -> dict[str, Value]:
+    """The variables of a query that may be parameters, each with a value of its type."""
     asked = checked_language(language) or language_of(text)
-    return frozenset(hole.name for hole in _holes(text, asked))
+    return {hole.name: _sample(hole) for hole in _holes(text, asked)}
 
 
 @lru_cache(maxsize=256)
@@ -157,6 +158,11 @@ def _used(text: str, language: str) -> Iterator[_Hole]:
     for hole in found:
         if hole.name not in bound:
             yield hole
+
+
+def _sample(hole: _Hole) -> Value:
+    name = (hole.type or "").rstrip("?")
+    return 0 if name in _NUMBERS else _SAMPLES.get(name, "text")
 
 
 # Literals -----------------------------------------------------------------------------------------

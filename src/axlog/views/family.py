@@ -119,6 +119,12 @@ class FamilyCounting(Counting):
                 add(found, self._pick(row), self._counts[row])
         return found
 
+    def has_rows_of(self, constants: tuple[Constant, ...]) -> bool:
+        """Whether a member with these constants has rows."""
+        self.engine.build(self.root)
+        group = self._groups.get(self.index.member_key(constants), ())
+        return any(self.index.passes(constants, row) for row in group)
+
     # Rows -----------------------------------------------------------------------------------------
 
     def _enter(self, binding: Row) -> tuple[Any, ...]:
