@@ -39,7 +39,9 @@ SAMPLES: dict[Type, Value] = {"text": "text", "number": 0, "date": date(2000, 1,
 class ForEach(Options):
     """The table that has a row for each member of a family of views."""
 
-    kind: Literal["csv", "jsonl", "sql"] = Field(description="The form of the table.")
+    kind: Literal["csv", "jsonl", "sql", "http"] = Field(
+        description="The form of the table; http: only subscribers add members (`axlog serve`)."
+    )
     path: LocalPath | None = Field(default=None, description="The file, for csv and jsonl.")
     database: Secret | None = Field(
         default=None, description="For sql: SQLAlchemy's address, such as sqlite:///shop.db"
@@ -60,7 +62,9 @@ class ForEach(Options):
     def _has_place(self) -> ForEach:
         if self.kind == "sql" and (self.database is None or self.table is None):
             raise ValueError("a sql table needs `database` and `table`")
-        if self.kind != "sql" and self.path is None:
+        if self.kind == "http" and not self.columns:
+            raise ValueError("without a table, name the parameters: columns: [...]")
+        if self.kind in ("csv", "jsonl") and self.path is None:
             raise ValueError(f"a {self.kind} table needs `path`")
         return self
 
@@ -102,6 +106,8 @@ class ParameterTable:
 
     def changed_rows(self) -> dict[ParameterRow, None] | None:
         """The rows; None if the table is certainly the same as at the last call."""
+        if self.options.kind == "http":
+            return {}
         if self.options.kind == "sql":
             return self._checked(self._database_rows())
         path = self._origin.path(self.options.path or "")

@@ -209,6 +209,7 @@ class Families:
             document.engine,
             self.emitted,
         )
+        kept.has_steps = bool(candidate.stepping.key.steps)
         general = view_of(document, name, query, kept, chosen, stepping)
         document.views[name] = general
         document.engine.build()
@@ -437,9 +438,7 @@ class Families:
     def may_have_rows(self, name: str) -> bool:
         """Whether a view may have rows. The view of a member is not made to find out."""
         member = self.members.get(name)
-        if member is None or member.view is not None or self.family_of(name).stepping.key.steps:
-            return True  # an aggregate of nothing is a row
-        return member.family.has_rows_of(member.constants)
+        return member is None or member.may_have_rows()
 
     def summary_of(self, view: MaintainedView) -> str | None:
         """The plan that a view shares, for `explain`; None: it is kept alone."""

@@ -49,8 +49,9 @@ def parameter_update(
 class FamilyMembers:
     """The members of the families of one entry under `documents:`."""
 
-    def __init__(self, families: Mapping[str, FamilyView]) -> None:
+    def __init__(self, families: Mapping[str, FamilyView], namespaces: Mapping[str, str]) -> None:
         self.families = dict(families)
+        self.queries = {name: one.sample(namespaces) for name, one in families.items()}
         self.rows: dict[str, dict[ParameterRow, None]] = {name: {} for name in families}
 
     def __bool__(self) -> bool:

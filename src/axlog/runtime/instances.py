@@ -72,9 +72,9 @@ class Instances:
             for view, written in self.model.views.items()
             if written.for_each is not None
         }
-        self.members = FamilyMembers(families)
+        self.members = FamilyMembers(families, model.namespaces)
         self.queries = {
-            view: families[view].sample(model.namespaces)
+            view: self.members.queries[view]
             if view in families
             else parse_view(
                 written.query, model.namespaces, written.language, maintainer=written.maintainer
