@@ -28,7 +28,7 @@ from dataclasses import replace
 from logging import ERROR, INFO, WARNING, getLogger
 from pathlib import Path
 from time import perf_counter
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from axlog.document.messages import AnyMessage, Message, as_message
 from axlog.document.times import Time, microseconds
@@ -161,16 +161,32 @@ class DurableDocument(Document):
         maintainer: str | None = None,
         work: int | None = None,
         on_value_error: OnValueError = "null",
+        since: Literal["start", "now"] = "start",
     ) -> View:
         query = given_parameters(query, parameters, language)
         name = name if name is not None else self._maintained.new_name()
         record: Record = {"watch": name, "query": query if isinstance(query, str) else query.text}
-        options = {"language": language, "maintainer": maintainer, "work": work}
-        record |= {key: value for key, value in options.items() if value is not None}
-        if on_value_error != "null":
-            record["on_value_error"] = on_value_error
+        record |= _view_options(language, maintainer, work, on_value_error)
+        if since != "start":
+            record["since"] = since
         self._accept(lambda: record)
         return self.view(name)
+
+    def change(
+        self,
+        name: str,
+        query: str | Query,
+        *,
+        parameters: Parameters | None = None,
+        language: Language | None = None,
+        maintainer: str | None = None,
+        work: int | None = None,
+        on_value_error: OnValueError = "null",
+    ) -> list[Change]:
+        query = given_parameters(query, parameters, language)
+        record: Record = {"change": name, "query": query if isinstance(query, str) else query.text}
+        record |= _view_options(language, maintainer, work, on_value_error)
+        return self._accept(lambda: record)
 
     def tune(self, exact: bool = False) -> TuningReport:
         self._accept(lambda: {"tune": exact})
@@ -518,3 +534,12 @@ class DurableDocument(Document):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _view_options(
+    language: str | None, maintainer: str | None, work: int | None, on_value_error: str
+) -> Record:
+    """Return the options of a view that are not the defaults."""
+    options = {"language": language, "maintainer": maintainer, "work": work}
+    record: Record = {key: value for key, value in options.items() if value is not None}
+    return record if on_value_error == "null" else {**record, "on_value_error": on_value_error}

@@ -133,7 +133,7 @@ def _columns(document: Document, entry: FamilyEntry) -> tuple[list[str], list[st
     if entry.table is not None:
         family = entry.table.families[entry.name]
         columns = entry.table.queries[entry.name].columns
-        head = list(family.typed_columns)
-        return [n for n, _ in head] + list(columns), [t for _, t in head] + list(columns.types)
+        types: list[str] = [type_ for _, type_ in family.typed_columns]
+        return [*family.columns, *columns], [*types, *columns.types]
     view = document.view(entry.members[0])
     return [VIEW, *view.columns], ["text", *view.query.columns.types]
