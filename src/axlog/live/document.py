@@ -200,7 +200,7 @@ class Document:
         >>> doc = parse("<orders><order><oid>17</oid></order></orders>")
         >>> doc.watch("match //order/oid/$x return $x", "ids").rows()
         [Row(x='17')]
-        >>> doc.watch("match //order[oid/$id]#t return t.val", parameters={"id": "17"}).rows()
+        >>> doc.watch("match //order#t[oid/$id] return t.val", parameters={"id": "17"}).rows()
         [Row(t.val='17')]
         """
         query = given_parameters(query, parameters, language)

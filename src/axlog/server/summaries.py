@@ -239,7 +239,7 @@ class Observer:
             alone = [
                 document.view(view) for view in names if view not in inside and not is_pilot(view)
             ]
-            listed = [
+            listed: list[dict[str, Any]] = [
                 {"name": view.name, "count": _count(view), "types": types_of(view.query.columns)}
                 for view in alone
             ]
