@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,7 +118,7 @@ def write_customers(directory: Path, known: list[Customer]) -> None:
     aside.replace(directory / "customers.csv")
 
 
-def _write(path: Path, stream: str, lines: list[tuple[str, int | None]]) -> None:
+def _write(path: Path, stream: str, lines: Sequence[tuple[str, int | None]]) -> None:
     written = (json.dumps({"stream": stream, "insert": xml, "at": at}) for xml, at in lines)
     path.write_text("".join(f"{line}\n" for line in written), encoding="utf-8")
 
