@@ -90,6 +90,7 @@ class Families:
         self.members: dict[str, Member] = {}
         self._alone: dict[Shape, dict[str, None]] = {}  # names of views that may share a plan
         self._shapes: dict[str, Shape] = {}  # by the name of such a view
+        self._retries: dict[Shape, int] = {}  # how many views of a refused shape are enough
         self._owners: dict[str, Family] = {}  # by the name of a member
         self._templates: dict[str | None, QueryTemplates] = {}  # by language
         self.on_open: list[Callable[[MaintainedView], None]] = []
@@ -136,10 +137,12 @@ class Families:
         family = self.by_shape.get(candidate.shape)
         if family is None:
             waiting = self._alone.get(candidate.shape, {})
-            if self.share_from is None or len(waiting) + 1 < self.share_from:
+            enough = max(self.share_from or 0, self._retries.get(candidate.shape, 0))
+            if self.share_from is None or len(waiting) + 1 < enough:
                 return None
             family = self._make(candidate, list(waiting))
-            if family is None:
+            if family is None:  # to find this out costs as much as a view
+                self._retries[candidate.shape] = 2 * len(waiting) + 2
                 return None
         parse = partial(self._document.parse, language=language)
         templates = self._templates.setdefault(language, QueryTemplates())
@@ -224,7 +227,6 @@ class Families:
         if how is None:
             del document.views[name]
             kept.close()
-            self._alone.pop(candidate.shape, None)
             return None
         family.how = how
         self.by_shape[candidate.shape] = family

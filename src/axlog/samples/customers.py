@@ -63,7 +63,7 @@ def orders(count: int, clients: int, seed: int = 7) -> list[Order]:
     made = []
     for oid in range(count):
         at = 600 * oid
-        hours = chance.below(60)
+        hours = 1 + chance.below(60)
         delivered = None if chance.below(20) == 0 else at + 3600 * hours
         client = f"c{chance.below(clients)}"
         made.append(Order(oid, client, 1 + chance.below(2500), at, delivered))
