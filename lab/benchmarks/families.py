@@ -37,13 +37,14 @@ def families(count: int = 4000, rounds: int = 3, views: int = 10_000) -> Result:
     for keep in kinds:
         costs = interleave(
             {
-                "many": feeding(_monitors(views, keep), _sent(WARM, views)),
+                "many": feeding(_monitors(views, keep), client_messages(WARM, views)),
                 "one": _of_its_own(
-                    feeding(_monitors(1, keep), _sent(WARM, 1)), _sent(count + WARM, 1)[WARM:]
+                    feeding(_monitors(1, keep), client_messages(WARM, 1)),
+                    client_messages(count + WARM, 1)[WARM:],
                 ),
                 "bare parse": parsing,
             },
-            _sent(count + WARM, views)[WARM:],
+            client_messages(count + WARM, views)[WARM:],
             CHUNK,
             rounds,
             process_time,
@@ -79,7 +80,7 @@ def _of_its_own(
     return side
 
 
-def _sent(count: int, clients: int) -> list[Message]:
+def client_messages(count: int, clients: int) -> list[Message]:
     """Messages in which every order is of one of the clients and of a computer."""
     random = Random(7)
     return [
@@ -132,7 +133,7 @@ def _alerts(views: int) -> Callable[[], Document]:
 def _measure_watching(result: Result, views: int) -> None:
     """Time and memory of one view more, and the message after it."""
     doc = _monitors(16, "needed")()
-    sent = _sent(2000, 16)
+    sent = client_messages(2000, 16)
     start = process_time()
     for stream, message, at in sent:
         doc.feed(stream, message, at=at)

@@ -21,6 +21,7 @@ from lab.benchmarks.growth import growth
 from lab.benchmarks.loading import loading
 from lab.benchmarks.magic_sets import magic_sets
 from lab.benchmarks.measuring import Parts, Result
+from lab.benchmarks.members import members
 from lab.benchmarks.memory import memory
 from lab.benchmarks.messages import messages
 from lab.benchmarks.million import million
@@ -109,6 +110,11 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: families(50, 1, 40),
         quick=lambda: families(2000, 2, 10_000),
         full=lambda: families(8000, 5, 10_000),
+    ),
+    "members": Benchmark(
+        tiny=lambda: members(60, 40, 20, 0),
+        quick=lambda: members(2000, 20_000, 2000, 5000),
+        full=lambda: members(4000, 100_000, 10_000, 20_000),
     ),
     "groups": Benchmark(
         tiny=lambda: groups(200, 1, 300, ("each",)),

@@ -64,7 +64,7 @@ CODES: dict[str, str] = {
     "AX215": "a query has more rows than its limit",
     "AX216": "a query exceeds its work budget",
     "AX217": "Saxon cannot evaluate the query on the document",
-    "AX218": "a variable has a value that statements cannot use",
+    "AX218": "a variable has a value that queries and statements cannot use",
     "XQTY0024": "an attribute comes after the content of its element",
     # values
     "FOAR0001": "a number is divided by zero",
@@ -222,7 +222,6 @@ CODES: dict[str, str] = {
     "AX873": "the log cannot be written",
     "AX874": "the store is in use",
     "AX875": "the store holds something else",
-    "AX876": "the document is kept by a log",
     "AX877": "changes wait for a sink that does not accept them",
     "AX878": "a file of the store is missing",
     "AX879": "a forked child cannot write to its parent's store",

@@ -9,7 +9,8 @@ from random import Random
 import pytest
 
 import axlog
-from axlog.errors import AxlogError, StoreError, StreamError, UpdateError
+from axlog.errors import AxlogError, StreamError, UpdateError
+from axlog.live import collector
 from axlog.live.document import Document
 from axlog.live.internals import maintained, streams_of
 from axlog.live.options import Keep
@@ -205,16 +206,45 @@ def test_a_new_call_that_may_delete_is_refused_where_rows_are_gone(keep: Keep) -
     assert len(doc.view("v")) == 1
 
 
-def test_a_store_keeps_the_whole_document(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="AX875"):
-        axlog.open(
-            tmp_path / "one", SHOP, views={"v": ON_TIME}, options=axlog.Options(collect="auto")
-        )
-    with (
-        axlog.open(tmp_path / "two", SHOP, views={"v": ON_TIME}) as doc,
-        pytest.raises(UpdateError, match="AX876"),
-    ):
-        doc.collect()
+@pytest.mark.parametrize("compacts", [False, True])
+def test_a_store_collects_and_resumes(tmp_path: Path, compacts: bool) -> None:
+    """A collection is a record of the log, and part of a snapshot."""
+    place, query = tmp_path / "store", "match /r/m[p/d][n/$n] return $n"
+    source = f"<r><m><n>1</n><p>{CALL.format('f')}</p></m><q>{CALL.format('g')}</q></r>"
+    with axlog.open(place, source, views={"v": query}) as doc:
+        doc.feed("f", "<d/>")
+        doc.feed("g", "<z/>")
+        found = doc.collect()
+        assert found.streams == ("g",)
+        assert found.nodes > 0
+        if compacts:
+            doc.compact()
+        doc.feed("g", "<z/>")
+        size = len(doc)
+    with axlog.open(place) as doc:
+        assert (len(doc), names_of(doc)) == (size, ["1"])
+        assert doc.feed("f", "<d/>") == []
+        with pytest.raises(UpdateError, match="AX307"):
+            doc.watch("match /r/q")
+
+
+def test_a_store_collects_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "EVERY", 3)
+    source = f"<r><m><p>{CALL.format('f')}</p></m><q>{CALL.format('g')}</q></r>"
+    options = axlog.Options(collect="auto")
+    with axlog.open(tmp_path, source, views={"v": "match /r/m/p/d"}, options=options) as doc:
+        for _ in range(12):
+            doc.feed("g", "<z><y/></z>")
+        assert len(doc) < 12
+        assert doc.view("v").truth is axlog.Truth.POSSIBLE
+        size = len(doc)
+    with axlog.open(tmp_path) as doc:
+        assert len(doc) == size
+        assert [change.op for change in doc.feed("f", "<d/>")] == ["insert"]
+
+
+def names_of(doc: Document) -> list[str]:
+    return [row["n"] for row in doc.view("v").rows()]
 
 
 def test_collection_changes_nothing() -> None:

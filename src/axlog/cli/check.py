@@ -97,7 +97,7 @@ def check(
             _print_finding(f"{pipeline}: {counted(len(checked.errors), 'error')}", "red")
         raise typer.Exit(2)
     if not is_json(json):
-        chosen = choose(checked.model.engine)
+        chosen = choose(checked.model.engine, None, checked.model.embedded_for())
         if chosen.engine == "spark":
             _list_plans(checked.model)
         views = len(list(checked.model.view_names()))

@@ -93,7 +93,8 @@ def run(
     model = load(pipeline)
     if master is not None and engine == "embedded":
         raise typer.BadParameter("the engine embedded has no master", param_hint="--master")
-    chosen = choose(model.engine, "spark" if master is not None else engine)
+    asked = "spark" if master is not None else engine
+    chosen = choose(model.engine, asked, model.embedded_for())
     if log_format == "json":
         report(service.events, INFO, "engine chosen", **chosen.plain())
     else:

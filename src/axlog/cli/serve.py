@@ -69,7 +69,7 @@ def serve(
         from axlog.server.application import Settings, make_application
         from axlog.server.monitoring import DocumentsReport, Joined, operating_operations
         from axlog.server.page import page_operations
-        from axlog.server.pipelines import observe_runner, single_documents
+        from axlog.server.pipelines import observe_runner, published_families, single_documents
         from axlog.server.server import Serving, listening
     except ImportError as error:
         raise missing(error) from None
@@ -93,6 +93,7 @@ def serve(
         bound = listening(settings)
         documents = {} if runner is None else single_documents(runner)
         report: Report
+        published = {} if runner is None else published_families(runner)
         if runner is None:
             report = DocumentsReport({}, channels)
         else:
@@ -100,7 +101,7 @@ def serve(
         more = operating_operations(report, access)
         if runner is not None:
             more += page_operations(observe_runner(runner), access, documents)
-        app = make_application(channels, settings, more, documents=documents)
+        app = make_application(channels, settings, more, documents=documents, families=published)
         server = Serving(app, bound, settings)
         stopping.of(server.stop)
         named = f"[{host}]" if ":" in host else host

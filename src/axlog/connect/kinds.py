@@ -147,14 +147,23 @@ class ViewShape:
 
     @classmethod
     def of(
-        cls, name: str, query: Query, document_column: bool = False, times: Times = "seconds"
+        cls,
+        name: str,
+        query: Query,
+        document_column: bool = False,
+        times: Times = "seconds",
+        parameters: Sequence[Column] = (),
     ) -> ViewShape:
-        """Return the shape of a query's rows; optionally with a first column for the document."""
+        """Return the shape of a query's rows; optionally with a first column for the document.
+
+        `parameters` are the columns of the table of a family of views, which come next.
+        """
         columns = [
             Column(column, _type_of(type_, times))
             for column, type_ in zip(query.columns, query.columns.types, strict=True)
         ]
-        return cls(name, (*((DOCUMENT_COLUMN,) if document_column else ()), *columns))
+        head = (DOCUMENT_COLUMN,) if document_column else ()
+        return cls(name, (*head, *parameters, *columns))
 
 
 DOCUMENT_COLUMN = Column("document", "text")

@@ -19,7 +19,7 @@ from asyncio import to_thread
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 from axlog.document.list_codec import read_lists
 from axlog.document.loader import load
@@ -46,7 +46,9 @@ from axlog.live.stream_status import StreamStatus
 from axlog.live.streams import DeadLetter, Streams
 from axlog.live.tuner import TuningReport
 from axlog.live.view import View, public
+from axlog.live.view_change import change_view
 from axlog.match.filters import Filter
+from axlog.query.parameters import Parameters, given_parameters
 from axlog.query.query import Language, Query
 from axlog.reporting import counted
 from axlog.store.keyvalue import KeyValueStore
@@ -169,32 +171,44 @@ class Document:
         query: str | Query,
         name: str | None = None,
         *,
+        parameters: Parameters | None = None,
         language: Language | None = None,
         maintainer: str | None = None,
         work: int | None = None,
         on_value_error: OnValueError = "null",
+        since: Literal["start", "now"] = "start",
     ) -> View:
         """Add a view. Its rows are those of the document now and follow every later update.
 
         Parameters:
             query: A tree pattern, XPath or XQuery.
             name: Name of the view; None: `view1`, `view2`, ...
+            parameters: Values of the query's external variables: strings, numbers, Booleans,
+                dates, durations. `$client` in a tree pattern or in XPath is one if it has a
+                value here; XQuery declares it with `declare variable $client external;`. Views
+                of one query with different parameters share one plan.
             language: `pattern`, `xpath` or `xquery`; None: by the query's first word.
             maintainer: Algorithm that keeps the rows; None: chosen by query and document.
             work: Rows that one update may make the view read. A view that exceeds it is set aside
                 with AX216. None: `Limits.work`.
             on_value_error: What happens with a value that the query cannot compute, such as a sum
                 with a text. `null`: the value is None. `reject`: the update is refused.
+            since: What happens if earlier messages were not kept (`Options.keep`). `start`: AX307,
+                unless views of the same query with other constants or parameters share a plan
+                that has the rows. `now`: the view starts without the rows of these messages.
 
         >>> doc = parse("<orders><order><oid>17</oid></order></orders>")
         >>> doc.watch("match //order/oid/$x return $x", "ids").rows()
         [Row(x='17')]
+        >>> doc.watch("match //order#t[oid/$id] return t.val", parameters={"id": "17"}).rows()
+        [Row(t.val='17')]
         """
+        query = given_parameters(query, parameters, language)
         maintained = self._maintained
         with maintained.lock:
             view = maintained.watch(
                 query, name, language=language, maintainer=maintainer, work=work,
-                on_value_error=on_value_error,
+                on_value_error=on_value_error, since=since,
             )  # fmt: skip
             shown = public(view)
             if self._options.retain_changes:
@@ -202,6 +216,48 @@ class Document:
             if self._streams is not None and not isinstance(view, Member):
                 self._streams.engine.prepare()
         return shown
+
+    def change(
+        self,
+        name: str,
+        query: str | Query,
+        *,
+        parameters: Parameters | None = None,
+        language: Language | None = None,
+        maintainer: str | None = None,
+        work: int | None = None,
+        on_value_error: OnValueError = "null",
+    ) -> list[Change]:
+        """Give a view another query, and return the net difference of its rows.
+
+        Subscribers stay, and get the difference as changes with the next positions. `view(name)` is
+        the view with the new query. If the new query is refused, the view stays as it is.
+
+        Parameters:
+            name: Name of the view.
+            query: The new query.
+            parameters: As for `watch`.
+            language: As for `watch`.
+            maintainer: As for `watch`.
+            work: As for `watch`.
+            on_value_error: As for `watch`.
+
+        >>> doc = parse("<orders><order>17</order><order>3</order></orders>")
+        >>> _ = doc.watch("match //order/$x where $x > 10 return $x", "large")
+        >>> doc.change("large", "match //order/$x where $x < 20 return $x")
+        [Change('insert', Row(x='3'))]
+        """
+        self.view(name)
+        text = given_parameters(query, parameters, language)
+        maintained = self._maintained
+        with maintained.lock:
+            found = change_view(
+                maintained, name, text, language=language, maintainer=maintainer, work=work,
+                on_value_error=on_value_error,
+            )  # fmt: skip
+            if self._streams is not None:
+                self._streams.engine.prepare()
+        return found
 
     def unwatch(self, name: str) -> None:
         """Drop a view.

@@ -24,14 +24,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from logging import ERROR, INFO, WARNING, getLogger
 from pathlib import Path
 from time import perf_counter
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from axlog.document.messages import AnyMessage, Message, as_message
 from axlog.document.times import Time, microseconds
-from axlog.errors import AxlogError, StoreError, UpdateError
+from axlog.errors import AxlogError, StoreError
 from axlog.evaluate.variables import written
 from axlog.live import log_records
 from axlog.live.collector import Collection
@@ -41,9 +42,11 @@ from axlog.live.maintained import ViewChanges, emit
 from axlog.live.outbox import MOST, Outbox, Taking
 from axlog.live.recovery import Restored, snapshot_parts
 from axlog.live.savepoint import Savepoint
+from axlog.live.streams import Streams
 from axlog.live.tuner import TuningReport
 from axlog.live.view import View
 from axlog.match.filters import Filter
+from axlog.query.parameters import Parameters, given_parameters
 from axlog.query.query import Language, Query
 from axlog.reporting import Durations, report
 from axlog.store.files import Files
@@ -99,7 +102,9 @@ class DurableDocument(Document):
 
     def feed(self, stream: str, message: AnyMessage, at: Time | None = None) -> list[Change]:
         given = as_message(message)
-        return self._accept(lambda: self._received(stream, "insert", given, at))
+        changes = self._accept(lambda: self._received(stream, "insert", given, at))
+        self._collect_if_due()
+        return changes
 
     def _feed_all(
         self, stream: str, messages: Sequence[Message], times: Sequence[Time | None]
@@ -111,7 +116,10 @@ class DurableDocument(Document):
         return self._accept(lambda: self._received(stream, "delete", pattern, at))
 
     def end(self, stream: str, at: Time | None = None) -> list[Change]:
-        return self._accept(lambda: self._received(stream, "end", "", at))
+        changes = self._accept(lambda: self._received(stream, "end", "", at))
+        if self._options.collect == "auto" and self._batch is None:
+            self.collect()
+        return changes
 
     def _received(self, stream: str, action: str, content: Message, at: Time | None) -> Record:
         """Return the record of an update that arrives now, with its latest allowed time."""
@@ -148,19 +156,37 @@ class DurableDocument(Document):
         query: str | Query,
         name: str | None = None,
         *,
+        parameters: Parameters | None = None,
         language: Language | None = None,
         maintainer: str | None = None,
         work: int | None = None,
         on_value_error: OnValueError = "null",
+        since: Literal["start", "now"] = "start",
     ) -> View:
+        query = given_parameters(query, parameters, language)
         name = name if name is not None else self._maintained.new_name()
         record: Record = {"watch": name, "query": query if isinstance(query, str) else query.text}
-        options = {"language": language, "maintainer": maintainer, "work": work}
-        record |= {key: value for key, value in options.items() if value is not None}
-        if on_value_error != "null":
-            record["on_value_error"] = on_value_error
+        record |= _view_options(language, maintainer, work, on_value_error)
+        if since != "start":
+            record["since"] = since
         self._accept(lambda: record)
         return self.view(name)
+
+    def change(
+        self,
+        name: str,
+        query: str | Query,
+        *,
+        parameters: Parameters | None = None,
+        language: Language | None = None,
+        maintainer: str | None = None,
+        work: int | None = None,
+        on_value_error: OnValueError = "null",
+    ) -> list[Change]:
+        query = given_parameters(query, parameters, language)
+        record: Record = {"change": name, "query": query if isinstance(query, str) else query.text}
+        record |= _view_options(language, maintainer, work, on_value_error)
+        return self._accept(lambda: record)
 
     def tune(self, exact: bool = False) -> TuningReport:
         self._accept(lambda: {"tune": exact})
@@ -173,9 +199,27 @@ class DurableDocument(Document):
         return None
 
     def collect(self) -> Collection:
-        raise UpdateError(
-            "AX876", "a store keeps the whole document", advice='use Options(collect="state")'
-        )
+        self._accept(lambda: {"collect": True})
+        found = (self._streams or self._start_streams()).last_collection
+        assert found is not None
+        return found
+
+    def _collect_if_due(self) -> None:
+        """Collect with a record of its own, so that a replay collects at the same moment."""
+        if self._options.collect == "auto" and self._batch is None:
+            with self._maintained.lock:
+                is_due = (self._streams or self._start_streams()).collector.is_due()
+            if is_due:
+                self.collect()
+
+    def _start_streams(self) -> Streams:
+        if self._streams is None and self._options.collect == "auto":
+            options, self._options = self._options, replace(self._options, collect="state")
+            try:
+                return super()._start_streams()
+            finally:
+                self._options = options
+        return super()._start_streams()
 
     def unwatch(self, name: str) -> None:
         self._accept(lambda: {"forget": name})
@@ -490,3 +534,12 @@ class DurableDocument(Document):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _view_options(
+    language: str | None, maintainer: str | None, work: int | None, on_value_error: str
+) -> Record:
+    """Return the options of a view that are not the defaults."""
+    options = {"language": language, "maintainer": maintainer, "work": work}
+    record: Record = {key: value for key, value in options.items() if value is not None}
+    return record if on_value_error == "null" else {**record, "on_value_error": on_value_error}

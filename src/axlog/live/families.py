@@ -14,7 +14,7 @@ a member do not follow from those of the general view (`how`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -90,8 +90,11 @@ class Families:
         self.members: dict[str, Member] = {}
         self._alone: dict[Shape, dict[str, None]] = {}  # names of views that may share a plan
         self._shapes: dict[str, Shape] = {}  # by the name of such a view
+        self._retries: dict[Shape, int] = {}  # how many views of a refused shape are enough
         self._owners: dict[str, Family] = {}  # by the name of a member
         self._templates: dict[str | None, QueryTemplates] = {}  # by language
+        self.on_open: list[Callable[[MaintainedView], None]] = []
+        """Called with the view of a member when it is made."""
         self.emitted: list[tuple[Member, list[Change]]] = []
         """The changes of members in the current update, which are not numbered yet."""
 
@@ -134,10 +137,12 @@ class Families:
         family = self.by_shape.get(candidate.shape)
         if family is None:
             waiting = self._alone.get(candidate.shape, {})
-            if self.share_from is None or len(waiting) + 1 < self.share_from:
+            enough = max(self.share_from or 0, self._retries.get(candidate.shape, 0))
+            if self.share_from is None or len(waiting) + 1 < enough:
                 return None
             family = self._make(candidate, list(waiting))
-            if family is None:
+            if family is None:  # to find this out costs as much as a view
+                self._retries[candidate.shape] = 2 * len(waiting) + 2
                 return None
         parse = partial(self._document.parse, language=language)
         templates = self._templates.setdefault(language, QueryTemplates())
@@ -174,7 +179,10 @@ class Families:
         document, family = self._document, self.family_of(member.name)
         find = partial(document.parse, query, language)
         kept = self._maintainer(family, member)
-        return view_of(document, member.name, find, kept, family.chosen, family.stepping)
+        view = view_of(document, member.name, find, kept, family.chosen, family.stepping)
+        for opened in self.on_open:
+            opened(view)
+        return view
 
     def _maintainer(self, family: Family, member: Member) -> Maintainer:
         engine, tree = FamilyEngine(family.kept, member.constants), self._document.tree
@@ -204,6 +212,7 @@ class Families:
             document.engine,
             self.emitted,
         )
+        kept.has_steps = bool(candidate.stepping.key.steps)
         general = view_of(document, name, query, kept, chosen, stepping)
         document.views[name] = general
         document.engine.build()
@@ -218,7 +227,6 @@ class Families:
         if how is None:
             del document.views[name]
             kept.close()
-            self._alone.pop(candidate.shape, None)
             return None
         family.how = how
         self.by_shape[candidate.shape] = family
@@ -428,6 +436,11 @@ class Families:
             if name[:1] != HIDDEN:
                 yield name, view
         yield from self.members.items()
+
+    def may_have_rows(self, name: str) -> bool:
+        """Whether a view may have rows. The view of a member is not made to find out."""
+        member = self.members.get(name)
+        return member is None or member.may_have_rows()
 
     def summary_of(self, view: MaintainedView) -> str | None:
         """The plan that a view shares, for `explain`; None: it is kept alone."""

@@ -5,9 +5,10 @@
     {"update": statement, "variables": {...}, "us": t} | {"advance": t}
     {"lists": text, "reduce": true, "us": t}
     {"watch": name, "query": text, "language": l, "maintainer": m, "work": n,
-     "on_value_error": "reject"}
-    | {"forget": name}
+     "on_value_error": "reject", "since": "now"}
+    | {"change": name, "query": text, ...} | {"forget": name}
     {"tune": exact}                                    compute the streams' filters again
+    {"collect": true}                                  drop what no view can need any more
     {"publisher": name, "view": v} | {"published": name, "record": n} | {"unpublish": name}
     {"batch": [records]}                               emitted as one
 
@@ -42,9 +43,9 @@ Record: TypeAlias = dict[str, Any]
 FORMAT = 2
 """Format of records. In format 1 (version 0.1) the messages of every stream may bring calls."""
 _OPTIONS = ("keep_whitespace", "namespaces", "on_error", "keep", "validate", "never", "times",
-            "at", "retain_changes", "share")  # fmt: skip
+            "at", "retain_changes", "share", "collect")  # fmt: skip
 """The fields of `Options` that a store accepts. `limits` has its own place in the record."""
-_SAVED = (*_OPTIONS, "facts", "tune", "collect", "cache", "memory", "on_violation")
+_SAVED = (*_OPTIONS, "facts", "tune", "cache", "memory", "on_violation")
 """The options that a record of this or an older version, or a snapshot of a pipeline, may have."""
 
 
@@ -71,15 +72,16 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "open": (dict,), "stream": (str,), "insert": (str,), "delete": (str,), "us": (int,),
     "latest": (int,), "update": (str,), "variables": (dict, type(None)), "advance": (int,),
     "lists": (str,),
-    "watch": (str,), "query": (str,), "language": (str, type(None)),
+    "watch": (str,), "change": (str,), "query": (str,), "language": (str, type(None)),
     "maintainer": (str, type(None)), "work": (int, type(None)), "forget": (str,),
-    "on_value_error": (str,),
+    "on_value_error": (str,), "since": (str,),
     "publisher": (str,), "view": (str,),
     "published": (str,), "unpublish": (str,), "record": (int,), "batch": (list,),
     "format": (int,), "source": (str,), "options": (dict,), "limits": (dict,),
 }  # fmt: skip
 _NEEDS = {
-    "open": (), "watch": ("query",), "publisher": ("view",), "published": ("record",),
+    "open": (), "watch": ("query",), "change": ("query",), "publisher": ("view",),
+    "published": ("record",),
 }  # fmt: skip
 
 
@@ -213,15 +215,21 @@ def carry_out(document: Document, record: Record) -> list[Change]:
         return Document.apply(document, record["lists"], moment(record), reduce=reduces)
     if "advance" in record:
         return Document.advance(document, Fraction(record["advance"], 1_000_000))
-    if "watch" in record:
+    if "watch" in record or "change" in record:
         options: dict[str, Any] = {
             key: record.get(key) for key in ("language", "maintainer", "work")
         }
         options["on_value_error"] = record.get("on_value_error", "null")
+        if "change" in record:
+            return Document.change(document, record["change"], record["query"], **options)
+        options["since"] = record.get("since", "start")
         Document.watch(document, record["query"], record["watch"], **options)
         return []
     if "tune" in record:
         streams_of(document).tuner.tune(bool(record["tune"]))
+        return []
+    if "collect" in record:
+        streams_of(document).collect()
         return []
     if "forget" in record:
         Document.unwatch(document, record["forget"])

@@ -147,12 +147,14 @@ class MaintainedTree:
         maintainer: str | None = None,
         work: int | None = None,
         on_value_error: str = "null",
+        since: str = "start",
     ) -> MaintainedView | Member:
         """Keep the rows of a query from now on; a member of a family if others have its shape.
 
         `work` is the number of rows that one update may make the view read. A view that exceeds it
         is set aside with AX216. Without it `Limits.work` applies. `on_value_error` says what
-        happens with a value that the query cannot compute: `null` or `reject`.
+        happens with a value that the query cannot compute: `null` or `reject`. `since`: see
+        `Document.watch`.
         """
         name = name if name is not None else self.new_name()
         if name in self.views or name in self.families.members:
@@ -176,13 +178,16 @@ class MaintainedTree:
             self.untune()
             if stepping.rejects:
                 self.engine.build()  # the views before it, which must not fail with it
-            kept = make_for(self.nodes(), asked, stepping, chosen.name, self.engines, work)
+            nodes = self.nodes_since(since)
+            kept = make_for(nodes, asked, stepping, chosen.name, self.engines, work)
             try:
                 kept.load()
             except QueryError as refusal:  # what an expression needs may depend on the data
                 kept.close()
                 other = evaluated_by_saxon(asked, refusal, maintainer)
-                return self.watch(other, name, work=work, on_value_error=on_value_error)
+                return self.watch(
+                    other, name, work=work, on_value_error=on_value_error, since=since
+                )
             if stepping.rejects:
                 self._reject_now(kept)
             view = self.views[name] = view_of(self, name, asked, kept, chosen, stepping)
@@ -506,6 +511,15 @@ class MaintainedTree:
                     advice='use Options(keep="all")',
                 )
             self._refuse_if_collected()
+        return self.tree
+
+    def nodes_since(self, since: str) -> Tree:
+        """Return the tree for a new view: `now` accepts one from which messages are missing."""
+        if since not in ("start", "now"):
+            raise QueryError("AX211", f"since={since!r}", expected="start or now")
+        if since == "start" or not (self.lacks_messages or self.collected):
+            return self.nodes()
+        self.settle()
         return self.tree
 
     @property

@@ -98,10 +98,6 @@ def start(
     if found is None:
         if source is None:
             raise StoreError("AX875", "there is no store yet", advice="give the document's source")
-        if options.collect == "auto":
-            raise StoreError(
-                "AX875", 'collect="auto": a store keeps the whole document', expected="state or off"
-            )
         starts = start_of(options.at, options.times)
         tree = load(
             source, limits=options.limits, keep_whitespace=options.keep_whitespace, time=starts

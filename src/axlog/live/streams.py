@@ -91,6 +91,7 @@ class Streams(StreamHooks):
         self._options = options
         self._policy = Policy.of(options.tune)
         self._collects = options.collect == "auto"
+        self.last_collection: Collection | None = None
         self._counts = self._policy is not None
         self.restart()
         maintained.hooks = self
@@ -298,7 +299,8 @@ class Streams(StreamHooks):
         view, `why` and the text are rejected (AX307).
         """
         with self.maintained.lock:
-            return self.collector.collect()
+            self.last_collection = self.collector.collect()
+            return self.last_collection
 
     @property
     def collected(self) -> list[Dropped]:

@@ -66,7 +66,7 @@ class View:
         >>> axlog.parse("<a/>").watch("//b", "bs").name
         'bs'
         """
-        return self._maintained.name
+        return self._inside.name
 
     @property
     def query(self) -> Query:
@@ -131,6 +131,9 @@ class View:
         >>> axlog.parse("<a/>").watch("//b").broken is None
         True
         """
+        inside = self._inside
+        if isinstance(inside, Member) and inside.view is None:
+            return inside.family.broken
         return self._maintained.broken
 
     # Rows -----------------------------------------------------------------------------------------
@@ -182,6 +185,9 @@ class View:
         return iter(self._maintained)
 
     def __len__(self) -> int:
+        inside = self._inside
+        if isinstance(inside, Member) and not inside.may_have_rows():
+            return 0
         return len(self._maintained)
 
     # The future -----------------------------------------------------------------------------------

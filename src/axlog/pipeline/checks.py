@@ -36,11 +36,11 @@ from axlog.pipeline.documents import (
     types_of,
 )
 from axlog.pipeline.engines import choose
+from axlog.pipeline.families import FamilyView, view_query
 from axlog.pipeline.model import DocumentModel, StreamModel, ViewModel
 from axlog.query.query import Query
 from axlog.query.steps import clock_of
 from axlog.views.choose import choice_for
-from axlog.views.view_query import parse_view
 
 AnyKind = SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]
 M = TypeVar("M", bound=BaseModel)
@@ -443,8 +443,8 @@ class _Checks:
         view = _valid(ViewModel, given)
         shape: ViewShape | None = None
         if view is not None:
-            query = self.parsed(lambda: self.query(view), inner)
-            shape = None if query is None else ViewShape.of(name, query, is_many)
+            query = self.parsed(lambda: self.query(name, view), inner)
+            shape = None if query is None else self.shape(name, view, query, is_many)
             if query is not None:
                 self.deadline(query, keys, inner)
                 self.clock(query, inner)
@@ -463,10 +463,14 @@ class _Checks:
             if isinstance(kind, SinkKind) and kind.is_table and shape is not None:
                 self.columns(shape, kind.reserved, where)
 
-    def query(self, view: ViewModel) -> Query:
-        query = parse_view(view.query, self.namespaces, view.language, maintainer=view.maintainer)
+    def query(self, name: str, view: ViewModel) -> Query:
+        query = view_query(name, view, self.namespaces, self.directory)
         choice_for(query, view.maintainer)
         return query
+
+    def shape(self, name: str, view: ViewModel, query: Query, is_many: bool) -> ViewShape:
+        family = () if view.for_each is None else FamilyView(name, view, self.directory).shown
+        return ViewShape.of(name, query, is_many, parameters=family)
 
     def columns(self, shape: ViewShape, taken: Sequence[str], path: yaml_reader.Path) -> None:
         """Check that the names of a view's columns can be those of a table."""

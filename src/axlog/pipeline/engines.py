@@ -25,8 +25,10 @@ class Chosen(NamedTuple):
         return f"engine {self.engine}: {self.reason}"
 
 
-def choose(written: Engine, asked: str | None = None) -> Chosen:
+def choose(written: Engine, asked: str | None = None, embedded_for: str | None = None) -> Chosen:
     """Return the engine: as asked for by the caller, otherwise as written in the file.
+
+    `embedded_for`: the part of the file that only the embedded engine runs.
 
     >>> str(choose("auto", "embedded"))
     'engine embedded: chosen by --engine'
@@ -36,6 +38,8 @@ def choose(written: Engine, asked: str | None = None) -> Chosen:
         return Chosen(engine, "chosen by --engine")
     if asked is None and written != "auto":
         return Chosen(written, "named in the pipeline file")
+    if embedded_for is not None:
+        return Chosen("embedded", f"Spark does not run {embedded_for}")
     missing = [module for module in PARTS["spark"] if not is_installed(module)]
     if missing:
         return Chosen("embedded", "in this process; Spark is not installed"

@@ -37,7 +37,7 @@ _PORTS = {
 def machine_problems(model: PipelineModel, *, connects: bool = False) -> list[Problem]:
     """Return what a run of the pipeline would miss on this machine."""
     found: list[AxlogError] = []
-    chosen = choose(model.engine)
+    chosen = choose(model.engine, None, model.embedded_for())
     if chosen.engine == "spark" and not is_installed("pyspark"):
         found.append(not_installed("pyspark", ", or run with --engine embedded"))
     for name, kind, written in _connectors(model):

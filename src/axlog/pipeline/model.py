@@ -31,6 +31,7 @@ from pydantic import (
 )
 
 from axlog.connect.kinds import Options, Seconds
+from axlog.connect.parameter_tables import ForEach
 from axlog.document.clock_bounds import read_ahead
 from axlog.document.message_key import KeyPath
 from axlog.document.parser import DEFAULT_LIMITS
@@ -201,6 +202,11 @@ class ViewModel(Options):
     )
     channel: str | None = Field(
         default=None, description="A channel of this file to publish it on."
+    )
+    for_each: ForEach | None = Field(
+        default=None,
+        description="A table with a row for each member of a family of views: its columns are"
+        " parameters of the query.",
     )
 
     @model_validator(mode="before")
@@ -465,6 +471,15 @@ class PipelineModel(Options):
         for document, model in self.documents.items():
             for view in model.views:
                 yield ViewName(document, view, self.full_name(document, view))
+
+    def embedded_for(self) -> str | None:
+        """Return the part of the file that only the embedded engine runs; None: there is none."""
+        if any(document.updates for document in self.documents.values()):
+            return "lists of updates"
+        for name in self.view_names():
+            if self.documents[name.document].views[name.view].for_each is not None:
+                return f"the view {name.full} for each row of a table"
+        return None
 
     def delivered_views(self) -> set[str]:
         """Return the full names of the views with sinks or channels."""

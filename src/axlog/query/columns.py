@@ -63,9 +63,9 @@ class Columns(tuple[str, ...]):
         """The positions of times in a key."""
         return frozenset(at for at, each in enumerate(self.key_types) if each == "time")
 
-    def headed(self, name: str) -> Columns:
-        """The columns with one of texts in front, which is also the first of the key."""
-        return Columns((name, *self), ("text", *self.types), ("text", *self.key_types))
+    def headed(self, name: str, type_: ColumnType = "text") -> Columns:
+        """The columns with one more in front, which is also the first of the key."""
+        return Columns((name, *self), (type_, *self.types), (type_, *self.key_types))
 
     def __reduce__(self) -> tuple[type[Columns], tuple[tuple[str, ...], ...]]:
         return Columns, (tuple(self), self.types, self.key_types, tuple(sorted(self.collected)))

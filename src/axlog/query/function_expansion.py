@@ -137,7 +137,7 @@ class _Expansion:
                 place=place_at(self._text, call.at),
             )
         body = self.of(function.body, (*inside, call.name))
-        names = {name: f"{name}~{number}" for name in _declared(body)}
+        names = {name: f"{name}~{number}" for name in declared_variables(body)}
         names |= {name: f"{name}~{number}" for name, _ in function.parameters}
         clauses = tuple(
             Let(names[name], _converted(argument, type_), argument.at)
@@ -151,11 +151,11 @@ def _converted(value: Expression, type_: SequenceType | None) -> Expression:
     return value if type_ is None else Typed("convert", value, type_, value.at)
 
 
-def _declared(value: object) -> set[str]:
+def declared_variables(value: object) -> set[str]:
     """The variables that a part of the tree declares."""
     found: set[str] = set()
     if isinstance(value, tuple):
-        return found.union(*map(_declared, value))
+        return found.union(*map(declared_variables, value))
     match value:
         case ForAt(variable=variable, position=position):
             found = {variable, position}
@@ -166,7 +166,9 @@ def _declared(value: object) -> set[str]:
         case GroupBy(keys=keys):
             found = {variable for variable, _ in keys}
     if is_dataclass(value) and not isinstance(value, type):
-        return found.union(*(_declared(getattr(value, each.name)) for each in fields(value)))
+        return found.union(
+            *(declared_variables(getattr(value, each.name)) for each in fields(value))
+        )
     return found
 
 

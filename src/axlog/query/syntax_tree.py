@@ -336,6 +336,17 @@ class External(Let):
 
 
 @dataclass(frozen=True, slots=True)
+class ExternalVariable:
+    """Where the text declares an external variable: from its `$` to the end, with its type."""
+
+    variable: str
+    type: str | None
+    start: int
+    stop: int
+    has_default: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """One statement: its syntax tree, its text, and the namespaces in scope."""
 

@@ -11,6 +11,7 @@ import re
 from dataclasses import replace
 
 from axlog.errors import QueryError
+from axlog.query.constant_variables import without_constants
 from axlog.query.constructor_parser import TAG_START
 from axlog.query.depth import check_depth
 from axlog.query.function_expansion import Function, expanded
@@ -24,6 +25,7 @@ from axlog.query.syntax_tree import (
     Counted,
     Expression,
     External,
+    ExternalVariable,
     Flwor,
     For,
     ForAt,
@@ -99,6 +101,7 @@ class XQueryParser(UpdateExpressionParser):
     def __init__(self, text: str, namespaces: dict[str, str]) -> None:
         super().__init__(text, namespaces)
         self.declared: list[Clause] = []
+        self.externals: list[ExternalVariable] = []
         self.functions: dict[tuple[str, int], Function] = {}
         self._is_empty_greatest = False  # the default of `order by`
         self._has_revalidation = False
@@ -107,7 +110,11 @@ class XQueryParser(UpdateExpressionParser):
     def parse_query(self) -> Expression:
         """The prolog and the query; variables of the prolog become clauses before the query."""
         self.prolog()
-        return self.checked(self.whole(self.parse()))
+        found = self.parse()
+        if self.declared and not self.functions:
+            clauses, found = without_constants(self.declared, found)
+            self.declared = list(clauses)
+        return self.checked(self.whole(found))
 
     def whole(self, found: Expression) -> Expression:
         """An expression with the variables and functions of the prolog."""
@@ -180,11 +187,17 @@ class XQueryParser(UpdateExpressionParser):
         """`declare variable $x := value`, after the word `variable`."""
         start = self.skip()
         variable = self.need_variable()
+        type_at = self.skip()
         type_ = self.sequence_type() if self.take_word("as") else None
+        written = self.text[type_at : self.offset].removeprefix("as").strip()
         if self.take_word("external"):
             self.declared.append(External(variable, Path(Root(start), (), start), start))
-            if self.take(":="):
+            has_default = self.take(":=") is not None
+            if has_default:
                 self.declared[-1] = Let(variable, self.single(), start)
+            self.externals.append(
+                ExternalVariable(variable, written or None, start, self.offset, has_default)
+            )
             return
         self.need(":=")
         self.declared.append(Let(variable, _converted(self.single(), type_), start))

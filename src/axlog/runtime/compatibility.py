@@ -47,7 +47,9 @@ def fingerprint(model: PipelineModel) -> dict[str, Any]:
 
 
 def _view(written: ViewModel) -> dict[str, Any]:
-    text = {"query": written.query, "language": written.language}
+    text: dict[str, Any] = {"query": written.query, "language": written.language}
+    if written.for_each is not None:
+        text["for_each"] = {"kind": written.for_each.kind, "columns": written.for_each.columns}
     rejects = written.on_value_error == "reject"
     return {**text, "on_value_error": "reject"} if rejects else text
 

@@ -39,6 +39,8 @@ from axlog.runtime.connections import (
     open_sinks,
     source_plans,
 )
+from axlog.runtime.family_members import PARAMETERS
+from axlog.runtime.family_tables import FamilyTable
 from axlog.runtime.instances import TIME, Instances
 from axlog.runtime.order import BODY, PLACE, Item, Order, Place
 from axlog.runtime.order import TIME as AT
@@ -132,6 +134,12 @@ class Runner:
                  horizons[plan.document])
             for rank, plan in enumerate(plans)
         ]  # fmt: skip
+        self._tables = [
+            FamilyTable(name, view, one)
+            for name, one in self.instances.items()
+            for view in one.members.families
+        ]
+        self._document_of |= {table.source: table.document for table in self._tables}
         self._refused: list[Refusal] = []
         self._reads: dict[str, Any] = {}  # the last span of each source, for traces
         self.batch = 0
@@ -291,6 +299,8 @@ class Runner:
         report(_events, INFO, "closed", seq=self.batch)
         for feed in self.feeds:
             feed.close()
+        for table in self._tables:
+            table.close()
         for sink in self.sinks:
             sink.sink.close()
         for channel in self.channels.values():
@@ -319,7 +329,7 @@ class Runner:
                         advice="check that it is available; without --once it is retried",
                     )  # fmt: skip
             feed.rest(ends=self.once)
-        inputs: list[Input] = []
+        inputs: list[Input] = list(self._table_inputs(now))
         for order in self._orders.values():
             released = order.release(most - len(inputs), self._is_overdue(now))
             inputs += [item[BODY] for item in released]
@@ -340,6 +350,15 @@ class Runner:
         """
         until = float("-inf") if self.once else now - self.model.settings.hold
         return lambda item: item[BODY].read <= until
+
+    def _table_inputs(self, now: float) -> Iterator[Input]:
+        """Return inputs that add and remove members of families, where their tables changed."""
+        for table in self._tables:
+            update = table.look(now)
+            if self.once and table.troubles is not None and table.troubles.tries >= TRIES:
+                raise PipelineError("AX858", f"{table.source}: {table.troubles.error}")
+            if update is not None:
+                yield Input(table.source, update, None)
 
     def _passed(self, wall: float) -> Iterator[Input]:
         """Return inputs that advance the time, for documents in which time alone changes something:
@@ -456,7 +475,7 @@ class Runner:
     def _count(
         self, inputs: Sequence[Input], changes: Sequence[Change], refused: Sequence[Refusal]
     ) -> None:
-        self.progress.messages += sum(one.update.action != TIME for one in inputs)
+        self.progress.messages += sum(one.update.action not in (TIME, PARAMETERS) for one in inputs)
         self.progress.refused += len(refused)
         self.progress.count(changes)
         if self.on_refused is not None:
@@ -473,6 +492,7 @@ class Runner:
         progress.held = sum(len(order.pending) for order in self._orders.values())
         progress.seconds = now - self._started
         troubles = {feed.plan.name: feed.troubles for feed in self.feeds if feed.troubles}
+        troubles |= {table.source: table.troubles for table in self._tables if table.troubles}
         progress.lagging = lagging_of({**troubles, **self.patience.troubles})
         if self._on_progress is not None:
             progress.possible = self._outlooks.count(instances)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -25,24 +26,37 @@ from axlog.live.internals import maintained, streams_of
 from axlog.live.log_records import Record
 from axlog.live.recovery import load_parts, snapshot_parts
 from axlog.live.streams import as_bytes
+from axlog.pipeline.families import is_pilot
 from axlog.views.change import Change
+from axlog.views.family import Member
 from axlog.views.net_changes import net
+from axlog.views.view import MaintainedView
 
 
 class DocumentEngine:
     """A document, and the changes of some of its views."""
 
-    def __init__(self, document: Document, views: Iterable[str]) -> None:
-        """`views` are emitted; a snapshot may have others, which are dropped."""
+    def __init__(
+        self, document: Document, views: Iterable[str], members: Iterable[str] = ()
+    ) -> None:
+        """`views` are emitted; a snapshot may have others, which are dropped.
+
+        `members` are the members of families that the document has: they are emitted, too.
+        """
         self.document = document
         self._views = tuple(views)
+        self._members = dict.fromkeys(members)
         self._changes: list[Change] = []
         self._begins = False
         streams_of(document).now = None  # dates ahead were checked on reading
-        for name in set(document.views) - set(self._views):
-            document.unwatch(name)
-        for name in self._views:
-            document.view(name).subscribe(self._changes.append)
+        inside = maintained(document)
+        inside.families.on_open.append(self._follow)
+        emitted = {*self._views, *self._members}
+        for name in document.views:
+            if name not in emitted and not is_pilot(name):
+                document.unwatch(name)
+        for name in (*self._views, *self._members):
+            self._follow(inside.families.watched(name))
 
     # Batches --------------------------------------------------------------------------------------
 
@@ -87,6 +101,48 @@ class DocumentEngine:
         if time > self.clock:
             self.document.advance(timedelta(microseconds=time))
 
+    def _follow(self, view: MaintainedView | Member | None) -> None:
+        """Collect the changes of a view; those of a member from when it gets its first row."""
+        assert view is not None, "a view that is emitted is watched"
+        if isinstance(view, Member):
+            if view.view is None:
+                return  # the document calls this again once there is a view
+            view = view.view
+        if view.name in self._members or view.name in self._views:
+            view.subscribe(self._changes.append)
+
+    # Members of families --------------------------------------------------------------------------
+
+    def add_member(self, name: str, query: str, **options: Any) -> None:
+        """Watch a member of a family; its rows now are insertions."""
+        self._members[name] = None
+        try:
+            with maintained(self.document).families.restoring(is_shared=True):
+                self.document.watch(query, name, **options)
+        except BaseException:
+            del self._members[name]
+            raise
+        families = maintained(self.document).families
+        self._follow(families.watched(name))
+        if families.may_have_rows(name):
+            self._changes += self._rows_of([name])
+            self._begins = True
+
+    def forget_member(self, name: str) -> None:
+        """Drop a member of a family; its rows are deleted."""
+        if name in self._members:
+            if maintained(self.document).families.may_have_rows(name):
+                gone = [replace(change, op="delete") for change in self._rows_of([name])]
+                self._changes += gone
+                self._begins = True
+            del self._members[name]
+            self.document.unwatch(name)
+
+    @property
+    def members(self) -> Iterable[str]:
+        """The names of the members of families."""
+        return self._members
+
     def forget(self, view: str) -> None:
         """Drop a view, and tune the streams that feed it."""
         self._views = tuple(name for name in self._views if name != view)
@@ -107,8 +163,13 @@ class DocumentEngine:
 
     def rows(self) -> list[Change]:
         """Return the present rows of the views as insertions."""
+        families = maintained(self.document).families
+        full = [name for name in self._members if families.may_have_rows(name)]
+        return self._rows_of([*self._views, *full])
+
+    def _rows_of(self, names: Iterable[str]) -> list[Change]:
         clock = self.clock
-        views = [self.document.view(name) for name in self._views]
+        views = [self.document.view(name) for name in names]
         return [
             Change("insert", row, view=view.name, microseconds=clock)
             for view in views

@@ -121,9 +121,10 @@ class RunnerReport:
                 late.append(troubles)
                 reasons.append(f"sink {sink.name} is unreachable: {troubles.error}")
         oldest = max([oldest, *(now - each.since for each in late)])
-        position = sum(w.views[view].position for w in list(one.documents.values()))
+        documents = [] if view in one.members.families else list(one.documents.values())
+        position = sum(w.views[view].position for w in documents)
         state = State.DEGRADED if late else State.OK
-        broken = [error for w in list(one.documents.values()) if (error := w.views[view].broken)]
+        broken = [error for w in documents if (error := w.views[view].broken)]
         if broken:
             state = State.FAILED
             reasons.append(put_aside(broken[0]))

@@ -15,9 +15,10 @@ from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import asdict, replace
 from datetime import timedelta
+from itertools import groupby
 from typing import Any
 
-from axlog.connect.kinds import DOCUMENT_COLUMN, ViewShape
+from axlog.connect.kinds import DOCUMENT_COLUMN, Column, ViewShape
 from axlog.connect.message_paths import MessagePath
 from axlog.connect.protocol import Refusal
 from axlog.document.parser import DEFAULT_LIMITS, Element, parse
@@ -30,9 +31,11 @@ from axlog.live.log_records import settings_of
 from axlog.live.options import Options
 from axlog.match.batch_parser import chunks
 from axlog.pipeline.documents import document_of, horizon_of, may_delete, types_of
+from axlog.pipeline.families import FamilyView, family_of, is_member, is_pilot
 from axlog.pipeline.model import PipelineModel
 from axlog.runtime.checkpoint import Input
-from axlog.runtime.engine import DocumentEngine, load
+from axlog.runtime.engine import DocumentEngine, load, net_by_view
+from axlog.runtime.family_members import PARAMETERS, FamilyMembers
 from axlog.views.change import Change, headed_row
 from axlog.views.view_query import parse_view
 from axlog.views.why import named_message
@@ -64,8 +67,16 @@ class Instances:
         is_dated = model.settings.clock == "wall" or self._times == "dates"
         self.horizon = horizon_of(self.model, self._root, is_dated)
         self.full = {view: model.full_name(name, view) for view in self.model.views}
+        families = {
+            view: FamilyView(view, written, model.directory)
+            for view, written in self.model.views.items()
+            if written.for_each is not None
+        }
+        self.members = FamilyMembers(families, model.namespaces)
         self.queries = {
-            view: parse_view(
+            view: self.members.queries[view]
+            if view in families
+            else parse_view(
                 written.query, model.namespaces, written.language, maintainer=written.maintainer
             )
             for view, written in self.model.views.items()
@@ -89,9 +100,15 @@ class Instances:
     def shapes(self) -> list[ViewShape]:
         """The views as sinks see them."""
         return [
-            ViewShape.of(self.full[view], query, self._key is not None, self._times)
+            ViewShape.of(
+                self.full[view], query, self._key is not None, self._times, self._head(view)
+            )
             for view, query in self.queries.items()
         ]
+
+    def _head(self, view: str) -> Sequence[Column]:
+        family = self.members.families.get(view)
+        return () if family is None else family.shown
 
     @property
     def documents(self) -> Mapping[str, Document]:
@@ -124,7 +141,11 @@ class Instances:
             return False
         del self.queries[view]
         for engine in self._engines.values():
-            engine.forget(view)
+            for member in [m for m in engine.members if family_of(m) == view]:
+                engine.forget_member(member)
+            if view not in self.members.families:
+                engine.forget(view)
+        self.members.rows.get(view, {}).clear()
         return True
 
     @property
@@ -136,7 +157,35 @@ class Instances:
     # Feeding --------------------------------------------------------------------------------------
 
     def feed(self, inputs: Sequence[Input]) -> tuple[list[Change], list[Refusal]]:
-        """Apply a batch of updates; return the net changes and the rejected updates."""
+        """Apply a batch of updates; return the net changes and the rejected updates.
+
+        Rows of parameter tables cut it into parts: a member sees the updates after it.
+        """
+        changes: list[Change] = []
+        refused: list[Refusal] = []
+        count = 0
+        for is_table, part in groupby(inputs, lambda one: one.update.action == PARAMETERS):
+            feed = self._feed_tables if is_table else self._feed_part
+            made, odd = feed(list(part))
+            changes += made
+            refused += odd
+            count += 1
+        self.refused += len(refused)
+        return (list(net_by_view(changes)) if count > 1 else changes), refused
+
+    def _feed_tables(self, inputs: Sequence[Input]) -> tuple[list[Change], list[Refusal]]:
+        """Add and remove members of families."""
+        refused: list[Refusal] = []
+        for one in inputs:
+            update = one.update
+            refused += [
+                Refusal(update.stream, "", update.origin, error.describe())
+                for error in self.members.update(update, list(self._engines.values()))
+            ]
+        found = [(key, change) for key, each in self._engines.items() for change in each.changes()]
+        return [self._named(change, key) for key, change in found], refused
+
+    def _feed_part(self, inputs: Sequence[Input]) -> tuple[list[Change], list[Refusal]]:
         refused: list[Refusal] = []
         entered: dict[str, DocumentEngine] = {}
         with ExitStack() as batches:
@@ -160,7 +209,6 @@ class Instances:
                     )
             if self._key is not None:
                 self._pass_time(batches, entered)
-        self.refused += len(refused)
         found = [(key, change) for key, each in entered.items() for change in each.changes()]
         return [self._named(change, key) for key, change in found], refused
 
@@ -235,6 +283,7 @@ class Instances:
             "on_violation": self._settings.on_violation,
             "never": "joins",  # as emitted by all engines
             "times": self._times,
+            **({"share": "always"} if self.members else {}),
         }
 
     def new(self) -> Document:
@@ -249,14 +298,18 @@ class Instances:
             options=Options(**self._options()),
         )
         engine = self._watching(document)
+        self.members.watch_all(engine)
         for update in self._ended.values():
             engine.take(update)
         return engine
 
     def _watching(self, document: Document) -> DocumentEngine:
         """Return the engine of a document with exactly the views of the file."""
-        for name, query in self.queries.items():
-            if name not in document.views:
+        known = document.views
+        own = [name for name in self.queries if name not in self.members.families]
+        for name in own:
+            query = self.queries[name]
+            if name not in known:
                 written = self.model.views[name]
                 document.watch(
                     query,
@@ -265,7 +318,10 @@ class Instances:
                     work=written.work,
                     on_value_error=written.on_value_error,
                 )
-        return DocumentEngine(document, self.queries)
+        if self._options()["keep"] == "needed":
+            self.members.watch_pilots(document)
+        mine = [name for name in known if family_of(name) in self.members.families]
+        return DocumentEngine(document, own, [name for name in mine if not is_pilot(name)])
 
     # Saving ---------------------------------------------------------------------------------------
 
@@ -281,7 +337,11 @@ class Instances:
             [stream, None if one.at is None else microseconds(one.at), one.origin]
             for stream, one in self._ended.items()
         ]
-        parts = {_MANY: json.dumps({"clock": self.clock, "ended": ended}).encode()}
+        parts = {
+            _MANY: json.dumps(
+                {"clock": self.clock, "ended": ended, "members": self.members.names()}
+            ).encode()
+        }
         for key, engine in self._engines.items():
             for name, data in engine.parts(made).items():
                 parts[json.dumps([key, name])] = data
@@ -291,9 +351,11 @@ class Instances:
         """Resume from what `saved` wrote."""
         if self._key is None:
             self._engines[""] = self._watching(load(parts, self._types))
+            self.members.restore(self._engines[""].members)
             self.clock = self._engines[""].clock
             return
         known = json.loads(parts[_MANY])
+        self.members.restore(known.get("members", ()))
         self.clock = known["clock"]
         for stream, at, origin in known["ended"]:
             time = None if at is None else timedelta(microseconds=at)
@@ -320,6 +382,8 @@ class Instances:
         """Return a change as it leaves the pipeline: with the view's full name, and its
         document.
         """
+        if is_member(change.view or ""):
+            change = self.members.headed(change)
         full = self.full[change.view or ""]
         if self._key is None:
             return replace(change, view=full)

@@ -28,10 +28,10 @@ from axlog.future.grounding import has_not
 from axlog.live.internals import maintained_view
 from axlog.live.view import View
 from axlog.pipeline.documents import calls_of, document_of
+from axlog.pipeline.families import view_query
 from axlog.pipeline.model import PipelineModel, Settings
 from axlog.runtime.embedded import Runner
 from axlog.runtime.instances import Instances
-from axlog.views.view_query import parse_view
 from axlog.views.why import Derivation
 
 MOST = 100_000
@@ -104,7 +104,7 @@ class Replay:
         """Whether no message can remove a derivation."""
         written = self._model.documents[document]
         query = written.views[view]
-        parsed = parse_view(query.query, self._model.namespaces, query.language)
+        parsed = view_query(view, query, self._model.namespaces, self._model.directory)
         calls = calls_of(document_of(written, self._model.directory)).values()
         if not parsed.is_pattern:
             return False

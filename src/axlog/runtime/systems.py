@@ -27,13 +27,13 @@ from axlog.errors import PipelineError
 from axlog.future.grounding import has_not
 from axlog.live.internals import maintained
 from axlog.pipeline.documents import calls_of, document_of
+from axlog.pipeline.families import view_query
 from axlog.pipeline.model import PipelineModel
 from axlog.query.pattern import Branch, Kind, PatternNode, Variable, branches_of
 from axlog.runtime.checkpoint import Input, input_row, read_input
 from axlog.runtime.engine import net_by_view
 from axlog.runtime.instances import Instances
 from axlog.views.change import Change
-from axlog.views.view_query import parse_view
 
 Waiting = dict[str, list[Input]]
 _FINITE = (Kind.VARIABLE, Kind.LABEL)
@@ -125,7 +125,7 @@ class System:
         written = model.documents[wire.origin]
         view = next(name for name in model.view_names() if name.full == wire.view).view
         given = written.views[view]
-        query = parse_view(given.query, model.namespaces, given.language)
+        query = view_query(view, given, model.namespaces, model.directory)
         why = None
         if query.steps:
             why = "its query computes values, and may retract rows"

@@ -24,6 +24,7 @@ from axlog.live.document import Document
 from axlog.server.access import SAFE, Access, is_loopback
 from axlog.server.api_page import api_page
 from axlog.server.channel_routes import Serving
+from axlog.server.family_routes import FamilyRoutes, Published
 from axlog.server.given_documents import GivenDocuments
 from axlog.server.operations import Operation, description
 from axlog.server.responses import answer, problem
@@ -103,8 +104,11 @@ def make_application(
     routes: Iterable[BaseRoute] = (),
     *,
     documents: MutableMapping[str, Document] | None = None,
+    families: Published | None = None,
 ) -> Starlette:
     """Return the application that serves channels, and documents if there are any.
+
+    `families` are the queries of the documents that subscribers watch with their own parameters.
 
     `more` adds operations and plain routes.
     """
@@ -130,6 +134,7 @@ def make_application(
         given = GivenDocuments(documents, channels, access)
         operations += views.operations()
         operations += given.operations()
+        operations += FamilyRoutes(views, families or {}, channels, access).operations()
     operations += more
 
     async def describe(request: Request, caller: Principal) -> Response:

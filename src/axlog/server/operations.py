@@ -4,8 +4,9 @@ The description (`/openapi.json`) cannot differ from what is served: an operatio
 its method, path, description, required grant and handler.
 
 The object of a request follows from its path: `{channel}`, `{document}`, or `{document}` and
-`{view}`. The grant is checked before anything is looked up, so a principal without it cannot learn
-whether the object exists. If the object is named elsewhere (`needs="own"`), the handler checks.
+`{view}` or `{family}`. The grant is checked before anything is looked up, so a principal without it
+cannot learn whether the object exists. If the object is named elsewhere (`needs="own"`), the
+handler checks.
 """
 
 from __future__ import annotations
@@ -111,6 +112,8 @@ def about(request: Request) -> Resource:
     named = request.path_params
     if "channel" in named:
         return channel(named["channel"])
+    if "family" in named:
+        return view(named["document"], named["family"])
     if "view" in named:
         return view(named["document"], named["view"])
     return document(named["document"]) if "document" in named else SERVER

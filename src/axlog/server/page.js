@@ -134,7 +134,8 @@ function settle() {
   const before = JSON.stringify(chosen);
   if (!state.documents.some((w) => w.name === chosen.document)) choose(state.documents.length ? state.documents[0].name : null, null);
   const here = current();
-  if (here && !here.views.some((v) => v.name === chosen.view)) choose(here.name, here.views.length ? here.views[0].name : null);
+  const isMember = state.shown && state.shown.view === chosen.view && here && here.views.some((v) => v.members !== undefined);
+  if (here && !isMember && !here.views.some((v) => v.name === chosen.view)) choose(here.name, here.views.length ? here.views[0].name : null);
   return JSON.stringify(chosen) !== before;
 }
 

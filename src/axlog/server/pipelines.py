@@ -18,6 +18,7 @@ from axlog.runtime.embedded import Runner
 from axlog.runtime.replay import Replay
 from axlog.runtime.system_truth import LiveTruth, ViewOutlook
 from axlog.runtime.systems import wires_of
+from axlog.server.family_routes import PublishedFamily, published_family
 from axlog.server.summaries import Observer
 
 DOCUMENTS = 20
@@ -35,6 +36,8 @@ def observe_runner(runner: Runner) -> Observer:
     observer.pressure = lambda: pressure_of(runner)
     observer.good = good_of(runner.model)
     observer.letters = letters_of(runner.model)
+    tables = {name: one.members for name, one in runner.instances.items() if one.members}
+    observer.families = lambda document: tables.get(document.partition(" ")[0])
     runner.on_refused = observer.history.refuse
     observer.replay = Replay(runner.model)
     if runner.system.wires:
@@ -106,6 +109,18 @@ def single_documents(runner: Runner) -> dict[str, Document]:
     """Return the documents that are not one per key, by name."""
     found = runner.instances.items()
     return {name: one.documents[""] for name, one in found if one.is_single}
+
+
+def published_families(runner: Runner) -> dict[str, dict[str, PublishedFamily]]:
+    """Return the families of the pipeline that subscribers may add members to."""
+    return {
+        name: {
+            view: published_family(family.written.query, family.written.language, family.columns)
+            for view, family in one.members.families.items()
+        }
+        for name, one in runner.instances.items()
+        if one.is_single
+    }
 
 
 def system_of(model: PipelineModel) -> dict[str, Any]:

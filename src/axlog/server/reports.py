@@ -21,6 +21,7 @@ from axlog.document.times import plain, shown
 from axlog.errors import QueryError
 from axlog.live.document import Document
 from axlog.pipeline.documents import document_of
+from axlog.pipeline.families import FamilyView, view_query
 from axlog.pipeline.model import PipelineModel
 from axlog.query.columns import Columns
 from axlog.runtime.instances import Instances
@@ -33,7 +34,6 @@ from axlog.server.row_history import row_name, with_parts
 from axlog.server.row_lists import TRUTHS, Asked, Listing, Prospect, by_deadline
 from axlog.server.summaries import LARGEST, NODES, POSSIBLE, Letters, types_of
 from axlog.views.change import Change
-from axlog.views.view_query import parse_view
 
 _CALL = "{urn:axlog}call"
 _NOTE = "this run resumed from a checkpoint: rows from before it are not listed here"
@@ -120,8 +120,11 @@ class Reported:
         many = written.document_key is not None
         views = {}
         for view, one in written.views.items():
-            query = parse_view(one.query, self._model.namespaces, one.language)
-            shape = ViewShape.of(view, query, many)
+            query = view_query(view, one, self._model.namespaces, self._model.directory)
+            head = (
+                () if one.for_each is None else FamilyView(view, one, self._model.directory).shown
+            )
+            shape = ViewShape.of(view, query, many, parameters=head)
             names = tuple(c.name for c in shape.columns)
             known = types_of(query.columns)
             types = tuple(known.get(name, "any") for name in names)

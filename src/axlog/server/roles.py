@@ -45,7 +45,7 @@ Verb = Literal["read", "publish", "subscribe", "watch", "deploy", "administer"]
 VERBS: dict[str, tuple[str, ...]] = {
     "read": ("channels", "documents", "views", "server"),
     "publish": ("channels",),
-    "subscribe": ("channels",),
+    "subscribe": ("channels", "documents", "views"),
     "watch": ("documents", "views"),
     "deploy": ("documents",),
     "administer": ("channels", "documents", "views", "server"),

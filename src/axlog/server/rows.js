@@ -8,18 +8,35 @@ function showViews(here) {
   const had = document.activeElement && document.activeElement.parentNode === $("views");
   draw("views", [here.name, here.views, chosen.view], () => here.views.map((v) => {
     const is = v.name === chosen.view;
-    const says = [element("span", { dir: "auto" }, v.name), element("span", { class: "n", title: "rows" }, many(v.count)), ...(v.never ? [element("span", { class: "n never", title: "never" }, many(v.never))] : [])];
+    const says = [element("span", { dir: "auto" }, v.name), ...(v.members === undefined ? [] : [element("span", { class: "n", title: "members" }, `× ${many(v.members)}`)]), element("span", { class: "n", title: "rows" }, many(v.count)), ...(v.never ? [element("span", { class: "n never", title: "never" }, many(v.never))] : [])];
     return button(says, () => go({ document: chosen.document, view: v.name }), { role: "tab", id: `tab-${v.name}`, "data-good": v.good || "", "aria-selected": String(is), "aria-controls": "panel", tabindex: is ? "0" : "-1" });
   }));
-  if (had) $("views").querySelector('[aria-selected="true"]').focus();
+  const selected = $("views").querySelector('[aria-selected="true"]');
+  if (had && selected) selected.focus();
   const shown = state.shown;
   if (!shown || shown.view !== chosen.view) return;
   $("panel").dataset.good = shown.good || "";
   $("query").querySelector("pre").textContent = shown.query;
+  showMembers(here, shown);
   showTruths(shown);
   draw("outlook", [shown.truth, shown.reason, shown.counts, shown.found, shown.note], () => outlook(shown));
   showRows(here, shown);
   showTools(shown);
+}
+
+function showMembers(here, shown) {
+  // A family is one entry. Its members are found by the same search as the rows.
+  const members = shown.members;
+  const family = members ? null : here.views.find((v) => v.members !== undefined && shown.view.startsWith(v.name) && shown.view !== v.name);
+  $("members").hidden = !members && !family;
+  draw("members", [shown.view, members, family && family.name], () => {
+    if (!members) return family ? [button(`all of ${family.name}`, () => go({ document: chosen.document, view: family.name }))] : [];
+    const rest = members.found - members.names.length;
+    const says = `${members.found === members.count ? "" : `${many(members.found)} of `}${counted(members.count, "member")}`;
+    return [element("span", { class: "soft" }, says),
+      ...members.names.map((name) => button(element("span", { dir: "auto" }, name.startsWith(shown.view) && name !== shown.view ? name.slice(shown.view.length) : name), () => go({ document: chosen.document, view: name }))),
+      ...(rest > 0 ? [element("span", { class: "soft" }, `and ${many(rest)} more; a search narrows them`)] : [])];
+  });
 }
 
 function showTruths(shown) {

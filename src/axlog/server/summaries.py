@@ -26,14 +26,24 @@ from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view
 from axlog.live.streams import DeadLetter
 from axlog.live.view import View
+from axlog.pipeline.families import is_member, is_pilot
 from axlog.query.columns import Columns
+from axlog.runtime.family_members import FamilyMembers
 from axlog.runtime.replay import Replay, plain_parts
 from axlog.runtime.system_truth import ViewOutlook
+from axlog.server.family_entries import (
+    FamilyEntry,
+    entries_of,
+    entry_shown,
+    entry_summary,
+    rows_of,
+)
 from axlog.server.history import History
 from axlog.server.plots import plotted
 from axlog.server.row_history import row_name, with_parts
 from axlog.server.row_lists import TRUTHS, Asked, Listing, Prospect, by_deadline
 from axlog.views.change import Change, Row
+from axlog.views.view import MaintainedView
 
 NODES, POSSIBLE = 400, 1000
 LARGEST = 20_000
@@ -44,6 +54,8 @@ _SHARE = 20
 """At most one part in this many of the time is spent on possible rows and on a search."""
 _SEARCHES = 16
 """Maximum number of searches in large views whose results are kept."""
+_MEMBERS = ""
+"""The place of the subscription to members of families, which no view has as its name."""
 
 Documents = Mapping[str, Document] | Callable[[], Mapping[str, Document]]
 
@@ -104,6 +116,8 @@ class Observer:
         self.good: Mapping[tuple[str, str], str] = {}  # the good truth value, by document and view
         self.letters: Letters | None = None
         self.outlook: Callable[[str, str], ViewOutlook | None] | None = None  # in its system
+        self.families: Callable[[str], FamilyMembers | None] = lambda document: None
+        """The families of a pipeline's document."""
         self.replay: Replay | None = None  # explains rows where documents were not kept
         self._lock = Lock()
         self._subscriptions: dict[str, dict[str, Callable[[], None]]] = {}  # by document and view
@@ -125,11 +139,35 @@ class Observer:
         return found
 
     def _follow_all(self, name: str, document: Document) -> None:
-        known, views = self._subscriptions[name], document.views
-        for view in views.keys() - known.keys():
-            known[view] = self._follow(name, document, views[view])
-        for view in known.keys() - views.keys():
-            del known[view]  # it was removed
+        known, families = self._subscriptions[name], maintained(document).families
+        if _MEMBERS not in known:
+            known[_MEMBERS] = self._follow_members(name, document)
+        views = {
+            view for view, kept in list(families.every_view()) if isinstance(kept, MaintainedView)
+        }
+        for view in views - known.keys():
+            known[view] = self._follow(name, document, document.view(view))
+        for view in known.keys() - views - {_MEMBERS}:
+            del known[view]  # it was removed, or became a member of a family
+
+    def _follow_members(self, name: str, document: Document) -> Callable[[], None]:
+        """Record the changes of members of families, each from when it gets its first row."""
+        families = maintained(document).families
+
+        def record(change: Change) -> None:
+            table = self.families(name)
+            if table is not None and is_member(change.view or ""):
+                change = table.headed(change)
+            self.history.record(name, change)
+
+        def follow(view: MaintainedView) -> None:
+            view.subscribe(record)
+
+        with maintained(document).lock:
+            families.on_open.append(follow)
+            for view in families.opened():
+                follow(view)
+        return lambda: families.on_open.remove(follow)
 
     def _follow(self, name: str, document: Document, view: View) -> Callable[[], None]:
         columns, key = view.query.columns, view.key
@@ -189,13 +227,27 @@ class Observer:
             "unit": "rows in joins",
             "sizes": [*self.history.sizes(name), (round(self.history.seconds, 1), rows)],
             "streams": [self._stream(name, status) for status in document.streams().values()],
-            "views": [
-                {"name": view.name, "count": _count(view), "types": types_of(view.query.columns),
-                 "never": self.history.nevers(name, view.name)[1],
-                 "good": self.good.get((name, view.name))}
-                for view in list(document.views.values())
-            ],
-        }  # fmt: skip
+            "views": self._views(name, document),
+        }
+
+    def _views(self, name: str, document: Document) -> list[dict[str, Any]]:
+        """Return the views as the page lists them: a family is one entry."""
+        with maintained(document).lock:
+            entries = entries_of(document, self.families(name))
+            inside = {view for entry in entries.values() for view in entry.members}
+            names = [view for view, _ in maintained(document).families.every_view()]
+            alone = [
+                document.view(view) for view in names if view not in inside and not is_pilot(view)
+            ]
+            listed: list[dict[str, Any]] = [
+                {"name": view.name, "count": _count(view), "types": types_of(view.query.columns)}
+                for view in alone
+            ]
+            listed += [entry_summary(document, entry) for entry in entries.values()]
+        for one in listed:
+            one["never"] = self.history.nevers(name, one["name"])[1]
+            one["good"] = self.good.get((name, one["name"]))
+        return listed
 
     def _stream(self, document: str, status: Any) -> dict[str, Any]:
         return {
@@ -216,8 +268,16 @@ class Observer:
     def shown(self, asked: Asked) -> dict[str, Any] | None:
         """Return one view with its rows; None if there is no such view."""
         document = self._known.get(asked.document)
-        view = None if document is None else document.views.get(asked.view)
-        if document is None or view is None:
+        if document is None:
+            return None
+        entry = self._entry(asked.document, asked.view)
+        if entry is not None:
+            never = self.history.nevers(asked.document, asked.view)
+            good = self.good.get((asked.document, asked.view))
+            with maintained(document).lock:
+                return {**entry_shown(document, entry, asked, never), "good": good}
+        view = document.views.get(asked.view)
+        if view is None:
             return None
         key = list(view.key)
         return {
@@ -232,6 +292,10 @@ class Observer:
             "maintainer": maintained_view(view).chosen.name,
             **self._listed(asked, document, view),
         }
+
+    def _entry(self, document: str, view: str) -> FamilyEntry | None:
+        """Return a family by the name of its entry."""
+        return entries_of(self._find(document), self.families(document)).get(view)
 
     def _listed(self, asked: Asked, document: Document, view: View) -> dict[str, Any]:
         """Return the shown lines; those of a search in a large view from a cache."""
@@ -264,6 +328,11 @@ class Observer:
     def lines(self, asked: Asked) -> Iterator[dict[str, Any]]:
         """Yield all lines of a view that the selection has, for an export."""
         document = self._find(asked.document)
+        entry = self._entry(asked.document, asked.view)
+        if entry is not None:
+            rows = (row for _, _, row in rows_of(document, entry))
+            yield from Listing(rows, {}).each("true", asked.sought)
+            return
         view = document.view(asked.view)
         listing = self._listing(asked, document, view, _count(view), is_whole=True)
         for truth in TRUTHS:
@@ -299,6 +368,13 @@ class Observer:
         `row` has the values of some columns; a row that is there is completed.
         """
         asked = self._find(document)
+        entry = self._entry(document, view)
+        if entry is not None:
+            wanted = {name: str(value) for name, value in row.items()}.items()
+            for member, own, headed in rows_of(asked, entry):
+                if wanted <= {name: str(value) for name, value in headed.items()}.items():
+                    return {**self.why(document, member, own), "row": headed}
+            return {"row": dict(row), "reason": "no member has this row", "history": []}
         kept = asked.view(view)
         unknown = [name for name in row if name not in kept.columns]
         if unknown:

@@ -23,7 +23,7 @@ the header `Deprecation` and a `Link` to the current route.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +33,7 @@ from starlette.responses import Response, StreamingResponse
 from axlog.errors import AccessError, ChannelError, QueryError, UndecidedError, UpdateError
 from axlog.live.document import Document
 from axlog.live.view import View
+from axlog.pipeline.families import is_member
 from axlog.query.query import checked_language
 from axlog.server.access import Access, used_up
 from axlog.server.change_events import followed
@@ -77,11 +78,15 @@ class Views:
         old = (one for one in current if one.handler != self._changes)
         return [*current, *(_of_version_0_1(operation) for operation in old)]
 
-    def _named(self, request: Request) -> tuple[str, Document]:
+    def named(self, request: Request) -> tuple[str, Document]:
         name = request.path_params["document"]
         if name not in self.documents:
             raise ChannelError("AX801", f"there is no document {name[:100]!r}")
         return name, self.documents[name]
+
+    def count_of(self, owner: str) -> int:
+        """The number of views that a principal has added."""
+        return list(self._owners.values()).count(owner)
 
     def _view(self, doc: Document, name: str) -> View:
         """Return a view by name; the error does not reveal other names."""
@@ -95,7 +100,8 @@ class Views:
         documents: dict[str, dict[str, list[str]]] = {}
         for name, doc in self.documents.items():
             is_whole = caller.may("read", whole(name))
-            views = [view for view in sorted(doc.views) if caller.may("read", resource(name, view))]
+            own = (view for view in sorted(doc.views) if not is_member(view))
+            views = [view for view in own if caller.may("read", resource(name, view))]
             if is_whole or views:
                 documents[name] = {
                     "views": views,
@@ -104,9 +110,13 @@ class Views:
         return answer(documents)
 
     async def _rows(self, request: Request, caller: Principal) -> Response:
-        _, doc = self._named(request)
+        _, doc = self.named(request)
         view = self._view(doc, request.path_params["view"])
         limit = int(number_in(request, "limit", MOST_ROWS, 0, MOST_ROWS))
+        return answer(await self.rows_of(view, limit))
+
+    async def rows_of(self, view: View, limit: int) -> dict[str, Any]:
+        """Return the rows of a view, for JSON."""
         rows = await asyncio.to_thread(view.rows)
         body: dict[str, Any] = {
             "query": view.query.text,
@@ -121,11 +131,26 @@ class Views:
             body["truth"] = (await asyncio.to_thread(lambda: view.truth)).value
         except (UndecidedError, UpdateError) as error:  # undecided, or the needed data was dropped
             body["undecided"] = error.message
-        return answer(body)
+        return body
 
     async def _changes(self, request: Request, caller: Principal) -> Response:
-        name, doc = self._named(request)
+        name, doc = self.named(request)
         view = self._view(doc, request.path_params["view"])
+
+        def check() -> None:
+            self.access.check(caller, "read", resource(name, view.name))
+
+        return await self.events_of(request, caller, doc, view, check)
+
+    async def events_of(
+        self,
+        request: Request,
+        caller: Principal,
+        doc: Document,
+        view: View,
+        check: Callable[[], None],
+    ) -> Response:
+        """Return the changes of a view as events; `check` raises when they must end."""
         last = request.headers.get("last-event-id")
         since = _position(last or request.query_params.get("since"))
         if not view.retained:
@@ -134,9 +159,6 @@ class Views:
             await asyncio.to_thread(view.changes_since, since)  # AX803 as the status
         with self.access.streaming(caller, address_of(request)):
             pass  # checked before streaming starts, so that it is refused with a status
-
-        def check() -> None:
-            self.access.check(caller, "read", resource(name, view.name))
 
         async def events() -> AsyncIterator[bytes]:
             yield b"retry: 1000\n\n"
@@ -152,7 +174,7 @@ class Views:
         )
 
     async def _add_view(self, request: Request, caller: Principal) -> Response:
-        name, doc = self._named(request)
+        name, doc = self.named(request)
         view = request.path_params["view"]
         given = await json_of(request, caller.limits.size)
         query, language = given.get("query"), given.get("language")
@@ -163,7 +185,7 @@ class Views:
         written_in = checked_language(language)
         if view in doc.views or (name, view) in self._owners:
             raise AccessError("AX817", f"there is a view {view!r} already")
-        used_up(caller, "views", list(self._owners.values()).count(caller.name))
+        used_up(caller, "views", self.count_of(caller.name))
         self._owners[name, view] = caller.name
         try:
             work = caller.limits.work
@@ -174,7 +196,7 @@ class Views:
         return answer({"columns": list(doc.view(view).columns)}, 201)
 
     async def _drop_view(self, request: Request, caller: Principal) -> Response:
-        name, doc = self._named(request)
+        name, doc = self.named(request)
         view = request.path_params["view"]
         self._view(doc, view)
         owner = self._owners.get((name, view))

@@ -115,13 +115,11 @@ class SparkPipeline:
         self, model: PipelineModel, once: bool, stopping: threading.Event | None = None
     ) -> None:
         self.model, self._once = model, once
-        for name, document in model.documents.items():
-            if document.updates:
-                raise PipelineError(
-                    "AX852",
-                    f"the document {name!r} takes lists of updates, and Spark splits documents",
-                    expected="engine: embedded",
-                )
+        embedded_for = model.embedded_for()
+        if embedded_for is not None:
+            raise PipelineError(
+                "AX852", f"Spark does not run {embedded_for}", expected="engine: embedded"
+            )
         checkpoint = model.settings.checkpoint
         found = None if checkpoint is None else local_path(checkpoint)
         self._place = None if found is None else model.directory / found

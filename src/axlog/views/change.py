@@ -28,7 +28,7 @@ from html import escape
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from axlog.document.times import Shown, Times, plain, shown
-from axlog.query.columns import typed_columns
+from axlog.query.columns import ColumnType, typed_columns
 from axlog.query.row_key import RowKey
 from axlog.views.value_codec import plain_value, python_value
 
@@ -168,10 +168,10 @@ def timed_row(row: Row, times: Times) -> Row:
     return row if type(row) is kind else kind(row.columns, row.values_, row.count, row.key_)
 
 
-def headed_row(row: Row, column: str, value: str) -> Row:
+def headed_row(row: Row, column: str, value: Any, type_: ColumnType = "text") -> Row:
     """The row with one more column in front, which is also the first of its key."""
     key = None if row.key_ is None else (value, *row.key_)
-    columns = typed_columns(row.columns).headed(column)
+    columns = typed_columns(row.columns).headed(column, type_)
     return type(row)(columns, (value, *row.values_), row.count, key)
 
 

@@ -59,6 +59,10 @@ class Member:
             self.view = self.make(self)
         return self.view
 
+    def may_have_rows(self) -> bool:
+        """Whether it may have rows. Its view is not made to find out."""
+        return self.view is not None or self.family.may_have_rows(self.constants)
+
 
 class FamilyCounting(Counting):
     """Keeps the rows of a general pattern, and hands them to the members of the family."""
@@ -77,6 +81,7 @@ class FamilyCounting(Counting):
         `emitted` gets the changes of members, which their views number later.
         """
         self.parameters = parameters
+        self.has_steps = False  # whether members compute their rows from those of the plan
         self._member_pattern = member_pattern
         self.member_program = compile_pattern(member_pattern)
         self._groups: dict[Any, dict[Row, None]] = {}  # rows by the texts of their parameters
@@ -93,9 +98,11 @@ class FamilyCounting(Counting):
     def made_anew(self, engine: CountingEngine) -> FamilyCounting:
         """The same for another engine over the same tree, without members."""
         pattern, parameters = self.pattern, self.parameters
-        return FamilyCounting(
+        made = FamilyCounting(
             self.tree, pattern, parameters, self._member_pattern, engine, self._emitted
         )
+        made.has_steps = self.has_steps
+        return made
 
     # The parameter table --------------------------------------------------------------------------
 
@@ -118,6 +125,14 @@ class FamilyCounting(Counting):
             if self.index.passes(constants, row):
                 add(found, self._pick(row), self._counts[row])
         return found
+
+    def may_have_rows(self, constants: tuple[Constant, ...]) -> bool:
+        """Whether a member with these constants may have rows: an aggregate of nothing is one."""
+        if self.has_steps or self.broken is not None:
+            return True
+        self.engine.build(self.root)
+        group = self._groups.get(self.index.member_key(constants), ())
+        return any(self.index.passes(constants, row) for row in group)
 
     # Rows -----------------------------------------------------------------------------------------
 

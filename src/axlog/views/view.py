@@ -361,6 +361,11 @@ class MaintainedView(FutureRows):
         if self._buffer is not None:
             self._buffer = ChangeBuffer(self._buffer.most, position)
 
+    def continue_from(self, other: MaintainedView) -> None:
+        """Take over the position, the subscribers and the retained changes of another view."""
+        self.position, self.never = other.position, other.never
+        self._listeners, self._buffer = other._listeners, other._buffer
+
     def changes_since(self, position: int) -> list[Change]:
         """The emitted changes after a position. AX803 if they are not retained."""
         with self._lock:
