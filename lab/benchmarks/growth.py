@@ -205,6 +205,18 @@ def _status(size: int) -> Operation:
     return lambda number: view.status({"x": f"o{number}"})
 
 
+def _never(size: int) -> Operation:
+    doc = _fed({"ids": _IDS, "paid": _PAID}, size, options=Options(never="all"))
+    return lambda number: doc.feed("orders", _order(10**6 + number))
+
+
+def _possible(size: int) -> Operation:
+    """A page of possible rows where each order may still be paid."""
+    query = "match /shop[orders/order/oid/$x][not(paid/p/$x)] return $x"
+    view = _fed({"open": query}, size).view("open")
+    return lambda number: view.possible(limit=20)
+
+
 def _why(size: int) -> Operation:
     view = _fed({"ids": _IDS}, size).view("ids")
     return lambda number: view.why({"x": f"o{number}"})
@@ -257,6 +269,11 @@ FEATURES = (
     ),
     Feature("a statement that finds its target by value", "elements", "constant", _statement),
     Feature("status of a row", "rows in progress", "constant", _status),
+    Feature("a message of a join, never=all", "rows in progress", "constant", _never),
+    Feature(
+        "a page of 20 possible rows of a view with not", "rows in progress", "linear", _possible,
+        1000, "all possible rows are computed, then the page is cut",
+    ),
     Feature("why", "messages", "linear", _why, 1000, "the texts of its nodes are searched"),
 )
 # fmt: on

@@ -13,6 +13,7 @@ from axlog.evaluate.native_values import clock_amount, number, text
 from axlog.evaluate.sort_keys import exact_key, order_key
 from axlog.query.clock_spans import NEVER, Spans, common_spans, spans_of
 from axlog.query.steps import ClockTest, Scalar
+from axlog.query.values import number_of
 
 Compute_: TypeAlias = Callable[[Row], Any]
 _CACHED = 40  # characters, as in `query/values.py`
@@ -85,7 +86,8 @@ def addend(read: Compute_) -> Compute_:
 
 @lru_cache(maxsize=65536)
 def _number_of_text(text: str) -> Decimal:
-    return number(text)
+    found = number_of(text)  # without the other caches: most sums see a text once
+    return number(text) if found is None else found
 
 
 def number_first(read: Compute_) -> Compute_:
