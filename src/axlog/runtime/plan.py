@@ -230,11 +230,11 @@ def _of_view(
     plans: dict[str, MessagePlan] = {}
     unused = _unused(definition, document, view, streams)
     for stream in streams:
+        if stream in unused:
+            continue
         if may_delete(document, stream):
             return f"the stream {stream!r} may delete"
         plan = streams_of(document).engine.plan(stream)
-        if stream in unused:
-            continue
         if plan is None:
             return _why_whole(document, view, stream)
         plans[stream] = plan
