@@ -216,3 +216,17 @@ def test_rows_found_by_search_have_the_latest_deadline() -> None:
     )
     (row,) = Outlook(tree, pattern).possible()
     assert (row.row, row.deadline) == ({"t.label": "x"}, 40)
+
+
+@pytest.mark.parametrize(
+    ("most", "branches", "expected"),
+    [
+        (3, [f"a/c{number}" for number in range(12)], Truth.POSSIBLE),
+        (11, [f"a{number}" for number in range(12)], Truth.NEVER),
+        (5, [f"a{number % 5}/b{number}" for number in range(30)], Truth.POSSIBLE),
+        (5, [f'a/@k = "{number % 6}"' for number in range(30)], Truth.NEVER),
+    ],
+)
+def test_many_sub_patterns_share_few_trees(most: int, branches: list[str], expected: Truth) -> None:
+    query = "match /r" + "".join(f"[{branch}]" for branch in branches)
+    assert Outlook(document(f"r[?f{{most={most}}}]"), parse_pattern(query)).truth is expected
