@@ -453,8 +453,8 @@ class StreamEngine:
         """Return the short path of a stream. None: its messages cannot take it."""
         document = self._document
         tree = document.tree
+        self._collector.refresh()  # may give views of a family plans of their own
         views = list(document.views.values())
-        self._collector.refresh()
         document.engine.build()
         self.version = document.engine.version
         found_for = (self.version, self._collector.version, views)
