@@ -31,6 +31,7 @@ def hard_questions(
 ) -> Result:
     """Time the questions; `trees` and `useful` are numbers of variables and clauses."""
     result = Result("search", "questions with too many scenarios to list (a second)")
+    result.sizes = {"formulas of a size": formulas, "sibling calls": siblings, "joined": joined}
     makers: dict[str, Callable[[], Solver]] = {"own solver": OwnSolver}
     if library_solver() is not None:
         makers["python-sat"] = best_solver
