@@ -2,7 +2,7 @@
 
 import axlog
 
-# A document, a view over it, an update: the view tells what changed.
+# A document, a view over it, an update: the view emits the changes.
 document = axlog.parse("<orders><order><oid>17</oid></order></orders>")
 unpaid = document.watch("match /orders/order[not(paid)]/oid/$x return $x", name="unpaid")
 print(unpaid.rows())

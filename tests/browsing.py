@@ -40,8 +40,9 @@ def _is_ours(address: str) -> bool:
 
 
 def _is_fault(message) -> bool:
-    """Servers end before pages do: that one is not there any more is no fault."""
-    return message.type == "error" and "ERR_CONNECTION_REFUSED" not in message.text
+    """Servers end before pages do: that one ends, or is not there any more, is no fault."""
+    expected = ("ERR_CONNECTION_REFUSED", "503 (Service Unavailable)")
+    return message.type == "error" and not any(text in message.text for text in expected)
 
 
 def opened(browser, **options):

@@ -77,9 +77,9 @@ def _missing(reason: str) -> Path:
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheelhouse with axlog, the extras that small installations need, and a build backend."""
+    """A wheelhouse with axlog, the extras that small installations need, and build backends."""
     place = tmp_path_factory.mktemp("wheels")
-    wheelhouse.fill(place, ["pipeline", "server"], ["hatchling"])
+    wheelhouse.fill(place, ["pipeline", "server"], ["hatchling", "setuptools"])
     wheelhouse.build(place)
     return place
 

@@ -19,6 +19,7 @@ Ports of the page are exchanged for free ones, so that two pages can be played a
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -59,6 +60,19 @@ FENCE = re.compile(
     r"|(?:^|(?<=\n))(?P<indented>(?:    [^\n]*\n|\n)+)",
     re.MULTILINE | re.DOTALL,
 )
+SESSION = """
+import doctest, json, sys
+names, out = {"__name__": "__main__"}, sys.stdout
+for line in sys.stdin:
+    test = doctest.DocTestParser().get_doctest(json.loads(line), {}, "page", "page", 0)
+    test.globs = names
+    said = []
+    doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS).run(
+        test, out=said.append, clear_globs=False
+    )
+    print(json.dumps("".join(said)), file=out, flush=True)
+"""
+"""A session of Python whose parts come as JSON; it answers with what differs."""
 SHELL = re.compile(r"[|<>;`]|&&|\$\(")
 COMMANDS = re.compile(
     r"^    (?:\$ |(?:axlog|make|pip|python|spark-submit|import|from) )", re.MULTILINE
@@ -114,7 +128,7 @@ class Play:
     exported: dict[str, str] = field(default_factory=dict)
     code: int = 0
     clean: Clean | None = None
-    sessions: str = ""  # those that were played in the clean environment
+    there: subprocess.Popen[str] | None = None  # the session in the clean environment
 
     def whole(self) -> None:
         """Play every block; then end what runs beside."""
@@ -167,10 +181,7 @@ class Play:
 
     def _session(self, text: str) -> None:
         if self.clean is not None:
-            self.sessions += f"{text}\n"
-            path = self.room / "session.txt"
-            path.write_text(self.sessions, encoding="utf-8")
-            self.clean.run("python", "-m", "doctest", "-o", "ELLIPSIS", path)
+            self._session_there(text)
             return
         test = DocTestParser().get_doctest(text, {}, self.page.name, self._where, 0)
         test.globs = self.names  # the very names, not a copy: functions see what comes later
@@ -179,6 +190,25 @@ class Play:
         runner = DocTestRunner(verbose=False, optionflags=ELLIPSIS)
         failed, _ = runner.run(test, out=said.append, clear_globs=False)
         assert failed == 0, f"{self._where}\n{''.join(said)}"
+
+    def _session_there(self, text: str) -> None:
+        """Play a part of the page's session with the Python of the clean environment."""
+        assert self.clean is not None
+        if self.there is None:
+            self.there = subprocess.Popen(
+                [self.clean.place / "env" / "bin" / "python", "-c", SESSION],
+                cwd=self.room,
+                env=self._environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        assert self.there.stdin is not None
+        assert self.there.stdout is not None
+        self.there.stdin.write(json.dumps(text) + "\n")
+        self.there.stdin.flush()
+        said = json.loads(self.there.stdout.readline())
+        assert said == "", f"{self._where}\n{said}"
 
     def _program(self, text: str, shown: str) -> None:
         if self.clean is not None:
@@ -263,6 +293,8 @@ class Play:
             self._compare(command, said, shown)
 
     def _end(self) -> None:
+        if self.there is not None:
+            self.there.communicate(timeout=LONGEST)
         for process in self.beside:
             process.send_signal(signal.SIGINT)
         for process in self.beside:

@@ -87,7 +87,7 @@ def _repack(found: Distribution, place: Path) -> None:
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as made:
         for file in found.files or ():
             written, at = str(file), Path(str(file.locate()))
-            if written.endswith(".dist-info/RECORD"):
+            if written.endswith(".dist-info/RECORD") and written.count("/") == 1:  # no vendored one
                 record = written
                 continue
             leaves = (

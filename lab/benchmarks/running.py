@@ -18,6 +18,7 @@ from lab.benchmarks.flatness import flatness
 from lab.benchmarks.garbage import garbage
 from lab.benchmarks.groups import groups
 from lab.benchmarks.growth import growth
+from lab.benchmarks.hard_questions import hard_questions
 from lab.benchmarks.loading import loading
 from lab.benchmarks.magic_sets import magic_sets
 from lab.benchmarks.measuring import Parts, Result
@@ -192,6 +193,19 @@ BENCHMARKS: dict[str, Benchmark] = {
             "quick": lambda done: spark_documents(0.1, done=done),
             "full": lambda done: spark_documents(0.87, done=done),
         },
+    ),
+    "search": Benchmark(
+        tiny=lambda: hard_questions(((2, 4),), ((2, 4),), (12,), (12,), 1),
+        quick=lambda: hard_questions(
+            ((4, 17), (6, 26), (8, 34)), ((3, 8), (4, 12)), (30, 100), (22, 50), 2
+        ),
+        full=lambda: hard_questions(
+            ((4, 17), (8, 34), (12, 51), (16, 69)),
+            ((3, 8), (4, 12), (6, 25), (8, 34)),
+            (30, 100, 200),
+            (22, 50, 100),
+            5,
+        ),
     ),
     "magic": Benchmark(
         tiny=lambda: magic_sets((5, 10), 1, 200, 5),

@@ -11,19 +11,24 @@ from random import Random
 
 import pytest
 
+from axlog.document.loader import load
 from axlog.document.schema_parser import parse_schema
-from axlog.document.tree import Tree
 from axlog.errors import UndecidedError
-from axlog.future import scenario_clauses
 from axlog.future.relevance import relevance
-from axlog.future.sat import OwnSolver, Solver, library_solver
+from axlog.future.sat import OwnSolver, Solver, library_solver, using
 from axlog.future.scenario_search import smallest
 from axlog.future.truth import Outlook
 from axlog.query.native import parse_pattern
 from axlog.query.truth import Truth
+from lab.generators.reductions import (
+    Clause,
+    at_most_one,
+    holds,
+    is_satisfiable,
+    random_formula,
+    usefulness,
+)
 from tests.papers import document
-
-Clause = tuple[int, ...]
 
 
 def own() -> Solver:
@@ -40,27 +45,12 @@ SOLVERS = [own, library]
 
 
 @pytest.fixture(params=SOLVERS)
-def each_solver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scenario_clauses, "best_solver", request.param)
+def each_solver(request: pytest.FixtureRequest) -> Iterator[None]:
+    with using(request.param):
+        yield
 
 
 # Solvers ------------------------------------------------------------------------------------------
-
-
-def holds(clauses: list[Clause], assignment: tuple[bool, ...]) -> bool:
-    return all(any(assignment[abs(each) - 1] == (each > 0) for each in c) for c in clauses)
-
-
-def is_satisfiable(variables: int, clauses: list[Clause]) -> bool:
-    return any(holds(clauses, each) for each in product((False, True), repeat=variables))
-
-
-def formula(random: Random, variables: int, clauses: int) -> list[Clause]:
-    size = min(3, variables)
-    return [
-        tuple(v * random.choice((1, -1)) for v in random.sample(range(1, variables + 1), size))
-        for _ in range(clauses)
-    ]
 
 
 @pytest.mark.parametrize("make", SOLVERS)
@@ -72,7 +62,7 @@ def test_oracle_a_solver_finds_what_trying_all_assignments_finds(
         variables, solver = random.randint(1, 7), make()
         known: list[Clause] = []
         for _ in range(random.randint(1, 3)):  # clauses may be added between questions
-            for clause in formula(random, variables, random.randint(1, 9)):
+            for clause in random_formula(random, variables, random.randint(1, 9)):
                 known.append(clause)
                 solver.add(clause)
             assumed = [v * random.choice((1, -1)) for v in range(1, random.randint(1, 3))]
@@ -106,25 +96,10 @@ def test_smallest_finds_a_part_of_which_no_part_suffices() -> None:
 # P1 theorem 3: at most one tree of each call ------------------------------------------------------
 
 
-def literals(clauses: list[Clause], literal: int) -> str:
-    return "".join(f"c{number}, " for number, clause in enumerate(clauses) if literal in clause)
-
-
-def at_most_one(variables: int, clauses: list[Clause], facts: str) -> tuple[Tree, str]:
-    """The document and the query of the proof; a call brings 0 or 1, and `facts` prevents both."""
-    parts = [
-        f"x{v}[x[{literals(clauses, v)}?p{v}{facts}], n[{literals(clauses, -v)}?n{v}{facts}]]"
-        for v in range(1, variables + 1)
-    ]
-    each = "".join(f"[x{v}[*/_0][*/_1]]" for v in range(1, variables + 1))
-    every = "".join(f"[*/*[c{number}][_1]]" for number in range(len(clauses)))
-    return document(f"r[{', '.join(parts)}]"), f"match /r{each}{every}"
-
-
 def formulas(sizes: list[tuple[int, int]], seed: int) -> Iterator[tuple[int, list[Clause], bool]]:
     random = Random(seed)
     for variables, clauses in sizes:
-        made = formula(random, variables, clauses)
+        made = random_formula(random, variables, clauses)
         yield variables, made, is_satisfiable(variables, made)
 
 
@@ -132,8 +107,8 @@ def formulas(sizes: list[tuple[int, int]], seed: int) -> Iterator[tuple[int, lis
 def test_theorem_3_p1_at_most_one_tree() -> None:
     verdicts = set()
     for variables, clauses, expected in formulas([(2, 4), (2, 8), (3, 6), (3, 26), (5, 21)], 4):
-        tree, query = at_most_one(variables, clauses, "{most=1}")
-        truth = Outlook(tree, parse_pattern(query)).truth
+        written, query = at_most_one(variables, clauses)
+        truth = Outlook(load(written), parse_pattern(query)).truth
         assert truth is (Truth.POSSIBLE if expected else Truth.NEVER), clauses
         verdicts.add(truth)
     assert verdicts == {Truth.POSSIBLE, Truth.NEVER}
@@ -144,7 +119,8 @@ def test_theorem_4_p1_a_type_prevents_both_values() -> None:
     """The calls are streams; a type lets each bring 0 or 1, not both."""
     verdicts = set()
     for variables, clauses, expected in formulas([(2, 4), (2, 8), (3, 6)], 4):
-        tree, query = at_most_one(variables, clauses, "{service=w}")
+        written, query = at_most_one(variables, clauses, ' service="w"')
+        tree = load(written)
         names = [f"x{v}" for v in range(1, variables + 1)]
         labels = [f"c{number}" for number in range(len(clauses))]
         inside = " & ".join(f"|{each}| >= 0" for each in [*labels, "w", "_0", "_1"])
@@ -162,23 +138,12 @@ def test_theorem_4_p1_a_type_prevents_both_values() -> None:
 # P1 theorem 5, P2 theorems 8 and 9: useful calls --------------------------------------------------
 
 
-def usefulness(variables: int, clauses: list[Clause]) -> tuple[Tree, str]:
-    """The document and the query of the proof: h is useful iff the formula is satisfiable."""
-    parts = [
-        f"a[a[{literals(clauses, -v)}_0, a[?h{v}n]], a[{literals(clauses, v)}_1, a[?h{v}p]]]"
-        for v in range(1, variables + 1)
-    ]
-    parts.append("a[a[_1, a[_1]], a[_0, a[?h]]]")
-    each = "".join(f"[a/a[c{number}][a/_1]]" for number in range(len(clauses)))
-    return document(f"r[{', '.join(parts)}]"), f"match /r{each}[a[a[_1][a/_1]][a[_0][a/_1]]]"
-
-
 @pytest.mark.usefixtures("each_solver")
 def test_theorem_5_p1_useful_calls() -> None:
     verdicts = set()
     for variables, clauses, expected in formulas([(2, 4), (2, 8), (3, 8)], 4):
-        tree, query = usefulness(variables, clauses)
-        found = relevance(tree, parse_pattern(query))["h"]
+        written, query = usefulness(variables, clauses)
+        found = relevance(load(written), parse_pattern(query))["h"]
         assert found.relevant is expected, (clauses, found)
         verdicts.add(found.relevant)
     assert verdicts == {True, False}
@@ -216,3 +181,17 @@ def test_rows_found_by_search_have_the_latest_deadline() -> None:
     )
     (row,) = Outlook(tree, pattern).possible()
     assert (row.row, row.deadline) == ({"t.label": "x"}, 40)
+
+
+@pytest.mark.parametrize(
+    ("most", "branches", "expected"),
+    [
+        (3, [f"a/c{number}" for number in range(12)], Truth.POSSIBLE),
+        (11, [f"a{number}" for number in range(12)], Truth.NEVER),
+        (5, [f"a{number % 5}/b{number}" for number in range(30)], Truth.POSSIBLE),
+        (5, [f'a/@k = "{number % 6}"' for number in range(30)], Truth.NEVER),
+    ],
+)
+def test_many_sub_patterns_share_few_trees(most: int, branches: list[str], expected: Truth) -> None:
+    query = "match /r" + "".join(f"[{branch}]" for branch in branches)
+    assert Outlook(document(f"r[?f{{most={most}}}]"), parse_pattern(query)).truth is expected

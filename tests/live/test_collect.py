@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ import axlog
 from axlog.errors import AxlogError, StreamError, UpdateError
 from axlog.live import collector
 from axlog.live.document import Document
+from axlog.live.durable import DurableDocument
 from axlog.live.internals import maintained, streams_of
 from axlog.live.options import Keep
 from lab.laws.finished_law import check_finished, make_finished_case, make_keyed_case
@@ -241,6 +243,19 @@ def test_a_store_collects_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with axlog.open(tmp_path) as doc:
         assert len(doc) == size
         assert [change.op for change in doc.feed("f", "<d/>")] == ["insert"]
+
+
+def test_stores_collect_as_other_documents(tmp_path: Path) -> None:
+    opened: list[DurableDocument] = []
+
+    def store(source: str, **given: Any) -> Document:
+        opened.append(axlog.open(tmp_path / str(len(opened)), source, **given))
+        return opened[-1]
+
+    for seed in range(300, 303):
+        check_finished(make_finished_case(Random(seed)), store)
+    for doc in opened:
+        doc.close()
 
 
 def names_of(doc: Document) -> list[str]:

@@ -248,3 +248,19 @@ def test_a_snapshot_keeps_members_their_rows_and_positions(keep: str) -> None:
     assert told(again.feed("shipped", "<order><oid>18</oid></order>", at=3)) == [
         ("v4", "insert", ("18",))
     ]
+
+
+def test_a_message_that_makes_views_leave_their_family_reaches_them() -> None:
+    """A call that opens later ends the family just before the first message (seed 102678)."""
+    case = SharedCase(
+        'match /r[p/a[k/"?"]/x/$x][not(q/b/x/$x)] return $x',
+        (
+            ("watch", "v2", 'match /r[p/a[k/"1"]/x/$x][not(q/b/x/$x)] return $x'),
+            ("watch", "v3", 'match /r[p/a[k/"3"]/x/$x][not(q/b/x/$x)] return $x'),
+            ("open", "p"),
+            ("feed", "p", "<a m='2'><k>3</k><k>1</k><n>2</n><x>1</x></a>", 4),
+        ),
+        options=(("collect", "state"), ("keep", "all"), ("never", "kept")),
+        open=("q",),
+    )
+    assert check_shared(case)["emitted insert"] == 2

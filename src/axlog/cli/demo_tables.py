@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from axlog.document.times import Time, microseconds, shown
+from axlog.reporting import counted
 
 if TYPE_CHECKING:  # comes with the extra `server`
     from axlog.server.summaries import Observed
@@ -59,7 +60,7 @@ def tables(observed: Observed, activity: str, address: str | None) -> Group:
         _rows(observed, "statistics", "late_by_supplier", "Late, by supplier of the parts"),
         _stock(observed),
     ]
-    letters = f"{state['refused']} documents were rejected" if state["refused"] else ""
+    letters = _rejected(state["refused"])
     return Group(head, Columns(parts, padding=(0, 2)), _changes(state["changes"]), letters)
 
 
@@ -75,6 +76,15 @@ def waiting(counts: Mapping[str, int], activity: str, address: str | None) -> Gr
     for question in QUESTIONS:
         asked.add_row(question)
     return Group(head, Columns([published, asked], padding=(0, 2)))
+
+
+def _rejected(number: int) -> str:
+    """Name the documents that were rejected; one that several views read counts once."""
+    return (
+        f"{counted(number, 'document')} {'was' if number == 1 else 'were'} rejected"
+        if number
+        else ""
+    )
 
 
 def _counts(state: dict[str, Any]) -> dict[str, tuple[int, int]]:

@@ -3,8 +3,8 @@
 A scenario requires sub-patterns from a stream. If the stream may deliver fewer trees than that
 (`most`), some sub-patterns must share a tree. Those at the root of a tree then become conditions on
 one node (its label, attributes and time), and if messages hold no calls, everything in a tree has
-one time. All ways to distribute sub-patterns over trees are tried. The problem is NP-hard, so their
-number is limited (AX502).
+one time. Sub-patterns are distributed over trees one by one, depth first, and only together with
+those that one tree can meet. The problem is NP-hard, so the number of steps is limited (AX502).
 
 Declared keys also force sharing: two nodes of a key with the same value are the same node, so the
 sub-patterns that require them must be met in one tree, at one node of it.
@@ -16,7 +16,7 @@ more content would change the value. (Paper 1, section 4, theorem 3; paper 2, se
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from axlog.document.tree import Tree
 from axlog.errors import UndecidedError
@@ -28,8 +28,8 @@ from axlog.future.time_constraints import Inequality, at_or_after
 from axlog.query.compile import Relation
 from axlog.query.pattern import AnyText, Axis, Literal, nodes_of
 
-LIMIT = 5000
-"""Largest number of ways to distribute sub-patterns over trees that one scenario may try."""
+LIMIT = 20_000
+"""Largest number of steps to distribute sub-patterns over trees, for one scenario."""
 
 Group = list[Relation]
 
@@ -47,25 +47,31 @@ def fits(
     for relation, stream in sorted(need.brought, key=lambda pair: (pair[1], pair[0].name)):
         asked.setdefault(stream, []).append(relation)
     same = _same_nodes(columns, values, need, asked)
-    shared: list[Shares] = []
+    shared: list[_Share] = []
     for stream, relations in asked.items():
         left = trees_left(tree, stream)
         if left is not None and left <= 0:
             return False
         if left is not None and left < len(relations):
-            ways = partitions(relations, left)
             is_whole = together or not tree.may_bring_calls(stream)
-            shared.append((is_whole, [way for way in ways if _keeps_together(way, same)]))
+            shared.append(_Share(is_whole, relations, left))
         elif any(each.intersection(relations) for each in same):
             is_whole = together or not tree.may_bring_calls(stream)
-            shared.append((is_whole, [_merge_groups(relations, same)]))
+            shared.append(_Share(is_whole, _merge_groups(relations, same)))
     if not shared:
         return can_be_met(tree.clock, columns, values, need)
     return _SharedTrees(tree, columns, same).is_satisfiable({values: [need]}, shared)
 
 
-Shares = tuple[bool, list[list[Group]]]
-"""Whether each tree of a stream has one time, and the ways to group its sub-patterns into trees."""
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """The sub-patterns of a stream that must share trees: at most so many, or in given groups."""
+
+    is_whole: bool  # whether each tree has one time
+    relations: list[Relation] | list[Group]
+    most: int | None = None
+
+
 Same = list[frozenset[Relation]]
 """Sets of relations that must match one node, because a key has one node for each value."""
 
@@ -118,15 +124,18 @@ def partitions(relations: Sequence[Relation], most: int) -> Iterator[list[Group]
             yield [*groups, [last]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _SharedTrees:
     """One scenario whose sub-patterns share trees."""
 
     tree: Tree
     columns: tuple[str, ...]
     same: Same
+    steps: int = 0
+    known: dict[frozenset[Relation], bool] = field(default_factory=dict)
+    """Whether one tree can meet some sub-patterns, as far as these are known."""
 
-    def is_satisfiable(self, rows: Rows, shared: list[Shares]) -> bool:
+    def is_satisfiable(self, rows: Rows, shared: Sequence[_Share]) -> bool:
         """Whether some choice of groups for each stream can be met."""
         if not shared:
             return any(
@@ -134,19 +143,53 @@ class _SharedTrees:
                 for values, needs in rows.items()
                 for need in needs
             )
-        if sum(len(ways) for _, ways in shared) > LIMIT:
-            raise UndecidedError(
-                "AX502", f"there are more than {LIMIT} ways to distribute sub-patterns over trees"
-            )
-        is_whole, ways = shared[0]
-        for groups in ways:
+        first, others = shared[0], shared[1:]
+        for groups in self._groupings(first):
             narrowed = rows
             for group in groups:
                 if len(group) > 1 or self._must_merge(group[0]):
-                    narrowed = self._in_one_tree(narrowed, group, is_whole)
-            if narrowed and self.is_satisfiable(narrowed, shared[1:]):
+                    narrowed = self._in_one_tree(narrowed, group, first.is_whole)
+            if narrowed and self.is_satisfiable(narrowed, others):
                 return True
         return False
+
+    def _groupings(self, share: _Share) -> Iterator[list[Group]]:
+        if share.most is None:
+            yield [group for group in share.relations if isinstance(group, list)]
+            return
+        relations = [each for each in share.relations if isinstance(each, Relation)]
+        for groups in self._distributed([], relations, share):
+            if _keeps_together(groups, self.same):
+                yield groups
+
+    def _distributed(
+        self, groups: list[Group], rest: list[Relation], share: _Share
+    ) -> Iterator[list[Group]]:
+        """Every way to add sub-patterns to groups that one tree each can meet."""
+        self.steps += 1
+        if self.steps > LIMIT:
+            raise UndecidedError(
+                "AX502", f"sub-patterns were distributed over trees in {LIMIT:,} steps, in vain"
+            )
+        if not rest:
+            yield groups
+            return
+        one, *others = rest
+        assert share.most is not None
+        if len(groups) < share.most:
+            yield from self._distributed([*groups, [one]], others, share)
+        for number, group in enumerate(groups):
+            if self._can_share([*group, one], share.is_whole):
+                larger = [[*g, one] if n == number else g for n, g in enumerate(groups)]
+                yield from self._distributed(larger, others, share)
+
+    def _can_share(self, group: Group, is_whole: bool) -> bool:
+        """Whether the conditions on the root of one tree agree, whatever else there is."""
+        key = frozenset(group)
+        if key not in self.known:
+            roots = _roots(group)
+            self.known[key] = not roots or bool(bringable(roots, True, is_whole, self.same)[0])
+        return self.known[key]
 
     def _must_merge(self, top: Relation) -> bool:
         return any(top in each for each in self.same)
@@ -154,7 +197,7 @@ class _SharedTrees:
     def _in_one_tree(self, rows: Rows, group: Group, is_whole: bool) -> Rows:
         """The rows whose needs a group of relations meets in one tree."""
         _check_values(group)
-        roots = [r for r in group if r.node is not None and r.node.axis is Axis.CHILD]
+        roots = _roots(group)
         if roots:
             part, layout = bringable(roots, True, is_whole, self.same)
             rows, longer = meet(rows, list(self.columns), part, tuple(layout))
@@ -164,6 +207,11 @@ class _SharedTrees:
             values: [replace(need, times=need.times.union(times)) for need in needs]
             for values, needs in rows.items()
         }
+
+
+def _roots(group: Group) -> Group:
+    """The sub-patterns that are about the root of a tree."""
+    return [r for r in group if r.node is not None and r.node.axis is Axis.CHILD]
 
 
 def _times(group: Group, roots: Group, together: bool) -> list[Inequality]:

@@ -10,7 +10,9 @@ The number of conflicts of one question is limited: past it the question is unde
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from heapq import heapify, heappop, heappush
 from typing import Any, Protocol
 
@@ -33,9 +35,23 @@ class Solver(Protocol):
         """The true literals of a solution in which the assumptions hold; None if there is none."""
 
 
+_chosen: ContextVar[Callable[[], Solver] | None] = ContextVar("chosen", default=None)
+
+
+@contextmanager
+def using(make: Callable[[], Solver]) -> Iterator[None]:
+    """Use another solver than the best one inside the block."""
+    token = _chosen.set(make)
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
 def best_solver() -> Solver:
     """The best solver that is installed."""
-    return library_solver() or OwnSolver()
+    make = _chosen.get()
+    return make() if make is not None else library_solver() or OwnSolver()
 
 
 def library_solver() -> Solver | None:

@@ -453,8 +453,8 @@ class StreamEngine:
         """Return the short path of a stream. None: its messages cannot take it."""
         document = self._document
         tree = document.tree
+        self._collector.refresh()  # may give views of a family plans of their own
         views = list(document.views.values())
-        self._collector.refresh()
         document.engine.build()
         self.version = document.engine.version
         found_for = (self.version, self._collector.version, views)
@@ -480,7 +480,8 @@ class StreamEngine:
         ):
             return None
         replace, keeps = tree.call(node).replace, self.is_kept(stream)
-        if keeps and not self.keeps and (replace is not None or self._looks_first):
+        must_be_nodes = self._looks_first or (replace is not None and not self.keeps)
+        if must_be_nodes and reaching_stream(tree, stream) is not None:
             return None  # all messages that a deletion can reach become nodes
         keys = self._collector.key_users(stream)
         route = Route(document.engine, tree.parent(node), self.wants.get(stream), keys)
