@@ -14,7 +14,7 @@ from time import process_time
 
 from axlog.document.loader import load
 from axlog.future.relevance import relevance
-from axlog.future.sat import OwnSolver, Solver, best_solver, library_solver, using
+from axlog.future.sat import OwnSolver, Solver, library_solver, using
 from axlog.future.truth import Outlook
 from axlog.query.native import parse_pattern
 from axlog.query.truth import Truth
@@ -34,7 +34,7 @@ def hard_questions(
     result.sizes = {"formulas of a size": formulas, "sibling calls": siblings, "joined": joined}
     makers: dict[str, Callable[[], Solver]] = {"own solver": OwnSolver}
     if library_solver() is not None:
-        makers["python-sat"] = best_solver
+        makers["python-sat"] = _library
     for name, make in makers.items():
         with using(make):
             for size in trees:
@@ -46,6 +46,12 @@ def hard_questions(
             for calls in joined:
                 _wide(result, f"{name}, a join of three over {calls} calls", calls, "a", _JOIN)
     return result
+
+
+def _library() -> Solver:
+    found = library_solver()
+    assert found is not None
+    return found
 
 
 Question = Callable[[int, list[tuple[int, ...]]], tuple[float, bool]]
