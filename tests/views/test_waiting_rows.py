@@ -8,7 +8,8 @@ import axlog
 from axlog.evaluate.joins import Row
 from axlog.future.garbage import KeyUsed, StreamEnded, TimePassed
 from axlog.live.internals import maintained, streams_of
-from axlog.views.counting.waiting_rows import Ended, WaitingRows
+from axlog.views.counting.ended_rows import Ended
+from axlog.views.counting.waiting_rows import WaitingRows
 from axlog.views.operators.operator import Pending
 from lab.laws.never_law import make_never_case, take
 

@@ -48,9 +48,10 @@ from axlog.future.finished import finished_subtrees, refusal, size, streams_aske
 from axlog.future.garbage import StreamEnded
 from axlog.future.keys import Key, values_in
 from axlog.future.scenarios import may_bring
-from axlog.live.maintained import MaintainedTree, ViewChanges
+from axlog.live.maintained import MaintainedTree
 from axlog.live.never_tracker import NeverTracker, append_never
 from axlog.live.replacements import replacing_streams
+from axlog.live.view_changes import ViewChanges
 from axlog.live.watched_joins import WatchedJoins
 from axlog.query.compile import Column, Relation, compile_pattern
 from axlog.query.pattern import Pattern

@@ -38,13 +38,13 @@ from axlog.live import log_records
 from axlog.live.collector import Collection
 from axlog.live.document import Document
 from axlog.live.log_records import Record, encode, stream_record
-from axlog.live.maintained import ViewChanges, emit
 from axlog.live.outbox import MOST, Outbox, Taking
 from axlog.live.recovery import Restored, snapshot_parts
 from axlog.live.savepoint import Savepoint
 from axlog.live.streams import Streams
 from axlog.live.tuner import TuningReport
 from axlog.live.view import View
+from axlog.live.view_changes import ViewChanges, emit
 from axlog.match.filters import Filter
 from axlog.query.parameters import Parameters, given_parameters
 from axlog.query.query import Language, Query

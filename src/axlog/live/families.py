@@ -39,7 +39,8 @@ from axlog.views.step_rows import Stepping
 from axlog.views.view import MaintainedView
 
 if TYPE_CHECKING:
-    from axlog.live.maintained import MaintainedTree, ViewChanges
+    from axlog.live.maintained import MaintainedTree
+    from axlog.live.view_changes import ViewChanges
 
 SHARE_FROM = 8
 """The number of views of one shape from which on they share a plan."""

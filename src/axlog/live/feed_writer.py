@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from axlog.document.parser import Element
     from axlog.live.collector import Collector
     from axlog.live.maintained import MaintainedTree
-    from axlog.live.stream_engine import ShortWay, StreamEngine
+    from axlog.live.short_way import ShortWay
+    from axlog.live.stream_engine import StreamEngine
 
 
 class Feed(Protocol):

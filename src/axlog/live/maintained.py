@@ -42,6 +42,7 @@ from axlog.future.verdict_cache import only_adds
 from axlog.live.families import Families
 from axlog.live.hooks import IDLE, StreamHooks
 from axlog.live.savepoint import Savepoint
+from axlog.live.view_changes import ViewChanges, emit, together
 from axlog.live.view_parts import view_of
 from axlog.query.query import Query, parse_query
 from axlog.query.statement_templates import instance_of
@@ -64,9 +65,6 @@ log = logging.getLogger(__name__)
 
 _VIOLATIONS = 1000
 """The violations of types that are remembered, the latest."""
-
-ViewChanges = list[tuple[MaintainedView, list[Change]]]
-"""Each view with the changes that one update made to it."""
 
 
 class MaintainedTree:
@@ -567,24 +565,3 @@ class MaintainedTree:
 
     def __str__(self) -> str:
         return self.xml()
-
-
-def together(first: ViewChanges, then: ViewChanges) -> ViewChanges:
-    """The changes of one update: those of the clock before the others, once for each view."""
-    if not first:
-        return then
-    later = dict(then)
-    found = [(view, [*changes, *later.pop(view, ())]) for view, changes in first]
-    return [*found, *later.items()]
-
-
-def emit(each: ViewChanges) -> None:
-    """Call the subscribers of every view.
-
-    The first exception of one is raised after all were called.
-    """
-    raised: list[Exception] = []
-    for view, changes in each:
-        raised += view.emit(changes)
-    if raised:
-        raise raised[0]

@@ -41,21 +41,22 @@ from axlog.future.references import referred
 from axlog.future.scenario_tracker import Scenario, ScenarioTracker, may_fall_by_message
 from axlog.future.scenarios import is_limited
 from axlog.future.truth import Outlook, column_of, row_of
-from axlog.live.maintained import MaintainedTree, ViewChanges
+from axlog.live.maintained import MaintainedTree
 from axlog.live.replacements import replacing_streams
+from axlog.live.view_changes import ViewChanges
 from axlog.query.compile import Relation, compile_pattern
 from axlog.query.pattern import Kind
 from axlog.query.truth import Truth
 from axlog.views.change import Change, Row
 from axlog.views.clock_questions import ClockQuestions
 from axlog.views.counting.clock_prospects import ClockProspects
+from axlog.views.counting.ended_rows import Ended
 from axlog.views.counting.join_prospects import AnyProspects, JoinProspects, Watch
 from axlog.views.counting.join_watch import EndedWay, JoinWatch
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.prospects import Prospects, shows_only_strings_and_times
 from axlog.views.counting.stepped import SteppedCounting
 from axlog.views.counting.stream_inputs import StreamInputs, roots_above
-from axlog.views.counting.waiting_rows import Ended
 from axlog.views.family import FamilyCounting
 from axlog.views.step_outlook import StepOutlook
 from axlog.views.view import MaintainedView

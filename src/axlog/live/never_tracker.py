@@ -24,7 +24,7 @@ from axlog.future.scenario_tracker import may_fall_by_message
 from axlog.future.scenarios import may_bring
 from axlog.future.verdict_cache import takes_away
 from axlog.live.hooks import How
-from axlog.live.maintained import MaintainedTree, ViewChanges
+from axlog.live.maintained import MaintainedTree
 from axlog.live.never_evidence import (
     Choice,
     Evidence,
@@ -34,14 +34,16 @@ from axlog.live.never_evidence import (
     changes_of,
     is_reported_by_join,
 )
+from axlog.live.view_changes import ViewChanges
 from axlog.query.compile import Relation
 from axlog.views.change import Change
+from axlog.views.counting.ended_rows import Ended
 from axlog.views.counting.join_prospects import AnyProspects, Watch
 from axlog.views.counting.join_watch import EndedWay
 from axlog.views.counting.prospects import Prospects
 from axlog.views.counting.quick_expiry import Expire, quick_expiry
 from axlog.views.counting.stream_inputs import StreamInputs
-from axlog.views.counting.waiting_rows import Ended, WaitingRows
+from axlog.views.counting.waiting_rows import WaitingRows
 from axlog.views.family import FamilyCounting
 from axlog.views.member_prospects import MemberProspects
 from axlog.views.view import MaintainedView
@@ -114,13 +116,13 @@ class NeverTracker:
         for join, asked in self._by_join.items():
             if not isinstance(join, WaitingRows):
                 continue
-            join.is_told = None
+            join.holds_or_waits = None
             (one, *others), only = asked, asked[0].prospects
             if others or self.how == "off" or not isinstance(only, Prospects):
                 continue
             expire = quick_expiry(only)
             if expire is not None:
-                join.is_told = only.holds_or_waits
+                join.holds_or_waits = only.holds_or_waits
                 self.quick[join] = expire, one.view
 
     def explain(self, view: MaintainedView) -> str:

@@ -23,10 +23,10 @@ from axlog.live import log_records
 from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.log_records import Record, decode
-from axlog.live.maintained import ViewChanges
 from axlog.live.outbox import Outbox
 from axlog.live.streams import DeadLetter
 from axlog.live.view import public
+from axlog.live.view_changes import ViewChanges
 from axlog.query.columns import Columns, ColumnType, typed_columns
 from axlog.reporting import report
 from axlog.store.files import Files

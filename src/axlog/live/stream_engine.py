@@ -15,20 +15,12 @@ different processes: a stream's `plan` reads messages anywhere (`match/stream_pl
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import inf
 from typing import TypeAlias
 
-from lxml.etree import fromstring
-
-from axlog.document.loader import read_forest, with_surroundings
-from axlog.document.message_insertion import Arrived, insert_all
-from axlog.document.operations import Operation, checked_time, insert_at_call
-from axlog.document.parser import make_parser
-from axlog.document.pending import commit, planned
+from axlog.document.operations import Operation, checked_time
 from axlog.document.times import Time, microseconds
 from axlog.document.tree import NONE
 from axlog.errors import QueryError, StreamError, ValueProblem
@@ -36,7 +28,8 @@ from axlog.evaluate.joins import Bag
 from axlog.future.deletions import reaching_stream
 from axlog.live.collector import Collector, SavedKeys
 from axlog.live.feed_writer import Feed, generate_feed
-from axlog.live.maintained import MaintainedTree, ViewChanges, together
+from axlog.live.maintained import MaintainedTree
+from axlog.live.messages_aside import Aside, make_nodes
 from axlog.live.profile import Profile
 from axlog.live.replacements import (
     Deliveries,
@@ -46,21 +39,20 @@ from axlog.live.replacements import (
     saved_messages,
 )
 from axlog.live.saved_views import SavedViews, check_saved, restore_views, saved_views
+from axlog.live.short_way import Read, ShortWay
 from axlog.live.stream_needs import expect_insertions, names_wanted, needs_no_nodes
 from axlog.live.stream_status import StreamStatus
+from axlog.live.view_changes import ViewChanges, together
 from axlog.match.matcher_generator import can_match
-from axlog.match.message_values import may_have_markup
 from axlog.match.stream_plan import MessagePlan
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
-from axlog.views.counting.routes import Carry, Route, Wants
+from axlog.views.counting.routes import Route, Wants
 from axlog.views.counting.state_codec import SavedTables, restore_tables, saved_tables
 from axlog.views.view import MaintainedView
 
 _LATEST = 1 << 63
 _NO_CHANGES: ViewChanges = []
-TOGETHER = 4096
-"""The most messages whose nodes are made together."""
 
 
 SavedState: TypeAlias = tuple[
@@ -76,36 +68,6 @@ The clock; the rows of every table; for each view its name, position and binding
 each join the key values that it remembers; for each stream that replaces the rows of its messages.
 States of 0.2 lack the last part.
 """
-
-
-Reader: TypeAlias = Callable[[bytes, int], "tuple[Bag, ...] | None"]
-Read: TypeAlias = tuple[str, tuple[Bag, ...], int] | tuple[str, tuple[Bag, ...], int, str | None]
-"""A message as a plan read it: stream, bags and time, and the key of a message that replaces."""
-
-
-@dataclass(slots=True)
-class ShortWay:
-    """How the messages of one stream are processed without storing them."""
-
-    plan: MessagePlan
-    status: StreamStatus
-    carry: Carry = field(repr=False)
-    read: Reader = field(repr=False)
-    """The bags of a message; None: it must take the long path."""
-    unread: tuple[Bag, ...] | None = field(repr=False)
-    """The result of `read` for a message that it did not parse; None: it parses all."""
-    needs_nodes: bool = False
-    """Whether some view needs nodes: wanted messages take the long path, the others need none."""
-    arrive: Callable[[tuple[Bag, ...]], None] | None = field(repr=False, default=None)
-    """Passes the matches on to the possible rows that are kept from them."""
-    rejects: bool = False
-    """Whether a view may refuse a message for its values, after it was matched."""
-    delivered: Deliveries | None = field(repr=False, default=None)
-    """The rows of the current messages, by key, of a stream that replaces."""
-    source: str = field(repr=False, default="")
-    """The generated function of the stream."""
-    keeps: bool = True
-    """Whether messages are set aside to become nodes."""
 
 
 class StreamEngine:
@@ -127,7 +89,7 @@ class StreamEngine:
         self.profile: Profile | None = None  # where the time of messages goes, if it is measured
         self.ends_a_message = False  # whether nothing is to be done after a message
         self._found_for: tuple[int, int, list[MaintainedView]] = (-1, -1, [])
-        self.aside: list[tuple[str, bytes, int, int]] = []  # stream, message, time, number
+        self.aside: list[Aside] = []  # stream, message, time, number
         self._delivered: dict[str, Deliveries] = {}  # of streams that replace
         self._statuses: dict[str, StreamStatus] = {}
         self._acquire, self._release = document.lock.acquire, document.lock.release
@@ -599,46 +561,4 @@ class StreamEngine:
         aside, self.aside = self.aside, []
         for each in self._delivered.values():
             each.by_key.clear()  # their rows are read from their nodes
-        document = self._document
-        tree = document.tree
-        clock = tree.clock
-        is_together = all(tree.call(each).replace is None for each in tree.calls_by_stream.values())
-        if is_together and len(aside) > 1:
-            self._insert_together(aside)
-        else:
-            for stream, message, time, number in aside:
-                tree.clock = time
-                operations = insert_at_call(tree, stream, read_forest(message, document.limits))
-                plan = planned(tree, operations, time, limits=document.limits)
-                commit(plan, document.value_index)
-                document.hooks.brought(plan.delta, stream, True)
-                tree.record_origin(plan.delta.added, stream, number)
-        tree.clock = clock
-
-    def _insert_together(self, aside: list[tuple[str, bytes, int, int]]) -> None:
-        """Make nodes of messages that took the short path, in one pass over the columns."""
-        document = self._document
-        tree = document.tree
-        is_collecting = gc.isenabled()
-        gc.disable()  # many fresh objects, none of them garbage
-        try:
-            for start in range(0, len(aside), TOGETHER):
-                arrived = [_arrived(*each) for each in aside[start : start + TOGETHER]]
-                deltas = insert_all(tree, arrived, document.limits)
-                document.value_index.follow(deltas)
-                for message, delta in zip(arrived, deltas, strict=True):
-                    document.hooks.brought(delta, message.stream, True)
-                    tree.record_origin(delta.added, message.stream, message.number)
-        finally:
-            if is_collecting:
-                gc.enable()
-
-
-_parser = lru_cache(maxsize=1)(make_parser)
-
-
-def _arrived(stream: str, message: bytes, time: int, number: int) -> Arrived:
-    """The trees of a message that took the short path: it was parsed and checked already."""
-    root = fromstring(message, _parser())
-    forest = with_surroundings(root) if may_have_markup(message) else [root]
-    return Arrived(stream, forest, time, number, message.find(b"xmlns") >= 0)
+        make_nodes(self._document, aside)

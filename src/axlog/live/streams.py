@@ -48,12 +48,13 @@ from axlog.live.collector import Collection, Collector, Dropped
 from axlog.live.feed_writer import Feed
 from axlog.live.hooks import How, StreamHooks
 from axlog.live.key_guard import KeyGuard
-from axlog.live.maintained import MaintainedTree, ViewChanges
+from axlog.live.maintained import MaintainedTree
 from axlog.live.options import Options, Policy
 from axlog.live.source_filter import filter_at_source
 from axlog.live.stream_engine import StreamEngine
 from axlog.live.stream_status import StreamStatus
 from axlog.live.tuner import Tuner
+from axlog.live.view_changes import ViewChanges
 from axlog.match.batch_parser import MOST, roots_of
 from axlog.match.filters import Filter
 from axlog.reporting import report

@@ -32,7 +32,7 @@ from axlog.errors import AxlogError, EndedStreamError, LateError, QueryError
 from axlog.evaluate.joins import Bag
 from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view, streams_of
-from axlog.live.stream_engine import Read
+from axlog.live.short_way import Read
 from axlog.match.stream_plan import MessagePlan
 from axlog.query.compile import Relation
 from axlog.runtime.change_packets import plain_change, value_of

@@ -28,10 +28,11 @@ from axlog.query.compile import Column
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.truth import Truth
 from axlog.views.change import CLOCK, Change, Row
+from axlog.views.counting.ended_rows import Ended
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.possible_pages import DeadlineOrder, page_of, place_of
 from axlog.views.counting.row_index import RowIndex, Shown, status_of
-from axlog.views.counting.waiting_rows import Ended, WaitingRows
+from axlog.views.counting.waiting_rows import WaitingRows
 from axlog.views.operators.table import Index
 
 

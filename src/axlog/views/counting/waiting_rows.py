@@ -19,8 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
-from operator import itemgetter
-from typing import NamedTuple
 
 from axlog.document.tree import Tree
 from axlog.errors import UpdateError
@@ -30,6 +28,7 @@ from axlog.future.join_inputs import JoinInputs
 from axlog.future.keys import Key
 from axlog.query.compile import Column, Relation
 from axlog.views.counting.brief_rows import BriefRows, Follow
+from axlog.views.counting.ended_rows import Ended, arrival
 from axlog.views.counting.join_outlook import JoinOutlook, Use
 from axlog.views.counting.keep_code import Keeping, keep_code
 from axlog.views.counting.sites import SiteRelation
@@ -41,22 +40,6 @@ Keep = Callable[[Row, int], None]
 
 MOST_RECENT = 1000
 """The number of key values from which on those of earlier times are dropped."""
-
-
-class Ended(NamedTuple):
-    """A row that was dropped, and the proof that it has no possible partner."""
-
-    part: int
-    row: Row
-    proof: Proof
-    limit: int | None = None  # the deadline that passed
-
-
-def _arrival(positions: Sequence[int]) -> Callable[[Row], float]:
-    """A function that returns the latest time of a row; -inf if it has none."""
-    if len(positions) == 1:
-        return itemgetter(positions[0])
-    return lambda row: max((int(row[i]) for i in positions), default=-inf)
 
 
 class WaitingRows:
@@ -92,7 +75,7 @@ class WaitingRows:
         self.heap: list[tuple[float, int, Row]] = []
         """The rows with a deadline that wait, and some that do not any more, by their deadlines."""
         self._deadlines = [side.deadline() for side in pair.sides]
-        self.arrivals = [_arrival(side.time_positions) for side in pair.sides]
+        self.arrivals = [arrival(side.time_positions) for side in pair.sides]
         self._keys = [self._key_positions(part) for part in range(2)]
         keyed = [side.key is not None for side in pair.sides]
         remembered = keyed if exact else [pair.remembers(part) for part in range(2)]
@@ -114,7 +97,7 @@ class WaitingRows:
         self.rows_with: list[Callable[[Column, Value], bool]] = []
         """Whether a view has a row with a value: then the value of a key has arrived."""
         self.followers: list[Follow] = []
-        self.is_told: Callable[[int, Row], bool] | None = None
+        self.holds_or_waits: Callable[[int, Row], bool] | None = None
         """Whether a dropped row needs no record: its view has its values. None: all need one."""
         self.known: list[set[str]] | None = [set(each) for each in seen] if is_whole else None
         """All key values that have arrived, for each part, where the document keeps them too."""
@@ -467,12 +450,12 @@ class WaitingRows:
                     break
             found = found_by.get(used)
             if found is not None:
-                is_told = self.is_told
+                holds_or_waits = self.holds_or_waits
                 is_simple = is_plain and not followers and table.has_one_index
-                if is_told is not None and is_simple and isinstance(found, tuple):
+                if holds_or_waits is not None and is_simple and isinstance(found, tuple):
                     del found_by[used]
                     self.dropped += 1
-                    if not is_told(other, found[0]):
+                    if not holds_or_waits(other, found[0]):
                         self._record(other, found[0], KeyUsed(part, str(used[0])))
                 else:
                     self._end_all(other, found, KeyUsed(part, str(used[0])))
@@ -540,7 +523,7 @@ class WaitingRows:
     def _end(self, part: int, row: Row, proof: Proof, passed: int | None = None) -> None:
         if not self._drop(part, row):
             return
-        if self.is_told is None or not self.is_told(part, row):
+        if self.holds_or_waits is None or not self.holds_or_waits(part, row):
             self._record(part, row, proof, passed)
 
     def _record(self, part: int, row: Row, proof: Proof, passed: int | None = None) -> None:

@@ -1,0 +1,42 @@
+"""`ShortWay`: how the messages of one stream are processed without storing them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from axlog.evaluate.joins import Bag
+from axlog.live.replacements import Deliveries
+from axlog.live.stream_status import StreamStatus
+from axlog.match.stream_plan import MessagePlan
+from axlog.views.counting.routes import Carry
+
+Reader: TypeAlias = Callable[[bytes, int], "tuple[Bag, ...] | None"]
+Read: TypeAlias = tuple[str, tuple[Bag, ...], int] | tuple[str, tuple[Bag, ...], int, str | None]
+"""A message as a plan read it: stream, bags and time, and the key of a message that replaces."""
+
+
+@dataclass(slots=True)
+class ShortWay:
+    """How the messages of one stream are processed without storing them."""
+
+    plan: MessagePlan
+    status: StreamStatus
+    carry: Carry = field(repr=False)
+    read: Reader = field(repr=False)
+    """The bags of a message; None: it must take the long path."""
+    unread: tuple[Bag, ...] | None = field(repr=False)
+    """The result of `read` for a message that it did not parse; None: it parses all."""
+    needs_nodes: bool = False
+    """Whether some view needs nodes: wanted messages take the long path, the others need none."""
+    arrive: Callable[[tuple[Bag, ...]], None] | None = field(repr=False, default=None)
+    """Passes the matches on to the possible rows that are kept from them."""
+    rejects: bool = False
+    """Whether a view may refuse a message for its values, after it was matched."""
+    delivered: Deliveries | None = field(repr=False, default=None)
+    """The rows of the current messages, by key, of a stream that replaces."""
+    source: str = field(repr=False, default="")
+    """The generated function of the stream."""
+    keeps: bool = True
+    """Whether messages are set aside to become nodes."""
