@@ -20,7 +20,7 @@ from pathlib import Path
 from axlog.errors import StoreError
 from axlog.store.files import DiskFiles
 from axlog.store.log_reader import read_log, segments
-from axlog.store.manifest import NAME
+from axlog.store.manifest import NAME, read_manifest
 from axlog.store.snapshots import read_snapshot, snapshots
 
 _TRIES = 20
@@ -77,9 +77,10 @@ def check_files(directory: Path) -> None:
     The unfinished end that a crash leaves is no damage.
     """
     files = DiskFiles(directory)
-    firsts = segments(files)
-    if firsts:
-        for _ in read_log(files, firsts[0] - 1):
+    firsts, manifest = segments(files), read_manifest(files)
+    if firsts or manifest is not None:  # a manifest without segments: the log is missing
+        first = firsts[0] if firsts else manifest.segment if manifest else 1
+        for _ in read_log(files, first - 1):
             pass
     for record in snapshots(files):
         read_snapshot(files, record)
