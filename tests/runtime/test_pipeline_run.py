@@ -28,6 +28,7 @@ from axlog.live.options import Options
 from axlog.pipeline.model import PipelineModel
 from axlog.runtime.embedded import Runner, run
 from axlog.runtime.order import BODY, EVERY, Order, lane_of
+from axlog.runtime.pipeline_definition import definition_of
 from axlog.samples import orders
 from axlog.views.change import Change
 from tests.amounts import cases
@@ -658,3 +659,14 @@ def test_a_signal_ends_a_run_in_order(tmp_path: Path) -> None:
     _, rest = process.communicate(timeout=60)
     assert process.returncode == 0, rest
     assert len(read_log(path.parent / "late.jsonl")) > 5
+
+
+def test_instructions_outside_the_root_are_part_of_the_document(tmp_path: Path) -> None:
+    """Found by the law `pipelines`: the embedded runner started from the root element alone."""
+    text = '<?q 1?><a><c><ax:call xmlns:ax="urn:axlog" stream="s"/></c></a><?q 2?>'
+    query = 'match //processing-instruction("q")#t return t.val as x'
+    views = {"v": {"query": query, "sinks": [{"kind": "memory"}]}}
+    model = pipeline(tmp_path, document=text, sources=[], views=views)
+    runner = ran(model)
+    assert sorted(str(change.row["x"]) for change in sink_of(runner).changes) == ["1", "2"]
+    assert definition_of(model, next(iter(model.documents))).document == text

@@ -292,7 +292,7 @@ class Instances:
 
     def _make(self) -> DocumentEngine:
         document = Document(
-            deepcopy(self._root),
+            deepcopy(self._root.getroottree()),  # with comments and instructions outside the root
             facts=self.model.facts,
             types=self._types,
             options=Options(**self._options()),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lxml import etree
 
+from axlog.document.loader import with_surroundings
 from axlog.document.times import start_of
 from axlog.pipeline.documents import document_of, types_of
 from axlog.pipeline.model import PipelineModel
@@ -25,7 +26,8 @@ def definition_of(model: PipelineModel, document: str, wiring: Wiring | None = N
     views = {name: (view.query, view.language) for name, view in written.views.items()}
     root = document_of(written, model.directory)
     root = root if wiring is None else wiring.declared(document, root)
-    xml = etree.tostring(root, encoding="unicode")
+    around = with_surroundings(root)  # comments and instructions outside the root
+    xml = "".join(etree.tostring(each, encoding="unicode", with_tail=False) for each in around)
     times, settings = model.settings.times, model.settings_of(document)
     budgets = {name: view.work for name, view in written.views.items() if view.work is not None}
     rejecting = [name for name, view in written.views.items() if view.on_value_error == "reject"]
