@@ -58,6 +58,10 @@ NAMES = (OWN, "mine", "hook", "taken", "ann/mine", f"ann/{OWN}", "x\0it")
 READING = {"after": AFTER, "filter": (FILTER,), "match": ("match /order",), "subscription": NAMES}
 ONE, PEER = "/channels/{channel}", "/channels/{channel}/subscriptions/{subscription}"
 VIEW = "/documents/{document}/views/{view}"
+FAMILIES = "/documents/{document}/families"
+MEMBERS = f"{FAMILIES}/{{family}}/members"
+MEMBER = f"{MEMBERS}/{{member}}"
+OF_MEMBER = ("document", "family", "member")
 UPDATE = {"stream": "orders", "insert": "<order/>"}
 HUB = {"hub.mode": "subscribe", "hub.topic": "/channels/orders", "hub.callback": "http://0/"}
 SHOWN = {
@@ -116,6 +120,26 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
     ),
     ("DELETE", "/documents/{document}"): Endpoint("deploy", "/documents/new", parts=("document",)),
     ("DELETE", VIEW): Endpoint("watch", "/documents/w/views/new", parts=("document", "view")),
+    ("GET", FAMILIES): Endpoint("own", "/documents/w/families", parts=("document",)),
+    ("GET", MEMBERS): Endpoint(
+        "subscribe", "/documents/w/families/f/members", parts=("document", "family"),
+        query={"search": ("1",), "limit": ("0", "5")},
+    ),
+    ("PUT", MEMBER): Endpoint(
+        "subscribe", "/documents/w/families/f/members/new", {"parameters": {"x": "1"}},
+        parts=OF_MEMBER,
+    ),
+    ("GET", MEMBER): Endpoint(
+        "subscribe", "/documents/w/families/f/members/new", parts=OF_MEMBER,
+        query={"limit": ("0", "5")},
+    ),
+    ("GET", f"{MEMBER}/changes"): Endpoint(
+        "subscribe", "/documents/w/families/f/members/new/changes", parts=OF_MEMBER, streams=True,
+        query={"since": ("0",)}, headers={"Last-Event-ID": ("0", "3")},
+    ),
+    ("DELETE", MEMBER): Endpoint(
+        "subscribe", "/documents/w/families/f/members/new", parts=OF_MEMBER
+    ),
     ("GET", "/live/state"): Endpoint("own", "/live/state", query=SHOWN),
     ("GET", "/live/tree"): Endpoint(
         "own", "/live/tree?document=w", query={"document": ("w", "none")}, verb="read"
@@ -157,11 +181,14 @@ ENDPOINTS |= {  # the routes of version 0.1
         one, path=one.path.replace("/documents", "/widgets")
     )
     for (method, route), one in ENDPOINTS.items()
-    if route.startswith("/documents") and not route.endswith(("/changes", "/{document}"))
+    if route.startswith("/documents")
+    and not route.endswith(("/changes", "/{document}"))
+    and not route.startswith(FAMILIES)
 }
 OPEN_TO_ANYONE = {("GET", "/health")}  # the status alone
 LISTS = {
-    ("GET", path) for path in ("/channels", "/documents", "/widgets", "/session", "/live/state")
+    ("GET", path)
+    for path in ("/channels", "/documents", "/widgets", "/session", "/live/state", FAMILIES)
 }
 """Any principal may ask; the answer contains only what it may read."""
 

@@ -368,9 +368,11 @@ def test_the_page_shows_what_may_be_read() -> None:
         ],
         "changes": [{"document": n, "view": v} for n in ("w", "x") for v in ("v", "u")],
         "letters": [1], "refused": 1, "lagging": [1], "system": {"sources": [1]},
+        "can_replay": True,
     }  # fmt: skip
     everything = principal("all", "read")
-    assert shown_to(everything, state) == state
+    assert shown_to(everything, state) == {**state, "can_replay": False}
+    assert shown_to(principal("root", "administer"), state) == state
     some = principal("some", Grant(may=("read",), documents=("w",), views=("v",)))
     shown = shown_to(some, state)
     assert [(w["name"], w["views"], w["streams"]) for w in shown["documents"]] == [

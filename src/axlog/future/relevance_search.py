@@ -31,6 +31,8 @@ from axlog.query.pattern import Comparison, Kind, Pattern, TimeConstraint, Varia
 _NODES = (Kind.ID, Kind.VAL, Kind.CONT)
 Verdict = tuple[bool | None, str | None]
 """Whether a stream is relevant, or None and the reason why that is undecided."""
+MOST_WORK = 2_000_000
+"""The most targets of scenarios that are found for dominance: a second or two."""
 
 
 class RelevanceSearch:
@@ -43,6 +45,7 @@ class RelevanceSearch:
         self._together = together
         asked = with_join_variables(pattern)
         self._search = ScenarioSearch(tree, asked, together=together)
+        self._work = 0  # the targets of all scenarios that were found
         self._outputs = tuple(dict.fromkeys(column_of(output) for output in asked.outputs))
         self._learned: list[tuple[frozenset[str], list[int]]] = []
         shows_nodes = any(output.kind in _NODES for output in pattern.outputs)
@@ -73,6 +76,7 @@ class RelevanceSearch:
         asked = search.new()
         search.add([-asked, *literals])
         while (found := search.find(None, [asked])) is not None:
+            self._count_work()
             while (less := self._dominating(found)) is not None:
                 if not less.need.asks_no_more_than(found.need):
                     return True  # it has other conditions: an over-approximation
@@ -84,8 +88,19 @@ class RelevanceSearch:
             search.add([-asked, *self._clause(less, _delivered(less))])
         return False
 
+    def _count_work(self) -> None:
+        """Count one scenario that was found; give up past the limit."""
+        self._work += len(self._search.targets)
+        if self._work > MOST_WORK:
+            raise UndecidedError(
+                "AX502",
+                "the scenarios that others dominate are too many to exclude one by one",
+                advice="use a query with fewer branches, or with branches that share variables",
+            )
+
     def _dominating(self, found: Found) -> Found | None:
         """A scenario for the same row that requires a part of the deliveries of another."""
+        self._count_work()
         search = self._search
         within = search.new()
         mine = {each.literal for each in _delivered(found)}
