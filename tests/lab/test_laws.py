@@ -162,8 +162,10 @@ MONITOR = (
 
 @pytest.mark.parametrize("validate", ["all", "wanted"])
 def test_an_unnoticed_message_touches_no_site(validate: Validate) -> None:
+    # A message that a deletion can reach becomes nodes at once where others are not parsed.
+    document = MONITOR if validate == "all" else MONITOR.replace(' deletes="yes"', "")
     doc = Document(
-        MONITOR,
+        document,
         views={"pairs": "match /m[o/a/$x][s/b/$x] return $x"},
         options=Options(validate=validate),
     )

@@ -93,6 +93,7 @@ READS: dict[type, dict[str, Read]] = {
         "parse": lambda document: document.parse("//a"),
         "parse_view": lambda document: document.parse_view("//a"),
         "next_moment": lambda document: document.next_moment(),
+        "nodes_since": lambda document: len(document.nodes_since("start")),
         "new_name": lambda document: document.new_name(),
         "__len__": len,
     },
@@ -126,7 +127,7 @@ WRITES: dict[type, set[str]] = {
     },
     Document: {
         "feed", "delete", "end", "collect", "update", "take", "advance", "watch", "unwatch",
-        "batch", "afeed", "apply", "retract",
+        "batch", "afeed", "apply", "retract", "change", "feed_many", "profile",
     },
 }  # fmt: skip
 OUTSIDE: dict[str, Read] = {

@@ -16,7 +16,7 @@ import axlog
 from axlog.connect.channels.registry import Channels
 from axlog.document.parser import Limits
 from axlog.document.stream_update import StreamUpdate
-from axlog.errors import QueryError, UndecidedError
+from axlog.errors import QueryError
 from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.match.filters import Filter
 from axlog.pipeline.model import PipelineModel
@@ -209,8 +209,7 @@ def test_never_is_given_up_with_its_reason_and_rows_go_on() -> None:
         doc.feed("s", message, at=10 * number)
     assert "too many ways" in str(doc.view("bomb").explain())
     assert [row["t.time"] for row in doc.view("values").rows()] == [0, 10, 20]
-    with pytest.raises(UndecidedError, match="AX502"):
-        doc.view("bomb").possible()
+    assert list(doc.view("bomb").possible())  # one way for each row is found
 
 
 def test_a_filter_that_exceeds_its_budget_is_removed() -> None:

@@ -22,7 +22,7 @@ from axlog.document.tree import Tree
 from axlog.errors import UndecidedError, UnsupportedError
 from axlog.future.instances import Instances, Sent
 from axlog.future.scenario_clauses import Target
-from axlog.future.scenario_search import Found, ScenarioSearch, smallest
+from axlog.future.scenario_search import MOST_WORK, Found, ScenarioSearch, smallest
 from axlog.future.scenarios import is_limited, with_join_variables
 from axlog.future.scratch_document import Scratch
 from axlog.future.truth import column_of
@@ -31,8 +31,6 @@ from axlog.query.pattern import Comparison, Kind, Pattern, TimeConstraint, Varia
 _NODES = (Kind.ID, Kind.VAL, Kind.CONT)
 Verdict = tuple[bool | None, str | None]
 """Whether a stream is relevant, or None and the reason why that is undecided."""
-MOST_WORK = 2_000_000
-"""The most targets of scenarios that are found for dominance: a second or two."""
 
 
 class RelevanceSearch:
@@ -45,7 +43,6 @@ class RelevanceSearch:
         self._together = together
         asked = with_join_variables(pattern)
         self._search = ScenarioSearch(tree, asked, together=together)
-        self._work = 0  # the targets of all scenarios that were found
         self._outputs = tuple(dict.fromkeys(column_of(output) for output in asked.outputs))
         self._learned: list[tuple[frozenset[str], list[int]]] = []
         shows_nodes = any(output.kind in _NODES for output in pattern.outputs)
@@ -76,7 +73,7 @@ class RelevanceSearch:
         asked = search.new()
         search.add([-asked, *literals])
         while (found := search.find(None, [asked])) is not None:
-            self._count_work()
+            self._limit_work()
             while (less := self._dominating(found)) is not None:
                 if not less.need.asks_no_more_than(found.need):
                     return True  # it has other conditions: an over-approximation
@@ -88,10 +85,9 @@ class RelevanceSearch:
             search.add([-asked, *self._clause(less, _delivered(less))])
         return False
 
-    def _count_work(self) -> None:
-        """Count one scenario that was found; give up past the limit."""
-        self._work += len(self._search.targets)
-        if self._work > MOST_WORK:
+    def _limit_work(self) -> None:
+        """Give up the search for dominating scenarios past the limit."""
+        if self._search.work > MOST_WORK:
             raise UndecidedError(
                 "AX502",
                 "the scenarios that others dominate are too many to exclude one by one",
@@ -100,7 +96,7 @@ class RelevanceSearch:
 
     def _dominating(self, found: Found) -> Found | None:
         """A scenario for the same row that requires a part of the deliveries of another."""
-        self._count_work()
+        self._limit_work()
         search = self._search
         within = search.new()
         mine = {each.literal for each in _delivered(found)}

@@ -32,6 +32,8 @@ from axlog.future.typed_scenarios import TypedScenarios, typed_scenarios
 from axlog.query.pattern import Pattern
 from axlog.query.truth import Truth
 
+MOST_WORK = 2_000_000
+"""The most targets, of all scenarios that are found for one question: a second or two."""
 MOST_TRIED = 5_000
 """Largest number of scenarios that one question tries."""
 MOST_ROWS = 10_000
@@ -80,6 +82,8 @@ class ScenarioSearch(ScenarioClauses):
         super().__init__(tree, pattern, together=together, solver=solver)
         self._selectors: dict[object, int] = {}
         self._errors: list[UndecidedError] = []
+        self.work = 0
+        """The targets of all scenarios that were looked for so far."""
         self._likes: dict[object, int] = {}
         self._states: dict[tuple[str, str | int | None], int] = {}
         self._types: TypedScenarios | None = typed_scenarios(tree, pattern)
@@ -108,6 +112,7 @@ class ScenarioSearch(ScenarioClauses):
         assumed = [*assumptions, *self._selector(asked)]
         self._errors.clear()
         for _ in range(MOST_TRIED):
+            self.work += len(self.targets)
             model = self.solver.solve(assumed)
             if model is None:
                 if self._errors:
@@ -232,10 +237,17 @@ class ScenarioSearch(ScenarioClauses):
 
         Each comes with its deadline, the latest clock at which it can appear.
         """
+        most = self.work + MOST_WORK // 4  # what excludes the listed rows slows the solver
         for _ in range(MOST_ROWS):
             found = self.find(None, [self._unlisted])
             if found is None:
                 return
+            if self.work > most:
+                raise UndecidedError(
+                    "AX502",
+                    "there are too many rows that can appear to list them all",
+                    advice="ask for the status of a row, or use a query with fewer branches",
+                )
             row = {column: found.known[column] for column in outputs}
             pins = {column: value for column, value in row.items() if value is not None}
             is_there = len(pins) == len(row) and self.find(pins, [self.present]) is not None
