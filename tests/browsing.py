@@ -11,15 +11,6 @@ from axlog.server.server import running
 from tests.server_access import TOKEN, secured
 
 CHROMIUM = shutil.which("chromium")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
 HOSTILE = "<img src=x onerror=alert(1)>"
 ESCAPED = HOSTILE.replace("<", "&lt;").replace(">", "&gt;")

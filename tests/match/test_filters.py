@@ -19,11 +19,11 @@ from axlog.evaluate.answers import answers
 from axlog.evaluate.interpreter import Interpreter
 from axlog.evaluate.value_tests import comparison
 from axlog.match.automaton import Automaton
+from axlog.match.filter_generator import can_test, generate_test
 from axlog.match.filters import Filter
 from axlog.match.linear_paths import Place, Watch, needs_of
 from axlog.match.message_values import finds_markup, has_markup, has_value, short_value
 from axlog.match.string_tests import StringIndex
-from axlog.match.test_generator import can_test, generate_test
 from axlog.query.compile import compile_pattern
 from axlog.query.native import parse_pattern
 from axlog.query.pattern import Comparison, Pattern

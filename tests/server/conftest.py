@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.browsing import CHROMIUM, FLAGS, opened
+from lab.cli.screenshots import FLAGS
+from tests.browsing import CHROMIUM, opened
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ def relevant_nodes(
 ) -> list[int]:
     """The nodes that may match, others that are kept, and all nodes above, in document order.
 
-    `may_match` tells it of one node for all with the same kind and label, and those of the parent.
+    `may_match` is called once for all nodes that agree in kind and label, and whose parents do.
     """
     with Columns(tree) as columns:
         every = _every(columns)

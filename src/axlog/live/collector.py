@@ -51,7 +51,7 @@ from axlog.future.scenarios import may_bring
 from axlog.live.maintained import MaintainedTree
 from axlog.live.never_tracker import NeverTracker, append_never
 from axlog.live.replacements import replacing_streams
-from axlog.live.view_changes import ViewChanges
+from axlog.live.update_changes import ViewChanges
 from axlog.live.watched_joins import WatchedJoins
 from axlog.query.compile import Column, Relation, compile_pattern
 from axlog.query.pattern import Pattern

@@ -43,8 +43,8 @@ from axlog.live.recovery import Restored, snapshot_parts
 from axlog.live.savepoint import Savepoint
 from axlog.live.streams import Streams
 from axlog.live.tuner import TuningReport
+from axlog.live.update_changes import ViewChanges, emit
 from axlog.live.view import View
-from axlog.live.view_changes import ViewChanges, emit
 from axlog.match.filters import Filter
 from axlog.query.parameters import Parameters, given_parameters
 from axlog.query.query import Language, Query

@@ -40,7 +40,7 @@ from axlog.views.view import MaintainedView
 
 if TYPE_CHECKING:
     from axlog.live.maintained import MaintainedTree
-    from axlog.live.view_changes import ViewChanges
+    from axlog.live.update_changes import ViewChanges
 
 SHARE_FROM = 8
 """The number of views of one shape from which on they share a plan."""

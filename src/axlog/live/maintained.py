@@ -42,7 +42,7 @@ from axlog.future.verdict_cache import only_adds
 from axlog.live.families import Families
 from axlog.live.hooks import IDLE, StreamHooks
 from axlog.live.savepoint import Savepoint
-from axlog.live.view_changes import ViewChanges, emit, together
+from axlog.live.update_changes import ViewChanges, emit, together
 from axlog.live.view_parts import view_of
 from axlog.query.query import Query, parse_query
 from axlog.query.statement_templates import instance_of

@@ -43,7 +43,7 @@ from axlog.future.scenarios import is_limited
 from axlog.future.truth import Outlook, column_of, row_of
 from axlog.live.maintained import MaintainedTree
 from axlog.live.replacements import replacing_streams
-from axlog.live.view_changes import ViewChanges
+from axlog.live.update_changes import ViewChanges
 from axlog.query.compile import Relation, compile_pattern
 from axlog.query.pattern import Kind
 from axlog.query.truth import Truth

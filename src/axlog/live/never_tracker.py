@@ -34,7 +34,7 @@ from axlog.live.never_evidence import (
     changes_of,
     is_reported_by_join,
 )
-from axlog.live.view_changes import ViewChanges
+from axlog.live.update_changes import ViewChanges
 from axlog.query.compile import Relation
 from axlog.views.change import Change
 from axlog.views.counting.ended_rows import Ended

@@ -25,8 +25,8 @@ from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.log_records import Record, decode
 from axlog.live.outbox import Outbox
 from axlog.live.streams import DeadLetter
+from axlog.live.update_changes import ViewChanges
 from axlog.live.view import public
-from axlog.live.view_changes import ViewChanges
 from axlog.query.columns import Columns, ColumnType, typed_columns
 from axlog.reporting import report
 from axlog.store.files import Files

@@ -42,7 +42,7 @@ from axlog.live.saved_views import SavedViews, check_saved, restore_views, saved
 from axlog.live.short_way import Read, ShortWay
 from axlog.live.stream_needs import expect_insertions, names_wanted, needs_no_nodes
 from axlog.live.stream_status import StreamStatus
-from axlog.live.view_changes import ViewChanges, together
+from axlog.live.update_changes import ViewChanges, together
 from axlog.match.matcher_generator import can_match
 from axlog.match.stream_plan import MessagePlan
 from axlog.views.change import Change

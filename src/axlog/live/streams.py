@@ -54,7 +54,7 @@ from axlog.live.source_filter import filter_at_source
 from axlog.live.stream_engine import StreamEngine
 from axlog.live.stream_status import StreamStatus
 from axlog.live.tuner import Tuner
-from axlog.live.view_changes import ViewChanges
+from axlog.live.update_changes import ViewChanges
 from axlog.match.batch_parser import MOST, roots_of
 from axlog.match.filters import Filter
 from axlog.reporting import report

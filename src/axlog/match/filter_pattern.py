@@ -16,11 +16,11 @@ from functools import cached_property
 from axlog.document.parser import DEFAULT_LIMITS
 from axlog.errors import QueryError, UnsupportedError
 from axlog.evaluate.joins import Bag
+from axlog.match.filter_generator import Test, generate_test
 from axlog.match.linear_paths import needs_of
 from axlog.match.message_forms import MessageForms
 from axlog.match.message_values import finds_markup
 from axlog.match.program_rows import ProgramRows, TreeRows
-from axlog.match.test_generator import Test, generate_test
 from axlog.query.compile import Edge, Program, Relation, compile_pattern
 from axlog.query.pattern import AnyNode, Axis, Name, Pattern, Wildcard
 

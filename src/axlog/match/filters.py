@@ -36,11 +36,11 @@ from axlog.errors import QueryError, StreamError
 from axlog.evaluate.joins import Bag
 from axlog.evaluate.value_tests import check_formulas
 from axlog.match.automaton import MOST_STATES, Automaton
+from axlog.match.filter_generator import Test
 from axlog.match.filter_pattern import FilterPattern, Known, PatternsOnTree, known_values
 from axlog.match.linear_paths import Need, Route, rarest
 from axlog.match.message_forms import MessageForms, needs_tree
 from axlog.match.message_values import has_markup
-from axlog.match.test_generator import Test
 from axlog.query.compile import Relation
 from axlog.query.pattern import Axis, Pattern
 from axlog.query.query import Query, parse_query

@@ -3,7 +3,7 @@
 A matcher gives the rows of the relations that a stream's messages can add to, with their counts. It
 leaves a branch as soon as one of its tests fails. Branches without columns are counted first. The
 branch with columns comes last, and its rows go straight into the result. Several branches with
-columns are joined. `test_generator.py` writes the same walks to say only whether there is a row.
+columns are joined. `filter_generator.py` writes the same walks to say only whether there is a row.
 
 Law: a matcher gives the same bags as `evaluate/interpreter.py` on the message's tree. The source is
 kept (`Matcher.source`), with the pattern node of each loop as a comment.

@@ -1,11 +1,11 @@
 """Positions in predicates of the native text: `item[1]`, `item[last()]`, `item[position() < 3]`.
 
 A position is that of XPath: the place of a node among the children of its parent that pass the test
-of the step and the predicates before the position. In the pattern that a text is built as, a
-position is a branch of its own (`marker`), in the order of writing. `split_positions` takes these
-branches out. What is left is matched as usual, and the rows of the query are those whose nodes are
-at their positions (`steps.Positions`). The siblings are found by a pattern of their own: the step
-with the predicates before the position, below the steps above it.
+of the step and the predicates before the position. The parser writes each position into the pattern
+as a separate branch (`marker`). `split_positions` removes these branches. The pattern without them
+is matched as usual, and a step (`steps.Positions`) keeps the rows whose nodes are at their
+positions. A second pattern finds the siblings: the step with the predicates before the position,
+below the steps above it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The engines of one bucket: which of them wake with a batch, and what they report.
 
 A bucket has an engine of each unit of the plan that is in it, and one store. All engines of a
-document are told the same census, so how far its lanes have advanced is kept once for the bucket.
+document get the same census, so the bucket stores once how far the lanes have advanced.
 An engine wakes if it gets items, if its deadline has passed, if it holds messages back, or if it
 has ruled out rows on which all buckets must agree. An engine that slept gets the frontier before
 the batch with its next packets; both are in its log, so that a rebuilt engine sees the same.

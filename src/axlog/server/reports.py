@@ -31,7 +31,7 @@ from axlog.server.history import History
 from axlog.server.pipelines import good_of, letters_of, system_of
 from axlog.server.plots import plotted
 from axlog.server.row_history import row_name, with_parts
-from axlog.server.row_lists import TRUTHS, Asked, Listing, Prospect, by_deadline
+from axlog.server.row_lists import Asked, Listing, Prospect, by_deadline
 from axlog.server.summaries import LARGEST, NODES, POSSIBLE, Letters, types_of
 from axlog.views.change import Change
 
@@ -259,9 +259,7 @@ class Reported:
         """Yield all lines of a view that the selection has, for an export."""
         with self._lock:
             listing = self._listing(asked, self._view(asked.document, asked.view))
-        for truth in TRUTHS:
-            if asked.truth in ("", truth):
-                yield from listing.each(truth, asked.sought)
+        yield from listing.selected(asked)
 
     def plot(self, document: str, view: str) -> dict[str, Any]:
         """Return the computed numbers of a view over time."""

@@ -100,6 +100,12 @@ class Listing:
                 kept[name] = taken
         return _shared(kept, show), counted
 
+    def selected(self, asked: Asked) -> Iterator[dict[str, Any]]:
+        """Yield all lines that a selection has, by truth value."""
+        for truth in TRUTHS:
+            if asked.truth in ("", truth):
+                yield from self.each(truth, asked.sought)
+
     def each(self, truth: str, sought: str = "") -> Iterator[dict[str, Any]]:
         """Yield all lines of a truth value that a search finds."""
         if truth == "true":

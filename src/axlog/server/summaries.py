@@ -41,7 +41,7 @@ from axlog.server.family_entries import (
 from axlog.server.history import History
 from axlog.server.plots import plotted
 from axlog.server.row_history import row_name, with_parts
-from axlog.server.row_lists import TRUTHS, Asked, Listing, Prospect, by_deadline
+from axlog.server.row_lists import Asked, Listing, Prospect, by_deadline
 from axlog.views.change import Change, Row
 from axlog.views.view import MaintainedView
 
@@ -335,9 +335,7 @@ class Observer:
             return
         view = document.view(asked.view)
         listing = self._listing(asked, document, view, _count(view), is_whole=True)
-        for truth in TRUTHS:
-            if asked.truth in ("", truth):
-                yield from listing.each(truth, asked.sought)
+        yield from listing.selected(asked)
 
     def plot(self, document: str, view: str) -> dict[str, Any]:
         """Return the computed numbers of a view over time."""

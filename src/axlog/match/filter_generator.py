@@ -1,4 +1,4 @@
-"""The generator of tests: straight-line Python that says whether a program has a row on a message.
+"""The generator of filters: straight-line Python that tests whether a message has a row.
 
 It writes the walks of a matcher (`walk_writer.py`) and stops at the first row. At a node the last
 branch is a nest of loops that returns. The other branches are separate functions.
