@@ -143,7 +143,7 @@ def test_the_server_goes_away_and_comes_back(browser) -> None:
         page.goto(address)
         page.wait_for_selector("#rows td")
     page.wait_for_selector("#stale:has-text('has not answered since')")
-    assert page.evaluate("getComputedStyle(document.querySelector('main')).opacity") != "1"
+    page.wait_for_function("getComputedStyle(document.querySelector('main')).opacity !== '1'")
     assert page.get_attribute("#stale", "role") == "alert"
     with served(Observer({"m": doc}), port=port):
         page.fill("#token", TOKEN)  # sessions end with their server
