@@ -56,7 +56,6 @@ def fed(k: int, x: int, at: int) -> tuple[str, str, str, int]:
 
 FOUND = {
     "the status of a member with steps is that of its own constants": SharedCase(
-        COUNTS,
         (
             ("watch", "v1", COUNTS.format(2)),
             ("watch", "v2", COUNTS.format(3)),
@@ -66,7 +65,6 @@ FOUND = {
         ),
     ),
     "without messages only the join of a view alone knows its truth": SharedCase(
-        JOINED,
         (
             ("watch", "v1", JOINED.format(1)),
             ("watch", "v2", JOINED.format(2)),
@@ -79,7 +77,6 @@ FOUND = {
         (("collect", "off"), ("keep", "needed"), ("never", "off")),
     ),
     "a verdict lasts while messages do not concern it": SharedCase(
-        EITHER,
         (
             ("watch", "v1", EITHER.format(2)),
             ("watch", "v2", EITHER.format(2)),
@@ -90,7 +87,6 @@ FOUND = {
         options=(("collect", "state"), ("keep", "needed"), ("never", "all")),
     ),
     "a verdict lasts in a family of thresholds": SharedCase(
-        NUMBERS,
         (
             ("watch", "v1", NUMBERS.format(1, 2)),
             ("watch", "v2", NUMBERS.format(3, 3)),
@@ -101,7 +97,6 @@ FOUND = {
         options=(("collect", "state"), ("keep", "needed"), ("never", "all")),
     ),
     "a family whose members get changes of their own from a join is dissolved": SharedCase(
-        WITHIN,
         (
             *(("watch", f"v{k}", WITHIN.format(k)) for k in (1, 2, 3)),
             ("open", "p"),
@@ -118,7 +113,6 @@ FOUND = {
         open=(),
     ),
     "a family is dissolved in a batch that is rolled back": SharedCase(
-        WITHIN,
         (
             *(("watch", f"v{k}", WITHIN.format(k)) for k in (1, 2, 3)),
             ("open", "p"),
@@ -253,7 +247,6 @@ def test_a_snapshot_keeps_members_their_rows_and_positions(keep: str) -> None:
 def test_a_message_that_makes_views_leave_their_family_reaches_them() -> None:
     """A call that opens later ends the family just before the first message (seed 102678)."""
     case = SharedCase(
-        'match /r[p/a[k/"?"]/x/$x][not(q/b/x/$x)] return $x',
         (
             ("watch", "v2", 'match /r[p/a[k/"1"]/x/$x][not(q/b/x/$x)] return $x'),
             ("watch", "v3", 'match /r[p/a[k/"3"]/x/$x][not(q/b/x/$x)] return $x'),

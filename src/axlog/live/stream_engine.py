@@ -43,6 +43,7 @@ from axlog.live.short_way import Read, ShortWay
 from axlog.live.stream_needs import expect_insertions, names_wanted, needs_no_nodes
 from axlog.live.stream_status import StreamStatus
 from axlog.live.update_changes import ViewChanges, together
+from axlog.match.filters import AUTOMATON_FROM
 from axlog.match.matcher_generator import can_match
 from axlog.match.stream_plan import MessagePlan
 from axlog.views.change import Change
@@ -96,6 +97,7 @@ class StreamEngine:
         self.wants: Mapping[str, Wants] = {}  # filters of the tuned streams
         self.epoch = 0  # increases when the tuner's result may no longer hold
         self._is_owing = False  # whether filters kept irrelevant rows from the engine
+        self.automaton_from = AUTOMATON_FROM  # the relations from which an automaton finds them
 
     def status(self, stream: str) -> StreamStatus:
         """Return the status of a stream, in which its messages are counted."""
@@ -455,7 +457,10 @@ class StreamEngine:
         may_pass_unread = self._looks_first and (has_no_nodes or not keeps) and replace is None
         wanted = names_wanted(route) if may_pass_unread else None
         depth = sum(1 for _ in tree.ancestors(route.node))
-        plan = MessagePlan(route.here, route.everywhere, document.limits, depth, wanted, replace)
+        plan = MessagePlan(
+            route.here, route.everywhere, document.limits, depth, wanted, replace,
+            self.automaton_from,
+        )  # fmt: skip
         route.follow(views)
         if replace is not None and route.rejects:
             return None  # a refused message must not take back the rows of the one before it

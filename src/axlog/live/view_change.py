@@ -28,14 +28,14 @@ def change_view(
     with document.lock:
         document.settle()
         old = _opened(document, name)
-        deleted = [Change("delete", row) for row in old.rows()]
+        deleted = [Change("delete", row) for row in old.whole_rows()]
         aside = name + _ASIDE
         document.watch(query, aside, **options)  # raises before anything is changed
         document.unwatch(name)
         document.watch(query, name, **options)
         document.unwatch(aside)
         new = _opened(document, name)
-        inserted = [Change("insert", row) for row in new.rows()]
+        inserted = [Change("insert", row) for row in new.whole_rows()]
         clock = document.tree.clock
         new.continue_from(old)
         if (new.columns, new.key) == (old.columns, old.key):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from types import CodeType
+
 
 class CodeWriter:
     """Lines of code at a depth of blocks; `constants` is the scope that the code runs in."""
@@ -45,5 +48,11 @@ class CodeWriter:
     def compiled(self, name: str, source: str) -> object:
         """The function of this name that the source defines."""
         scope = dict(self.constants)
-        exec(compile(source, f"<{name}>", "exec"), scope)
+        exec(_code(source, name), scope)
         return scope[name]
+
+
+@lru_cache(maxsize=512)
+def _code(source: str, name: str) -> CodeType:
+    """Cached: streams and documents with the same views have the same code."""
+    return compile(source, f"<{name}>", "exec")

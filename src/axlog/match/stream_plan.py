@@ -53,6 +53,7 @@ class MessagePlan:
         None  # groups of names; some group must occur whole
     )
     replace: KeyPath | None = None  # the key of messages that replace earlier ones
+    automaton_from: int = AUTOMATON_FROM  # the number of relations that pays for an automaton
 
     def __getstate__(self) -> dict[str, object]:
         """The state without compiled code, which the receiver compiles again."""
@@ -65,9 +66,9 @@ class MessagePlan:
     @cached_property
     def shared(self) -> Filter | None:
         """One automaton for all relations, if there are enough for it to pay off."""
-        if len(self.here) + len(self.everywhere) < AUTOMATON_FROM:
+        if len(self.here) + len(self.everywhere) < self.automaton_from:
             return None
-        return filter_of(self.here, self.everywhere)
+        return filter_of(self.here, self.everywhere, self.automaton_from)
 
     @cached_property
     def match(self) -> Match:
@@ -197,9 +198,13 @@ class MessagePlan:
         return None if self._test.matches(root, time, message) else ()
 
 
-def filter_of(here: Iterable[Relation], everywhere: Iterable[Relation]) -> Filter:
+def filter_of(
+    here: Iterable[Relation],
+    everywhere: Iterable[Relation],
+    automaton_from: int = AUTOMATON_FROM,
+) -> Filter:
     """A filter for relations at the root of messages and anywhere in them, by their number."""
-    made = Filter()
+    made = Filter(automaton_from)
     wanted = [(relation, False) for relation in here] + [(each, True) for each in everywhere]
     for number, (relation, is_inside) in enumerate(wanted):
         made.add_relation(str(number), relation, is_inside)

@@ -193,6 +193,12 @@ class MaintainedView(FutureRows):
             is_ordered = self.maintainer.is_ordered
             return self._shown(list(rows) if is_ordered else sorted(rows, key=self._by_values))
 
+    def whole_rows(self) -> list[Row]:
+        """The current rows as changes have them before `number`: with the values of their keys."""
+        with self._lock:
+            self.refresh()
+            return list(self.maintainer.rows())
+
     def _by_values(self, row: Row) -> tuple[Any, ...]:
         """The place of a row: by the order of the query, then by its values."""
         if not self._key.steps:
