@@ -174,9 +174,17 @@ def _constants(size: int) -> Operation:
 
 
 def _shapes(size: int) -> Operation:
+    """Views of which a message concerns one."""
     views = {f"v{n}": f"match /shop/orders/order[a{n}]/oid/$x return $x" for n in range(size)}
     doc = _fed(views, 3)
-    return lambda number: doc.feed("orders", _order(10**6 + number))
+    return lambda number: doc.feed("orders", f"<order><oid>{number}</oid><a1/></order>")
+
+
+def _joined_shapes(size: int) -> Operation:
+    """Joins with deadlines, of which a message concerns one."""
+    query = "match /shop[orders/order[a{}]/oid/$x#o][paid/p[b{}]/$x#p] where p - o <= 5 return $x"
+    doc = _fed({f"v{n}": query.format(n, n) for n in range(size)}, 3)
+    return lambda number: doc.feed("orders", f"<order><oid>{number}</oid><a1/></order>")
 
 
 def _delete(never: Literal["kept", "joins"]) -> Callable[[int], Operation]:
@@ -249,9 +257,10 @@ FEATURES = (
     ),
     Feature("a message of a group", "groups", "constant", _groups),
     Feature("a message", "views that differ in constants", "constant", _constants),
+    Feature("a message of one view", "views of different shapes", "constant", _shapes),
     Feature(
-        "a message", "views of different shapes", "linear", _shapes, 100,
-        "each view looks for other names",
+        "a message of one view", "joins of different shapes, with deadlines", "constant",
+        _joined_shapes,
     ),
     Feature("a message for a branch that binds nothing", "rows of the view", "constant", _factor),
     Feature(

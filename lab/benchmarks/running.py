@@ -30,6 +30,7 @@ from lab.benchmarks.pipelines import pipelines
 from lab.benchmarks.records import records
 from lab.benchmarks.reevaluation import reevaluation
 from lab.benchmarks.relevance import relevance
+from lab.benchmarks.shapes import shapes
 from lab.benchmarks.spark_cluster import spark_cluster
 from lab.benchmarks.spark_documents import spark_documents
 from lab.benchmarks.spark_stages import spark_stages
@@ -111,6 +112,11 @@ BENCHMARKS: dict[str, Benchmark] = {
         tiny=lambda: families(50, 1, 40),
         quick=lambda: families(2000, 2, 10_000),
         full=lambda: families(8000, 5, 10_000),
+    ),
+    "shapes": Benchmark(
+        tiny=lambda: shapes(4, 1, 30, (100,)),
+        quick=lambda: shapes(40, 1, 300),
+        full=lambda: shapes(100, 2, 1000),
     ),
     "members": Benchmark(
         tiny=lambda: members(60, 40, 20, 0),

@@ -6,10 +6,11 @@ Compared after every step, for each view: its rows with their counts, its change
 row before, time, cause, position, finality), and at some steps its truth and the status of rows.
 
 A case is one shape or several (paths from streams, joins, times, `or`, `not`, aggregates, order,
-nodes in rows) that have parts in common, constants for its members, and steps: watching, unwatching,
-another query for a view, feeding, statements, ends of streams, calls for further streams, the clock,
-batches that are kept or rolled back. The shared document shares plans from two views on, and in some
-cases finds the relations that a message concerns by an automaton; the others never do.
+nodes in rows) that have parts in common, constants for its members, and steps: watching,
+unwatching, another query for a view, feeding, statements, ends of streams, calls for further
+streams, the clock, batches that are kept or rolled back. The shared document shares plans from two
+views on. In some cases it finds the relations that a message concerns by an automaton, and has the
+deadlines of all joins in one heap, as documents with many views do. The others never do.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 from axlog.errors import AxlogError, UndecidedError, UpdateError
 from axlog.live.document import Document
-from axlog.live.internals import maintained, streams_of
+from axlog.live.internals import maintained
 from axlog.live.options import Options
 from axlog.views.change import Change
 
@@ -81,7 +82,7 @@ class SharedCase:
     facts: tuple[str, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
     open: tuple[str, ...] = _STREAMS  # the streams that have a call from the start
-    automaton_from: int | None = None  # of the shared document; None: the usual number
+    is_many: bool = False  # whether the shared document works as with many views
 
     @property
     def document(self) -> str:
@@ -109,10 +110,8 @@ def make_shared_case(random: Random) -> SharedCase:
     for stream in _STREAMS:
         if stream not in opened and options["keep"] == "all":
             steps.insert(random.randrange(len(steps)), ("open", stream))
-    automaton_from = random.choice((None, 2))
-    return SharedCase(
-        tuple(steps), facts, tuple(sorted(options.items())), opened, automaton_from
-    )
+    is_many = random.random() < 0.5
+    return SharedCase(tuple(steps), facts, tuple(sorted(options.items())), opened, is_many)
 
 
 def _steps(random: Random, shapes: list[str], used: dict[str, set[str]]) -> Iterator[Step]:
@@ -200,8 +199,8 @@ class _Side:
             options=Options(**dict(case.options)),  # type: ignore[arg-type]
         )
         maintained(self.doc).families.share_from = share_from
-        if share_from is not None and case.automaton_from is not None:
-            streams_of(self.doc).engine.automaton_from = case.automaton_from
+        if share_from is not None and case.is_many:
+            maintained(self.doc).many_relations, maintained(self.doc).few_joins = 1, 0
         self.emitted: dict[str, list[Any]] = {}
 
     def apply(self, step: Step) -> str:

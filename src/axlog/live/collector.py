@@ -43,11 +43,11 @@ from axlog.document.parser import Element
 from axlog.document.times import Shown, plain
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import StoreError, StreamError, UndecidedError, UnsupportedError
-from axlog.evaluate.joins import Row
 from axlog.future.finished import finished_subtrees, refusal, size, streams_asked
 from axlog.future.garbage import StreamEnded
 from axlog.future.keys import Key, values_in
 from axlog.future.scenarios import may_bring
+from axlog.live.join_deadlines import Deadlines, JoinDeadlines
 from axlog.live.maintained import MaintainedTree
 from axlog.live.never_tracker import NeverTracker, append_never
 from axlog.live.replacements import replacing_streams
@@ -55,10 +55,10 @@ from axlog.live.update_changes import ViewChanges
 from axlog.live.watched_joins import WatchedJoins
 from axlog.query.compile import Column, Relation, compile_pattern
 from axlog.query.pattern import Pattern
-from axlog.views.counting.join_outlook import Use
 from axlog.views.counting.join_prospects import Watch
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.quick_expiry import Expire
+from axlog.views.counting.routes import KeyUser
 from axlog.views.counting.waiting_rows import WaitingRows
 from axlog.views.view import MaintainedView
 
@@ -75,8 +75,6 @@ _NOT_ASKED = "no message of this stream can add a row to a view"
 _NOT_USED = "no row to come can use it; the rows that came of it are there and stay"
 _NO_PARTNER = "they waited for a partner: the stream ended, the key's value came, or time ran out"
 
-Deadlines: TypeAlias = Sequence[tuple[float, int, Row]]
-"""A heap of deadlines, each with the part and the row of a join."""
 KnownKeys: TypeAlias = dict[int, list[set[str]]]
 """For some joins, by number, all key values that have arrived, for each of their two parts."""
 Quick: TypeAlias = tuple[Expire, MaintainedView]
@@ -151,6 +149,8 @@ class Collector:
         self.until: float = inf  # a clock beyond this time may end what no row waits for
         self.follows = False  # whether the tracker must see every inserted and deleted row
         self._messages = 0  # since the last scheduled collection
+        self._key_relations: dict[tuple[int, Column, Key], tuple[Relation, ...]] = {}
+        self._deadlines = JoinDeadlines()  # of many joins
 
     @property
     def joins(self) -> list[Watch]:
@@ -176,22 +176,34 @@ class Collector:
             self.is_busy = any(join.is_busy for join in self._joins)
         quick = self.tracker.quick
         self.timed = [(join, join.heap, quick.get(join)) for join in self._joins]
+        self._deadlines.watch(self.timed, self._document.few_joins)
         self.follows = any(each.is_partial for each in self.tracker.every_prospects)
         self.is_busy = self.is_busy or self.follows
         self.until = self.tracker.deadline()
 
+    @property
+    def is_many(self) -> bool:
+        """Whether there are many joins. Then every message with rows must be given to `after`."""
+        return bool(self._deadlines)
+
     # Key values of messages -----------------------------------------------------------------------
 
-    def key_users(self, stream: str) -> list[tuple[tuple[Relation, ...], Use]]:
+    def key_users(self, stream: str) -> list[KeyUser]:
         """Return the key-value relations that a stream's messages must also be matched against.
 
-        Those of each key with the function that uses their values.
+        Those of each key with the join and the part that use their values. Joins that use the same
+        key by the same name have the same relations.
         """
         tree = self._document.tree
         place = tree.parent(tree.calls()[stream])
         path = [n for n in (place, *tree.ancestors(place)) if n != DOCUMENT_NODE]
-        found: list[tuple[tuple[Relation, ...], Use]] = []
+        found: list[KeyUser] = []
+        known: dict[tuple[int, Column, Key], tuple[Relation, ...]] = self._key_relations
         for waiting, part, column, key in self.keys_of(stream):
+            made = known.get((place, column, key))
+            if made is not None:
+                found.append((made, waiting, part))
+                continue
             relations: list[Relation] = []
             # Use the name of the column that the key rules out: both then share one bucket in
             # Spark.
@@ -201,7 +213,8 @@ class Collector:
                 for _ in path:  # descend to the relation just below the call's parent
                     relation = relation.edges[0].relation
                 relations.append(relation.edges[0].relation)
-            found.append((tuple(relations), waiting.user(part)))
+            made = known[place, column, key] = tuple(relations)
+            found.append((made, waiting, part))
         return found
 
     def keys_of(self, stream: str) -> Iterator[tuple[Watch, int, Column, Key]]:
@@ -239,6 +252,8 @@ class Collector:
         """Return whether a clock may drop rows or emit `never`; runs for every message."""
         if self.until < clock:
             return True
+        if self._deadlines:
+            return self._deadlines.have_passed(clock)
         for _, heap, _ in self.timed:  # noqa: SIM110  any() costs twice as much here
             if heap and heap[0][0] < clock:
                 return True
@@ -254,15 +269,34 @@ class Collector:
                 soonest = limit
         return soonest
 
-    def after(self, emitted: ViewChanges, time: int) -> ViewChanges:
-        """Drop rows after an update, and append the `never` changes that it causes."""
+    def after(
+        self, emitted: ViewChanges, time: int, touched: Iterable[Watch] | None = None
+    ) -> ViewChanges:
+        """Drop rows after an update, and append the `never` changes that it causes.
+
+        `touched`: the joins that rows or key values of the update reached; None: unknown.
+        """
         came, clock = self._came, self._document.tree.clock
         if came:
             for join, part, value in dict.fromkeys(came):
                 join.use(part, value)
             came.clear()
-        tracker, has_ended = self.tracker, False
-        for join, heap, quick in self.timed:
+        if not self._deadlines:
+            return self._examined(emitted, time, self.timed)
+        numbers = self._deadlines.concerned(clock, touched)
+        emitted = self._examined(emitted, time, [self.timed[number] for number in numbers])
+        self._deadlines.note(numbers)
+        return emitted
+
+    def _examined(
+        self,
+        emitted: ViewChanges,
+        time: int,
+        timed: Sequence[tuple[Watch, Deadlines, Quick | None]],
+    ) -> ViewChanges:
+        """Do this for the joins that an update may concern."""
+        tracker, clock, has_ended = self.tracker, self._document.tree.clock, False
+        for join, heap, quick in timed:
             if heap and heap[0][0] < clock:
                 if quick is None:
                     join.expire(clock)
@@ -273,12 +307,14 @@ class Collector:
                         append_never(emitted, view, never, time)
             if join.ended:
                 has_ended = True
-        if self.until < clock or tracker.is_busy or (emitted and self.follows):
+        if self.until < clock or tracker.is_busy:
             ended = {join: join.take_ended() for join in self._joins}
             emitted = tracker.after(emitted, time, ended)
             self.until = tracker.deadline()
+        elif emitted and self.follows:
+            tracker.follow(emitted, time, [join for join, _, _ in timed if join.ended])
         elif has_ended:
-            for join, _, _ in self.timed:
+            for join, _, _ in timed:
                 if join.ended:
                     tracker.report(emitted, time, join)
         return emitted
@@ -364,6 +400,7 @@ class Collector:
         self.version += 1
         self.timed, self.until = [], inf
         self.is_busy = False
+        self._deadlines.watch(self.timed, self._document.few_joins)
 
     def drop_final_rows(self) -> None:
         """Drop rows of views that are final and already emitted.

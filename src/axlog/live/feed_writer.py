@@ -26,7 +26,7 @@ from axlog.match.stream_plan import ODD_START, SHORTEST, MessagePlan, may_need_t
 from axlog.query.compile import Relation
 from axlog.query.pattern import Name
 from axlog.views.change import Change
-from axlog.views.counting.routes import Route
+from axlog.views.counting.routes import Route, found_bags
 from axlog.views.counting.waiting_rows import WaitingRows
 
 if TYPE_CHECKING:
@@ -213,11 +213,11 @@ class _FeedWriter(RowWriter):
         self.close(len(plan.wanted))
 
     def _match(self) -> list[str] | None:
-        """The bags of the message; None: the variable `bags` has them."""
+        """The bags of the message; None: the variable `found` has those that are not empty."""
         plan = self._plan
         if plan.shared is not None:
-            self.constants["match"] = plan.match
-            self.line("bags = match(e, t, m)")
+            self.constants["find"] = plan.found
+            self.line("found = find(e, t, m)")
             return None
         return [as_bag(relation, name) for relation, name in self.bags(plan.here, plan.everywhere)]
 
@@ -238,21 +238,22 @@ class _FeedWriter(RowWriter):
             self.open(f"if {' or '.join(map(_name_of, found)) or 'False'}:")
             self.line(f"bags = ({''.join(f'{each}, ' for each in found)})")
         else:
-            self.open("if any(bags):")
+            self.open("if found:")
         self.line(f"current.origin = {self._stream}, number")
         if way.arrive is not None:
-            self.constants["arrive"] = way.arrive
-            self.line("arrive(bags)")
-        if route.is_direct:
+            self.constants |= {"arrive": way.arrive, "found_bags": found_bags}
+            self.line("arrive(found)" if found is None else "arrive(found_bags(bags))")
+        self.constants |= {"carry": route.carry, "carry_found": route.carry_found}
+        if found is None:
+            self.line("emitted = carry_found(found, t)")
+        elif route.is_direct:
             self._deliver(found)
         else:
-            self.constants["carry"] = route.carry
             self.line("emitted = carry(bags, t)")
-        self._end_stage("group", "matched += 1", "rows += sum(map(len, bags))")
+        bags = "found.values()" if found is None else "bags"
+        self._end_stage("group", "matched += 1", f"rows += sum(map(len, {bags}))")
         self.line("engine.climbed += 1")
-        self.open(f"if {self._needs_after()}:")
-        self.line("emitted = collector.after(emitted, t)")
-        self.close()
+        self._call_after(found)
         self.open("if emitted or families.emitted:")
         if self._profile is None:
             self.line("return document.announce(emitted)")
@@ -268,6 +269,21 @@ class _FeedWriter(RowWriter):
         self._end_stage("join", "messages += 1")
         self.line("return join(way, (), t) if is_overdue(t) else []")
 
+    def _call_after(self, found: list[str] | None) -> None:
+        """Drop rows that the message made useless, and find what can no longer come."""
+        route = self._route
+        if self._collector.is_many:
+            touched = "None"
+            if route.is_direct:
+                every = {join: None for joins in route.watches.values() for join in joins}
+                self.constants |= {"touched": route.touched, "joins": tuple(every)}
+                touched = "touched(found)" if found is None else "joins"
+            self.line(f"emitted = collector.after(emitted, t, {touched})")
+            return
+        self.open(f"if {self._needs_after()}:")
+        self.line("emitted = collector.after(emitted, t)")
+        self.close()
+
     def _needs_after(self) -> str:
         """Whether the message may have dropped rows, or made some impossible."""
         timed = self._collector.timed
@@ -282,12 +298,10 @@ class _FeedWriter(RowWriter):
         tests += ["collector.until < t", "tracker.is_busy", "emitted and collector.follows"]
         return " or ".join(tests)
 
-    def _use_keys(self, found: list[str] | None) -> None:
+    def _use_keys(self, found: list[str]) -> None:
         """Note the values of keys: mostly one, which all patterns of the key find."""
         for number, (use, at, end) in enumerate(self._route.uses):
-            first, *others = [
-                f"bags[{i}]" if found is None else _name_of(found[i]) for i in range(at, end)
-            ]
+            first, *others = [_name_of(found[i]) for i in range(at, end)]
             self.constants[f"use{number}"] = use
             self.open(f"for row in {first}:")
             self.line(f"use{number}(row)")
@@ -299,8 +313,8 @@ class _FeedWriter(RowWriter):
                 self.line(f"use{number}(row)")
                 self.close(3)
 
-    def _deliver(self, found: list[str] | None) -> None:
-        """The same as `Route.carry`, of a route with a sink for each relation."""
+    def _deliver(self, found: list[str]) -> None:
+        """The same as `Route.carry_found`, of a route with a sink for each relation."""
         route = self._route
         self.constants |= {"take": route.take}
         self.line("answers = {}")
@@ -308,8 +322,8 @@ class _FeedWriter(RowWriter):
         for number, (at, sink) in enumerate(route.into_rows):
             name = f"sink{number}"
             self.constants[name] = sink
-            bag = f"bags[{at}]" if found is None else _name_of(found[at])
-            if found is not None and bag != found[at]:  # a number: the relation has no columns
+            bag = _name_of(found[at])
+            if bag != found[at]:  # a number: the relation has no columns
                 self.open(f"if {bag}:")
                 self.line(f"{name}((), {bag}, answers)")
             else:

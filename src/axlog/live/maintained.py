@@ -41,9 +41,11 @@ from axlog.evaluate.statements import operations_of
 from axlog.future.verdict_cache import only_adds
 from axlog.live.families import Families
 from axlog.live.hooks import IDLE, StreamHooks
+from axlog.live.join_deadlines import FEW
 from axlog.live.savepoint import Savepoint
 from axlog.live.update_changes import ViewChanges, emit, together
 from axlog.live.view_parts import view_of
+from axlog.match.filters import AUTOMATON_FROM
 from axlog.query.query import Query, parse_query
 from axlog.query.statement_templates import instance_of
 from axlog.query.update_parser import parse_statements
@@ -98,6 +100,10 @@ class MaintainedTree:
         self.families = Families(self)
         self.clocked: list[MaintainedView] = []  # those whose rows depend on the clock
         self.thresholds = DEFAULT_THRESHOLDS  # for the choice of maintainers
+        self.many_relations = AUTOMATON_FROM
+        """From this many relations on, an automaton finds those that a message of a stream has."""
+        self.few_joins = FEW
+        """Up to this many joins are all looked at after a message with rows."""
         self.make_engines(shelf)
         self.lock = RLock()
         self.held: ViewChanges | None = None

@@ -133,9 +133,12 @@ class JoinEvidence(Evidence):
             changes = changes_of(self.view, update.emitted)
             if changes is not None:
                 prospects.take(changes)
-        ended: Sequence[Any] = update.ended[prospects.waiting]  # of the kind of the join
+        return self.judged(update.ended[prospects.waiting])
+
+    def judged(self, ended: Sequence[Any]) -> list[Change]:
+        """Return the changes for what ended at the join."""
+        prospects, kept = self.prospects, self.view.maintainer
         found = prospects.never(ended)
-        kept = self.view.maintainer
         if isinstance(kept, FamilyCounting) and isinstance(prospects, Prospects):
             if prospects.has_stopped:
                 kept.stop(waiting_values(prospects))
@@ -383,9 +386,10 @@ class Choice:
             return None  # several joins, one of which was collected
         joining = [
             state
-            for node in engine.sites()
-            for state in engine.states_at(node)
-            if state.relation in mine and _joins(state.relation) and not state.is_dead
+            for relation in mine
+            if _joins(relation)
+            for state in engine.index.states_of(relation)
+            if not state.is_dead
         ]
         # A join that is no longer watched (a value above it may change now) is released after this.
         waiting = joining[0].join.waiting if len(joining) == 1 else None

@@ -14,7 +14,7 @@ which are evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 
 from axlog.document.delta import Delta
@@ -287,14 +287,15 @@ class NeverTracker:
 
     def arrival(
         self, place: int, here: tuple[Relation, ...], everywhere: tuple[Relation, ...]
-    ) -> Callable[[tuple[Bag, ...]], None] | None:
+    ) -> Callable[[Mapping[int, Bag]], None] | None:
         """Return a function that processes the rows of messages set aside. None: none is needed."""
         if not any(each.is_eager and not each.reads_nodes for each in self._evidence.values()):
             return None
+        at = len(here)
 
-        def arrive(bags: tuple[Bag, ...]) -> None:
-            children = dict(zip(here, bags, strict=False))
-            descendants = dict(zip(everywhere, bags[len(here) :], strict=True))
+        def arrive(found: Mapping[int, Bag]) -> None:
+            children = {here[n]: bag for n, bag in found.items() if n < at}
+            descendants = {everywhere[n - at]: bag for n, bag in found.items() if n >= at}
             for evidence in self._evidence.values():
                 try:
                     evidence.arrive(place, children, descendants)
@@ -356,6 +357,28 @@ class NeverTracker:
                 continue
             if never and self.how != "off":
                 append_never(emitted, evidence.view, never, time)
+
+    def follow(self, emitted: ViewChanges, time: int, joins: Iterable[Watch]) -> None:
+        """Do the same as `after`, if no view must examine the update.
+
+        Views that follow their rows see their changes. `joins`: those where something ended.
+        """
+        examined = dict.fromkeys(joins)
+        for view, changes in emitted:
+            evidence = self._evidence.get(view)
+            if isinstance(evidence, JoinEvidence) and evidence.prospects.is_partial:
+                evidence.prospects.take(changes)
+                examined[evidence.prospects.waiting] = None
+        for join in examined:
+            ended = join.take_ended()
+            for evidence in self._by_join.get(join, ()):
+                try:
+                    never = evidence.judged(ended)
+                except _NOT_DECIDED as error:
+                    self._give_up(evidence, error)
+                    continue
+                if never and self.how != "off":
+                    append_never(emitted, evidence.view, never, time)
 
     def after(
         self, emitted: ViewChanges, time: int, ended: Mapping[Watch, Sequence[Ended | EndedWay]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -30,7 +30,7 @@ class ShortWay:
     """The result of `read` for a message that it did not parse; None: it parses all."""
     needs_nodes: bool = False
     """Whether some view needs nodes: wanted messages take the long path, the others need none."""
-    arrive: Callable[[tuple[Bag, ...]], None] | None = field(repr=False, default=None)
+    arrive: Callable[[Mapping[int, Bag]], None] | None = field(repr=False, default=None)
     """Passes the matches on to the possible rows that are kept from them."""
     rejects: bool = False
     """Whether a view may refuse a message for its values, after it was matched."""

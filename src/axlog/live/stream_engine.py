@@ -20,6 +20,7 @@ from dataclasses import replace
 from math import inf
 from typing import TypeAlias
 
+from axlog.document.message_key import KeyPath
 from axlog.document.operations import Operation, checked_time
 from axlog.document.times import Time, microseconds
 from axlog.document.tree import NONE
@@ -43,12 +44,11 @@ from axlog.live.short_way import Read, ShortWay
 from axlog.live.stream_needs import expect_insertions, names_wanted, needs_no_nodes
 from axlog.live.stream_status import StreamStatus
 from axlog.live.update_changes import ViewChanges, together
-from axlog.match.filters import AUTOMATON_FROM
 from axlog.match.matcher_generator import can_match
 from axlog.match.stream_plan import MessagePlan
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
-from axlog.views.counting.routes import Route, Wants
+from axlog.views.counting.routes import KeyUser, Route, Wants, found_bags
 from axlog.views.counting.state_codec import SavedTables, restore_tables, saved_tables
 from axlog.views.view import MaintainedView
 
@@ -90,6 +90,8 @@ class StreamEngine:
         self.profile: Profile | None = None  # where the time of messages goes, if it is measured
         self.ends_a_message = False  # whether nothing is to be done after a message
         self._found_for: tuple[int, int, list[MaintainedView]] = (-1, -1, [])
+        self._routes: dict[tuple[int, tuple[KeyUser, ...]], Route] = {}
+        self._plans: dict[Route, MessagePlan] = {}
         self.aside: list[Aside] = []  # stream, message, time, number
         self._delivered: dict[str, Deliveries] = {}  # of streams that replace
         self._statuses: dict[str, StreamStatus] = {}
@@ -97,7 +99,6 @@ class StreamEngine:
         self.wants: Mapping[str, Wants] = {}  # filters of the tuned streams
         self.epoch = 0  # increases when the tuner's result may no longer hold
         self._is_owing = False  # whether filters kept irrelevant rows from the engine
-        self.automaton_from = AUTOMATON_FROM  # the relations from which an automaton finds them
 
     def status(self, stream: str) -> StreamStatus:
         """Return the status of a stream, in which its messages are counted."""
@@ -309,7 +310,7 @@ class StreamEngine:
                         assert way.delivered is not None
                         bags = way.delivered.replacement(keys[0], bags).enter()
                     each = together(passed, way.carry(bags, time))
-                    if collector.is_busy or collector.is_overdue(time):
+                    if collector.is_busy or collector.is_many or collector.is_overdue(time):
                         each = collector.after(each, time)
                     emitted += document.families.distributed(each) if document.families else each
                     count += 1
@@ -379,14 +380,15 @@ class StreamEngine:
         document.current.origin = way.status.stream, way.status.messages
         if bags:
             if way.arrive is not None and not way.rejects:
-                way.arrive(bags)
+                way.arrive(found_bags(bags))
             emitted = way.carry(bags, time)
             if way.arrive is not None and way.rejects:
-                way.arrive(bags)
+                way.arrive(found_bags(bags))
             document.engine.climbed += 1
         emitted = together(passed, emitted)
-        if self._collector.is_busy or self._collector.is_overdue(time):
-            emitted = self._collector.after(emitted, time)
+        collector = self._collector
+        if collector.is_busy or collector.is_overdue(time) or (bags and collector.is_many):
+            emitted = collector.after(emitted, time)
         return document.announce(emitted) if emitted or document.families.emitted else []
 
     def _join_or_reject(
@@ -429,6 +431,7 @@ class StreamEngine:
         if self._found_for != found_for:
             self._found_for = found_for
             self._ways, self.feeds, self.direct = {}, {}, {}
+            self._routes, self._plans = {}, {}
         if stream not in tree.calls_by_stream:
             return None
         if stream in self._ways:
@@ -447,8 +450,7 @@ class StreamEngine:
         must_be_nodes = self._looks_first or (replace is not None and not self.keeps)
         if must_be_nodes and reaching_stream(tree, stream) is not None:
             return None  # all messages that a deletion can reach become nodes
-        keys = self._collector.key_users(stream)
-        route = Route(document.engine, tree.parent(node), self.wants.get(stream), keys)
+        route = self._route(node, stream)
         relations = (*route.here, *route.everywhere)
         is_short = has_no_nodes and all(map(can_match, relations))
         if not is_short and (stream not in self.wants or tree.facts):
@@ -456,11 +458,7 @@ class StreamEngine:
         # Ids count kept messages: where a view needs nodes, all messages to be kept are parsed.
         may_pass_unread = self._looks_first and (has_no_nodes or not keeps) and replace is None
         wanted = names_wanted(route) if may_pass_unread else None
-        depth = sum(1 for _ in tree.ancestors(route.node))
-        plan = MessagePlan(
-            route.here, route.everywhere, document.limits, depth, wanted, replace,
-            self.automaton_from,
-        )  # fmt: skip
+        plan = self._plan(route, wanted, replace)
         route.follow(views)
         if replace is not None and route.rejects:
             return None  # a refused message must not take back the rows of the one before it
@@ -486,6 +484,32 @@ class StreamEngine:
             if self.ends_a_message and not has_bounds:
                 self.direct[stream] = self.feeds[stream]
         return way
+
+    def _route(self, node: int, stream: str) -> Route:
+        """The route of a stream; streams with calls at one place have one, if nothing differs."""
+        document, keys = self._document, self._collector.key_users(stream)
+        place, wants = document.tree.parent(node), self.wants.get(stream)
+        same = None if wants is not None else (place, tuple(keys))
+        route = None if same is None else self._routes.get(same)
+        if route is None:
+            route = Route(document.engine, place, wants, keys, document.many_relations)
+            if same is not None:
+                self._routes[same] = route
+        return route
+
+    def _plan(
+        self, route: Route, wanted: tuple[tuple[bytes, ...], ...] | None, replace: KeyPath | None
+    ) -> MessagePlan:
+        """The plan of a route; streams with one route have one, if nothing differs."""
+        plan = self._plans.get(route)
+        if plan is None or (plan.wanted, plan.replace) != (wanted, replace):
+            document = self._document
+            depth = sum(1 for _ in document.tree.ancestors(route.node))
+            plan = self._plans[route] = MessagePlan(
+                route.here, route.everywhere, document.limits, depth, wanted, replace,
+                document.many_relations,
+            )  # fmt: skip
+        return plan
 
     def is_kept(self, stream: str) -> bool:
         """Return whether messages are kept: all are, or a deletion can reach them."""

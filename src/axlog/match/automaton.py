@@ -29,6 +29,9 @@ from axlog.match.string_tests import Found, IndexMerger, StateWatches, WatchInde
 MOST_STATES = 8192
 """The most states kept; a state takes some kilobytes if many patterns have `//`."""
 
+MOST_LABELS = 16_384
+"""The most labels whose next state a state remembers: messages may have any number of labels."""
+
 children: Callable[[Element], list[Element]] = itemgetter(slice(None))
 """The children of an element as a list: a third faster than iterating over the element."""
 
@@ -91,12 +94,19 @@ class TrieNode:
 class State(dict[object, "State"]):
     """A set of trie nodes; as a mapping, the next state by label, made on first use."""
 
-    __slots__ = ("automaton", "leads_on", "marks", "needs", "nodes", "used", "watches")
+    __slots__ = (
+        "automaton", "base", "leads_on", "marks", "named", "needs", "nodes", "rest", "used",
+        "watches",
+    )  # fmt: skip
 
     def __init__(self, automaton: Automaton, nodes: frozenset[TrieNode]) -> None:
         super().__init__()
         self.automaton = automaton
         self.nodes = nodes
+        self.named = tuple(node for node in nodes if node.by_label)
+        stars = [node.star for node in nodes if node.star is not None]
+        self.base = _closed([*stars, *(node for node in nodes if node.is_loop)])
+        self.rest: State | None = None  # the next state by labels that no node names
         self.leads_on = any(node.leads_on for node in nodes)
         self.needs = frozenset(need for node in nodes for need in node.needs)
         self.marks = frozenset(mark for node in nodes for mark in node.marks)
@@ -216,17 +226,14 @@ class Automaton:
         if type(label) is not str or label == CALL_LABEL:
             following = self._dead
         else:
-            found: list[TrieNode] = []
-            for node in state.nodes:
-                if node.is_loop:
-                    found.append(node)
-                named = node.by_label.get(label)
-                if named is not None:
-                    found.append(named)
-                if node.star is not None:
-                    found.append(node.star)
-            following = self._state(_closed(found))
-        state[label] = following
+            named = [node.by_label[label] for node in state.named if label in node.by_label]
+            if named:
+                following = self._state(state.base | _closed(named))
+            else:
+                following = self._state(state.base) if state.rest is None else state.rest
+                state.rest = following
+        if len(state) < MOST_LABELS:
+            state[label] = following
         return following
 
     def _evict(self) -> None:
@@ -242,6 +249,8 @@ class Automaton:
             gone = [label for label, following in state.items() if following not in kept]
             for label in gone:
                 del state[label]
+            if state.rest not in kept:
+                state.rest = None
 
     # Messages -------------------------------------------------------------------------------------
 

@@ -107,7 +107,7 @@ class Statistics:
 
 
 class _Candidate(NamedTuple):
-    """A pattern to consider when its rarest need is met, and the conditions to skip its check."""
+    """A pattern to consider when its trigger is met, and the conditions to skip its check."""
 
     others: frozenset[int]  # the needs that must be met too
     meetings: frozenset[int]  # the marks of routes that must lead to one element
@@ -132,9 +132,10 @@ class Filter:
         self._users: dict[int, int] = {}  # the number of patterns by need
         self._numbers = 0
         self._marks: dict[Route, int] = {}
-        self._candidates: dict[int, list[_Candidate]] = {}  # by their rarest need
+        self._candidates: dict[int, list[_Candidate]] = {}  # by their trigger
         self._decided: dict[int, list[FilterPattern]] = {}  # patterns that one need alone decides
         self._decided_keys: dict[int, list[set[str]]] = {}
+        self._triggers: dict[FilterPattern, int] = {}  # by pattern, the need that it is listed by
         self._always: dict[FilterPattern, None] = {}  # patterns without needs
         self._tests: list[tuple[set[str], Test]] | None = None  # without the automaton
         self._untested: list[FilterPattern] = []  # those that have no test
@@ -211,7 +212,7 @@ class Filter:
         return pattern
 
     def _enter(self, pattern: FilterPattern) -> None:
-        """Register a new pattern's needs in the automaton; its rarest one triggers its check."""
+        """Register a new pattern's needs in the automaton; one of them triggers its check."""
         self._tests, self._on_tree, self._on_markup = None, {}, {}
         self._text_readers += pattern.reads_texts
         if pattern.finds_markup:
@@ -223,7 +224,7 @@ class Filter:
         numbers = [self._use(self._needs, need, self._automaton.add) for need in needs.each]
         meetings = needs.meetings if needs.are_whole else ()
         marks = [self._use(self._marks, route, self._automaton.mark) for route in meetings]
-        first = self._needs[rarest(needs.each)]
+        first = self._triggers[pattern] = self._trigger(needs.each)
         others = frozenset(numbers) - {first}
         if pattern.is_settled and not others and not marks:
             self._decided.setdefault(first, []).append(pattern)
@@ -231,6 +232,19 @@ class Filter:
             return
         entry = _Candidate(others, frozenset(marks), pattern.is_settled, pattern.keys, pattern)
         self._candidates.setdefault(first, []).append(entry)
+
+    def _trigger(self, needs: Iterable[Need]) -> int:
+        """The need that a new pattern is considered for when it is met.
+
+        One that few patterns have: a need of all patterns would make every message consider them
+        all. Of needs that few have, the rarest.
+        """
+
+        def users(need: Need) -> int:
+            return (self._users[self._needs[need]] >> 2).bit_length()
+
+        fewest = min(map(users, needs))
+        return self._needs[rarest([need for need in needs if users(need) == fewest])]
 
     def _leave(self, pattern: FilterPattern) -> None:
         self._tests, self._on_tree, self._on_markup = None, {}, {}
@@ -240,7 +254,7 @@ class Filter:
         needs = pattern.needs
         if not needs.each:
             return
-        first = self._needs[rarest(needs.each)]
+        first = self._triggers.pop(pattern)
         candidates = [e for e in self._candidates.pop(first, ()) if e.pattern is not pattern]
         if candidates:
             self._candidates[first] = candidates

@@ -16,7 +16,7 @@ find them. Such a message goes through the document.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -75,13 +75,27 @@ class MessagePlan:
         """The bags of a message, in the order of the relations."""
         if self.shared is None:
             return self.matcher.run
-        match, nothing = self.shared.match, [_NOTHING] * (len(self.here) + len(self.everywhere))
+        find, nothing = self.found, [_NOTHING] * (len(self.here) + len(self.everywhere))
 
         def run(root: Element, time: int, message: bytes) -> tuple[Bag, ...]:
             bags = nothing.copy()
-            for key, bag in match(root, time, message).items():
-                bags[int(key)] = bag
+            for number, bag in find(root, time, message).items():
+                bags[number] = bag
             return tuple(bags)
+
+        return run
+
+    @cached_property
+    def found(self) -> Callable[[Element, int, bytes], dict[int, Bag]]:
+        """The bags of a message by the number of their relation, without the empty ones.
+
+        By the automaton: a message costs the relations that it matches, however many there are.
+        """
+        assert self.shared is not None
+        match = self.shared.match
+
+        def run(root: Element, time: int, message: bytes) -> dict[int, Bag]:
+            return {int(key): bag for key, bag in match(root, time, message).items()}
 
         return run
 

@@ -26,6 +26,7 @@ from axlog.server.api_page import api_page
 from axlog.server.channel_routes import Serving
 from axlog.server.family_routes import FamilyRoutes, Published
 from axlog.server.given_documents import GivenDocuments
+from axlog.server.kept_members import KeptMembers
 from axlog.server.operations import Operation, description
 from axlog.server.responses import answer, problem
 from axlog.server.roles import Principal
@@ -130,11 +131,14 @@ def make_application(
     operations += signing_operations(access)
     views = Views(documents or {}, access)
     given: GivenDocuments | None = None
+    kept: KeptMembers | None = None
     if documents is not None:
         given = GivenDocuments(documents, channels, access)
         operations += views.operations()
         operations += given.operations()
-        operations += FamilyRoutes(views, families or {}, channels, access).operations()
+        kept = KeptMembers(channels.directory)
+        published = FamilyRoutes(views, families or {}, channels, access, kept)
+        operations += published.operations()
     operations += more
 
     async def describe(request: Request, caller: Principal) -> Response:
@@ -157,6 +161,8 @@ def make_application(
             yield
         if given is not None:
             await asyncio.to_thread(given.close)
+        if kept is not None:
+            kept.close()
         webhooks.close()
         pulses.close()
         client.close()

@@ -14,39 +14,43 @@ views. The members of the pipeline's table, and those of others, are listed for 
 
 `{"parameters": {...}, "channel": "alerts"}` also publishes the changes of the member on a channel
 that the principal may publish to. The channel's readers, filters and webhooks then follow it.
+
+Members outlast the server, if it has a directory (`kept_members.py`). Rights are checked again when
+it starts, and before each row that goes to a channel.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from secrets import token_hex
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from axlog.connect.channels.channel import LocalChannel
 from axlog.connect.channels.registry import Channels
-from axlog.connect.channels.row_updates import updates_of
-from axlog.errors import AccessError, ChannelError, QueryError
+from axlog.errors import AccessError, AxlogError, ChannelError, QueryError
 from axlog.live.document import Document
-from axlog.live.internals import maintained
+from axlog.live.internals import maintained, maintained_view
 from axlog.live.view import View
 from axlog.pipeline.families import family_of, is_pilot, row_of
 from axlog.query.parameters import parameters_of, with_parameters
+from axlog.reporting import report
 from axlog.server.access import Access, used_up
 from axlog.server.channel_routes import channel_of
+from axlog.server.kept_members import GENERATION, KeptMember, KeptMembers
+from axlog.server.member_channels import MemberChannel, forget_member
 from axlog.server.operations import Operation
 from axlog.server.responses import answer, json_of, number_in, wrong
 from axlog.server.roles import Principal
 from axlog.server.roles import channel as channel_resource
 from axlog.server.roles import view as resource
 from axlog.server.view_routes import MOST_ROWS, Views
-from axlog.views.change import Change
 
+_log = logging.getLogger("axlog.server")
 MOST_MEMBERS = 1000
 """Members in one answer."""
 _OWNED = "@"
@@ -68,13 +72,26 @@ class FamilyRoutes:
     """The operations of families."""
 
     def __init__(
-        self, views: Views, published: Published, channels: Channels, access: Access
+        self,
+        views: Views,
+        published: Published,
+        channels: Channels,
+        access: Access,
+        kept: KeptMembers | None = None,
     ) -> None:
         self._views = views
         self._published = published
         self._channels = channels
         self._access = access
-        self._owners: dict[tuple[str, str], str] = {}  # by document and view
+        self._kept = kept or KeptMembers()
+        self._known: dict[tuple[str, str], KeptMember] = {}  # by document and view
+        for member in self._kept:
+            try:
+                self._watch_again(member)
+            except AxlogError as error:
+                report(_log, logging.WARNING, "member not watched", view=member.family,
+                       member=member.name, owner=member.owner, code=error.code,
+                       reason=error.message)  # fmt: skip
 
     def operations(self) -> list[Operation]:
         """Return the table of operations."""
@@ -124,7 +141,7 @@ class FamilyRoutes:
         name, doc, family, _ = self._found(request)
         member = request.path_params["member"]
         view = member_name(family, caller.name, member)
-        if (name, view) not in self._owners or doc.views.get(view) is None:
+        if (name, view) not in self._known or doc.views.get(view) is None:
             raise QueryError("AX203", f"there is no member {member[:100]!r}")
         return name, doc, doc.view(view)
 
@@ -151,9 +168,10 @@ class FamilyRoutes:
                 if sees_all:
                     yield view, [str(value) for value in row_of(view)]
             elif view.startswith(f"{family}{_OWNED}"):
-                owner = self._owners.get((name, view))
-                if owner is not None and (sees_all or owner == caller.name):
-                    yield view.removeprefix(f"{family}{_OWNED}"), []
+                member = self._known.get((name, view))
+                if member is not None and (sees_all or member.owner == caller.name):
+                    values = [str(value) for value in member.parameters.values()]
+                    yield view.removeprefix(f"{family}{_OWNED}"), values
 
     async def _members(self, request: Request, caller: Principal) -> Response:
         name, doc, family, _ = self._found(request)
@@ -162,8 +180,11 @@ class FamilyRoutes:
 
         def found() -> tuple[int, list[dict[str, Any]]]:
             with maintained(doc).lock:
-                every = [m for m in self._listed(name, doc, family, caller)
-                         if asked in m[0].casefold()]  # fmt: skip
+                every = [
+                    (member, values)
+                    for member, values in self._listed(name, doc, family, caller)
+                    if any(asked in each.casefold() for each in (member, *values))
+                ]
             return len(every), [{"name": n, "values": v} for n, v in islice(every, limit)]
 
         count, shown = await asyncio.to_thread(found)
@@ -183,40 +204,81 @@ class FamilyRoutes:
         unknown = set(parameters) - set(published.parameters)
         if unknown:
             raise wrong(f"unknown parameter {min(unknown)!r}", ", ".join(published.parameters))
-        target = self._target(channel, caller)
-        text = with_parameters(published.query, parameters, published.language)
-        view = member_name(family, caller.name, request.path_params["member"])
-        key = (name, view)
-        if key in self._owners:
-            raise AccessError("AX817", f"there is a member {request.path_params['member']!r}")
+        self._target(channel, caller)
+        asked = request.path_params["member"]
+        member = KeptMember(name, family, caller.name, asked, parameters, channel)
+        key = (name, member_name(family, caller.name, asked))
+        if key in self._known:
+            raise AccessError("AX817", f"there is a member {asked!r}")
         used_up(caller, "views", self.count_of(caller.name) + self._views.count_of(caller.name))
-        self._owners[key] = caller.name
+        self._known[key] = member
 
         def watch() -> View:
-            with maintained(doc).families.restoring(is_shared=True):
-                made = doc.watch(text, view, language=published.language)  # type: ignore[arg-type]
-            if target is not None:
-                _publish(made, target, family, f"{name}/{view}/{token_hex(8)}")
+            made = self._watch(doc, published, member)
+            try:
+                self._kept.add(member)
+            except BaseException:
+                doc.unwatch(made.name)
+                raise
             return made
 
         try:
             made = await asyncio.to_thread(watch)
         except BaseException:
-            del self._owners[key]
+            del self._known[key]
             raise
         return answer({"columns": list(made.columns)}, 201)
 
-    def _target(self, channel: Any, caller: Principal) -> LocalChannel | None:
+    def _watch(
+        self, doc: Document, published: PublishedFamily, member: KeptMember, position: int = 0
+    ) -> View:
+        """Watch a member, and publish it on its channel."""
+        text = with_parameters(published.query, member.parameters, published.language)
+        view = member_name(member.family, member.owner, member.name)
+        with maintained(doc).lock:
+            with maintained(doc).families.restoring(is_shared=True):
+                made = doc.watch(text, view, language=published.language)  # type: ignore[arg-type]
+            if position:
+                maintained_view(made).position = position
+            if member.channel is not None:
+                target = channel_of(self._channels, member.channel)
+                MemberChannel(made, target, member.family, f"{member.document}/{view}",
+                              lambda: self._is_allowed(member)).start()  # fmt: skip
+        return made
+
+    def _watch_again(self, member: KeptMember) -> None:
+        """Watch a member that was kept, if its family is published and its owner may have it."""
+        published = self._published.get(member.document, {}).get(member.family)
+        doc = self._views.documents.get(member.document)
+        if published is None or doc is None:
+            raise QueryError("AX203", f"there is no family {member.family!r}")
+        if not self._is_allowed(member):
+            raise AccessError("AX814", f"{member.owner!r} may not have this member any more")
+        self._watch(doc, published, member, GENERATION * self._kept.generation)
+        view = member_name(member.family, member.owner, member.name)
+        self._known[member.document, view] = member
+
+    def _is_allowed(self, member: KeptMember) -> bool:
+        """Whether the owner of a member has the rights that it needs."""
+        owner = self._access.named(member.owner)
+        return (
+            owner is not None
+            and owner.may("subscribe", resource(member.document, member.family))
+            and (member.channel is None or owner.may("publish", channel_resource(member.channel)))
+        )
+
+    def _target(self, channel: Any, caller: Principal) -> None:
+        """Check the channel that is to follow a member."""
         if channel is None:
-            return None
+            return
         if not isinstance(channel, str):
             raise wrong("the channel is not a text")
         self._access.check(caller, "publish", channel_resource(channel))
-        return channel_of(self._channels, channel)
+        channel_of(self._channels, channel)
 
     def count_of(self, owner: str) -> int:
         """The number of members that a principal has."""
-        return list(self._owners.values()).count(owner)
+        return sum(member.owner == owner for member in self._known.values())
 
     async def _rows(self, request: Request, caller: Principal) -> Response:
         _, _, view = self._own(request, caller)
@@ -234,8 +296,12 @@ class FamilyRoutes:
 
     async def _remove(self, request: Request, caller: Principal) -> Response:
         name, doc, view = self._own(request, caller)
+        member = self._known[name, view.name]
+        await asyncio.to_thread(self._kept.remove, member)
         await asyncio.to_thread(doc.unwatch, view.name)
-        del self._owners[name, view.name]
+        del self._known[name, view.name]
+        if member.channel is not None and member.channel in self._channels:
+            forget_member(channel_of(self._channels, member.channel), f"{name}/{view.name}")
         return Response(status_code=204)
 
 
@@ -253,16 +319,3 @@ def published_family(
     if not used:
         raise ChannelError("AX801", "the query has no parameters")
     return PublishedFamily(query, used, language)
-
-
-def _publish(view: View, channel: LocalChannel, family: str, producer: str) -> None:
-    """Publish the rows of a view and its later changes on a channel."""
-    number = 0
-
-    def send(change: Change) -> None:
-        nonlocal number
-        for update in updates_of(change, family):
-            number += 1
-            channel.publish(update, (producer, number))
-
-    view.subscribe(send, snapshot=True)

@@ -116,7 +116,7 @@ class LocalChannel:
         return entry.sequence
 
     def publish_all(self, updates: Iterable[StreamUpdate], note: tuple[str, str]) -> None:
-        """Publish updates and store a note under a name, atomically."""
+        """Publish updates and store a note under a name, atomically; an empty one is dropped."""
         with self._changed:
             self._check_open()
             entries = [
@@ -128,6 +128,8 @@ class LocalChannel:
             for entry in entries:
                 self._retain(entry)
             self._notes[note[0]] = note[1]
+            if not note[1]:
+                del self._notes[note[0]]
             self._changed.notify_all()
         self._notify()
 
@@ -139,6 +141,13 @@ class LocalChannel:
                 if noted is not None:
                     self._notes[name] = noted
             return self._notes.get(name)
+
+    def notes(self, prefix: str) -> dict[str, str]:
+        """Return the notes whose names have a prefix; empty ones are dropped."""
+        with self._changed:
+            kept = {} if self._journal is None else self._journal.notes(prefix)
+            own = {name: body for name, body in self._notes.items() if name.startswith(prefix)}
+            return kept | own
 
     def _retain(self, entry: Entry) -> None:
         self._retained.append(entry)

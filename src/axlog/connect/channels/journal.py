@@ -87,6 +87,8 @@ class _State:
                 self.producers[name] = (number, sequence)
             case "note", (str(name), str(body)):
                 self.notes[name] = body
+                if not body:
+                    del self.notes[name]
             case _:
                 raise ValueError(f"there is no record {kind!r} with {len(given)} values")
 
@@ -184,8 +186,12 @@ class Journal:
         )
 
     def note(self, name: str) -> str | None:
-        """Return the last note stored under a name."""
+        """Return the last note stored under a name; an empty one is dropped."""
         return self._state.notes.get(name)
+
+    def notes(self, prefix: str) -> dict[str, str]:
+        """Return the notes whose names have a prefix."""
+        return {name: body for name, body in self._state.notes.items() if name.startswith(prefix)}
 
     def entries(self) -> Iterator[Entry]:
         """Return the retained entries, in order."""

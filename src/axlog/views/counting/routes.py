@@ -7,6 +7,10 @@ next sink: through the semi joins and anti joins of its relation, and up to the 
 rows of an `or` and a `not` have sinks that apply them to their operators. Where a site on the path
 joins a node with itself, or has a join that cannot be generated, the route uses the engine's
 general propagation instead.
+
+A message costs the relations that it matches: their bags come by number, without the empty ones,
+and `watches` names the joins that rows of a relation reach. Routes of many relations generate a
+join when its first row arrives: most messages need few of them.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import QueryError, ValueProblem
-from axlog.evaluate.gathered import Bags, Gathered
+from axlog.evaluate.gathered import Gathered
 from axlog.evaluate.joins import Bag, Row
 from axlog.match.matcher_generator import Answers, Sink
 from axlog.query.compile import Relation
@@ -27,21 +31,26 @@ from axlog.query.pattern import Axis
 from axlog.views.counting.join_outlook import Use
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.sites import SiteRelation
-from axlog.views.operators.join_generator import can_generate, generate_sink
+from axlog.views.operators.join_generator import Scale, can_generate, generate_sink
 from axlog.views.step_chain import negated
 
 if TYPE_CHECKING:
     from axlog.views.change import Change
     from axlog.views.counting.engine import CountingEngine
+    from axlog.views.counting.join_prospects import Watch
     from axlog.views.view import MaintainedView
 
 ViewChanges: TypeAlias = "list[tuple[MaintainedView, list[Change]]]"
 """Views with their changes."""
 Carry: TypeAlias = Callable[[tuple[Bag, ...], int], ViewChanges]
 """Applies the bags of one message, in the order of the relations of the route, at a time."""
+FoundBags: TypeAlias = Mapping[int, Bag]
+"""The bags of one message by the number of their relation, without the empty ones."""
 _NUMBER = itemgetter(0)
 _NOTHING: Bag = {}
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
+KeyUser: TypeAlias = "tuple[tuple[Relation, ...], Watch, int]"
+"""The relations of a key's values, with the join that uses them and the part that has the key."""
 Known: TypeAlias = Mapping[str, frozenset[str | int]]
 """By column, the values that can still matter; an absent column may have any value."""
 
@@ -70,11 +79,13 @@ class Route:
         engine: CountingEngine,
         node: int,
         wants: Wants | None = None,
-        keys: Iterable[tuple[tuple[Relation, ...], Use]] = (),
+        keys: Iterable[KeyUser] = (),
+        many: int | None = None,
     ) -> None:
         """`keys`: the relations of a key's values at the root of messages, and who uses them.
 
-        Values are used after all rows of a message were joined.
+        Values are used after all rows of a message were joined. From `many` relations on, joins are
+        generated when their first row arrives.
         """
         self.engine = engine
         self._meters = engine.meters
@@ -92,6 +103,13 @@ class Route:
         self._root_of: dict[Sink, Relation] = {}  # sinks of answers, with their roots
         self._alone: dict[Sink, Relation | None] = {}  # those of a root with one site
         self.sources: list[str] = []  # of the generated sinks, for inspection
+        self._is_lazy = many is not None and len(self.here) + len(self.everywhere) >= many
+        self._above_of: dict[SiteRelation, list[Sink]] = {}
+        self._watches_of: dict[Sink, dict[Watch, None]] = {}
+        self.watches: dict[int, tuple[Watch, ...]] = {}
+        """By the number of a relation, the watched joins that its rows reach."""
+        here: dict[Relation, list[Sink]] = {}
+        everywhere: dict[Relation, list[Sink]] = {}
         if self.is_direct:
             here = {r: self._arrive(node, r, (Axis.CHILD,)) for r in self.here}
             everywhere = {r: self._descend(node, r) for r in self.everywhere}
@@ -107,23 +125,41 @@ class Route:
         self._joint: list[tuple[int, MaintainedView, tuple[Relation, ...]]] = []
         self.uses: list[tuple[Use, int, int]] = []
         """Functions that note the values of a key, with the numbers of the first and last bag."""
-        at = len(self.here)  # of the next relation of key values
-        self._rows_here = at
-        for relations, use in keys:
-            self.uses.append((use, at, at + len(relations)))
-            at += len(relations)
-            self.here += relations
+        own = [*self.here, *self.everywhere] if self.is_direct else []
+        self._rows_here = len(self.here)
+        self._uses_of: dict[int, list[tuple[Use, int, int]]] = {}  # by the number of a bag
+        known_keys: dict[tuple[Relation, ...], int] = {}
+        users: dict[int, list[Watch]] = {}
+        for relations, join, part in keys:
+            at = known_keys.get(relations)
+            if at is None:
+                at = known_keys[relations] = len(self.here)
+                self.here += relations
+            used = join.user(part), at, at + len(relations)
+            self.uses.append(used)
+            for number in range(at, at + len(relations)):
+                self._uses_of.setdefault(number, []).append(used)
+                users.setdefault(number, []).append(join)
         more = len(self.here) - self._rows_here
         self.into_rows = [
             (number if number < self._rows_here else number + more, sink)
             for number, sink in enumerate(self.sinks)
         ]
+        self._sink_of = dict(self.into_rows)
+        for (number, _), relation in zip(self.into_rows, own, strict=True):
+            arriving = everywhere if number >= len(self.here) else here
+            found: dict[Watch, None] = {}
+            for sink in arriving[relation]:
+                found |= self._watches_of.get(sink, {})
+            self.watches[number] = tuple(found)
+        for number, joins in users.items():
+            self.watches[number] = tuple(joins)
 
     def _arrive(self, node: int, relation: Relation, axes: Iterable[Axis]) -> list[Sink]:
         """Sinks for the operators at a node that rows of a relation feed."""
         return [
             sink
-            for state in self.engine.states_at(node)
+            for state in self.engine.index.readers(node, relation)
             for sink in self._into(state, relation, axes, partial(self._above, node, state))
         ]
 
@@ -134,6 +170,12 @@ class Route:
 
     def _above(self, node: int, state: SiteRelation) -> list[Sink]:
         """Sinks for the rows of a relation at a site."""
+        known = self._above_of.get(state)
+        if known is None:
+            known = self._above_of[state] = self._made_above(node, state)
+        return known
+
+    def _made_above(self, node: int, state: SiteRelation) -> list[Sink]:
         if node == DOCUMENT_NODE:
             sink = _into_answers(state.relation)
             self._root_of[sink] = state.relation
@@ -182,9 +224,24 @@ class Route:
             joined = _guarded(state, joined)
         root = self._alone.get(then[0]) if len(then) == 1 and not state.rule.is_guarded else None
         scale = None if root is None else partial(self._scale, root)
+        make = partial(self._generated, state, part, joined, scale)
+        return [self._noted_watches(_on_first_use(make) if self._is_lazy else make(), state, then)]
+
+    def _generated(self, state: SiteRelation, part: int, joined: Sink, scale: Scale | None) -> Sink:
         sink, source = generate_sink(state.join, part, joined, scale)
         self.sources.append(source)
-        return [sink]
+        return sink
+
+    def _noted_watches(self, sink: Sink, state: SiteRelation, then: list[Sink]) -> Sink:
+        """Note the watched joins that rows of a sink reach."""
+        found: dict[Watch, None] = {}
+        if state.join.waiting is not None:
+            found[state.join.waiting] = None
+        for each in then:
+            found |= self._watches_of.get(each, {})
+        if found:
+            self._watches_of[sink] = found
+        return sink
 
     def _scale(self, root: Relation, answers: Answers, before: int, after: int) -> bool:
         """Multiply the counts of all rows of a root's views; False if that is not possible."""
@@ -220,7 +277,7 @@ class Route:
             for each, more in chosen.items():
                 join(each, more, answers)
 
-        return [sink]
+        return [self._noted_watches(sink, state, sinks)]
 
     def _block(
         self, state: SiteRelation, number: int, then: Callable[[], list[Sink]]
@@ -241,7 +298,7 @@ class Route:
             for each, more in found.items():
                 into(each, more, answers)
 
-        return [sink]
+        return [self._noted_watches(sink, state, sinks)]
 
     def follow(self, views: Iterable[MaintainedView]) -> None:
         """Pass answers on to these views (`carry`)."""
@@ -257,28 +314,49 @@ class Route:
                     self._views.setdefault(roots[0], []).append((number, view))
 
     def carry(self, bags: tuple[Bag, ...], time: int) -> ViewChanges:
+        """`carry_found` for the bags of all relations."""
+        return self.carry_found(found_bags(bags), time)
+
+    def carry_found(self, found: FoundBags, time: int) -> ViewChanges:
         """Apply the bags of one message to the tables and the views; the changes, by view.
 
         If a view rejects a value, it raises, and takes everything back.
         """
         if self.rejects:
-            emitted = self._carry_whole(bags, time)
+            emitted = self._carry_whole(found, time)
         else:
-            answers = self.deliver(bags)
+            answers = self._deliver(found)
             emitted = self.take(answers, time) if answers else []
         if self.uses:
-            self.use_keys(bags)
+            self._use_keys(found)
         return emitted
 
-    def use_keys(self, bags: tuple[Bag, ...]) -> None:
+    def touched(self, found: FoundBags) -> Iterable[Watch]:
+        """The watched joins that the bags of a message reach."""
+        watches = self.watches
+        if len(found) == 1:
+            (only,) = found
+            return watches.get(only, ())
+        reached: dict[Watch, None] = {}
+        for number in found:
+            for each in watches.get(number, ()):
+                reached[each] = None
+        return reached
+
+    def _use_keys(self, found: FoundBags) -> None:
         """Note the values of keys in a message. The patterns of a key mostly find the same."""
-        for use, at, end in self.uses:
-            first = bags[at]
+        uses: dict[tuple[Use, int, int], None] = {}
+        for number in found:
+            for each in self._uses_of.get(number, ()):
+                uses[each] = None
+        for use, at, end in uses:
+            first = found.get(at, _NOTHING)
             for row in first:
                 use(row)
             for other in range(at + 1, end):
-                if bags[other] != first:
-                    for row in bags[other]:
+                bag = found.get(other, _NOTHING)
+                if bag != first:
+                    for row in bag:
                         if row not in first:
                             use(row)
 
@@ -300,14 +378,14 @@ class Route:
             found.sort(key=_NUMBER)
         return [(view, changes) for _, view, changes in found]
 
-    def _carry_whole(self, bags: tuple[Bag, ...], time: int) -> ViewChanges:
+    def _carry_whole(self, found: FoundBags, time: int) -> ViewChanges:
         """Do the same; a view that rejects a value takes back what the others did.
 
         Views that reject nothing come last, so that they need not take anything back.
         """
         taken: list[tuple[int, MaintainedView, Counting, list[Bag], list[Change]]] = []
         try:
-            answers = self.deliver(bags)
+            answers = self._deliver(found)
             concerned = [
                 (number, view, view.maintainer, [bag])
                 for root, bag in answers.items()
@@ -319,7 +397,7 @@ class Route:
             for number, view, maintainer, moved in concerned:
                 taken.append((number, view, maintainer, moved, maintainer.take_all(moved)))
         except ValueProblem:
-            self.deliver(tuple(map(negated, bags)))
+            self._deliver({number: negated(bag) for number, bag in found.items()})
             for _, _, maintainer, moved, _ in reversed(taken):
                 maintainer.take_all(list(map(negated, moved)))
             raise
@@ -337,31 +415,52 @@ class Route:
             if any(moved) and isinstance(maintainer, Counting):
                 yield number, view, maintainer, moved
 
-    def deliver(self, bags: tuple[Bag, ...]) -> Answers:
+    def _deliver(self, found: FoundBags) -> Answers:
         """The answers for the bags of one message; updates the tables."""
         if not self.is_direct:
-            return self._propagate(bags)
+            return self._propagate(found)
         answers: Answers = {}
-        meters = self._meters
-        meters.bags = bags
-        for at, sink in self.into_rows:
-            for row, count in bags[at].items():
-                sink(row, count, answers)
+        meters, sinks = self._meters, self._sink_of
+        meters.bags = found.values()
+        for number in sorted(found):
+            sink = sinks.get(number)
+            if sink is not None:  # otherwise the values of a key
+                for row, count in found[number].items():
+                    sink(row, count, answers)
         if meters.used or self._noted:
             return self.engine.close_update(answers)
         return answers
 
-    def _propagate(self, bags: tuple[Bag, ...]) -> Answers:
+    def _propagate(self, found: FoundBags) -> Answers:
         """Propagate the bags of one message by the general rule."""
-        at = len(self.here)
-        below = Gathered(
-            children=_nonempty(self.here, bags[:at]),
-            descendants=_nonempty(self.everywhere, bags[at:]),
-        )
-        if not below.children and not below.descendants:
+        at, below = len(self.here), Gathered()
+        for number, bag in found.items():
+            if number < at:
+                below.children[self.here[number]] = bag
+            else:
+                below.descendants[self.everywhere[number - at]] = bag
+        if not found:
             return {}
-        self._meters.bags = bags
+        self._meters.bags = found.values()
         return self.engine.propagate({self.node: below})
+
+
+def found_bags(bags: tuple[Bag, ...]) -> dict[int, Bag]:
+    """The bags of all relations by their number, without the empty ones."""
+    return {number: bag for number, bag in enumerate(bags) if bag}
+
+
+def _on_first_use(make: Callable[[], Sink]) -> Sink:
+    """A sink that is made when its first row arrives."""
+    made: Sink | None = None
+
+    def sink(row: Row, count: int, answers: Answers) -> None:
+        nonlocal made
+        if made is None:
+            made = make()
+        made(row, count, answers)
+
+    return sink
 
 
 def _into_answers(root: Relation) -> Sink:
@@ -417,10 +516,6 @@ def _only(relation: Relation, known: Known | None, sinks: list[Sink]) -> Sink:
         then(row, count, answers)
 
     return sink
-
-
-def _nonempty(relations: tuple[Relation, ...], bags: tuple[Bag, ...]) -> Bags:
-    return {r: bag for r, bag in zip(relations, bags, strict=True) if bag}
 
 
 def _wanted(states: Iterable[SiteRelation], axes: Iterable[Axis]) -> tuple[Relation, ...]:

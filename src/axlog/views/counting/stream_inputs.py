@@ -168,7 +168,7 @@ def roots_above(engine: CountingEngine, node: int, state: SiteRelation) -> set[R
     found: set[Relation] = set()
     path = [node, *engine.tree.ancestors(node)]
     for at, upper in enumerate(path[1:]):
-        for above in engine.states_at(upper):
+        for above in engine.index.readers(upper, state.relation):
             for edge in above.relation.edges:
                 reaches = edge.axis in _DESCENT or (at == 0 and edge.axis is Axis.CHILD)
                 if edge.relation is not state.relation or not reaches or above.is_dead:
@@ -210,7 +210,7 @@ def _arrive(
     way: Way,
 ) -> None:
     """Follow rows of a relation that rise to a node."""
-    for state in engine.states_at(node):
+    for state in engine.index.readers(node, relation):
         for part, edge in enumerate(state.relation.edges):
             if edge.relation is not relation or edge.axis not in axes or state.is_dead:
                 continue
