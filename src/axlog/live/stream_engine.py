@@ -20,7 +20,6 @@ from dataclasses import replace
 from math import inf
 from typing import TypeAlias
 
-from axlog.document.message_key import KeyPath
 from axlog.document.operations import Operation, checked_time
 from axlog.document.times import Time, microseconds
 from axlog.document.tree import NONE
@@ -42,13 +41,14 @@ from axlog.live.replacements import (
 from axlog.live.saved_views import SavedViews, check_saved, restore_views, saved_views
 from axlog.live.short_way import Read, ShortWay
 from axlog.live.stream_needs import expect_insertions, names_wanted, needs_no_nodes
+from axlog.live.stream_routes import StreamRoutes
 from axlog.live.stream_status import StreamStatus
 from axlog.live.update_changes import ViewChanges, together
 from axlog.match.matcher_generator import can_match
 from axlog.match.stream_plan import MessagePlan
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
-from axlog.views.counting.routes import KeyUser, Route, Wants, found_bags
+from axlog.views.counting.routes import Route, Wants, found_bags
 from axlog.views.counting.state_codec import SavedTables, restore_tables, saved_tables
 from axlog.views.view import MaintainedView
 
@@ -90,8 +90,7 @@ class StreamEngine:
         self.profile: Profile | None = None  # where the time of messages goes, if it is measured
         self.ends_a_message = False  # whether nothing is to be done after a message
         self._found_for: tuple[int, int, list[MaintainedView]] = (-1, -1, [])
-        self._routes: dict[tuple[int, tuple[KeyUser, ...]], Route] = {}
-        self._plans: dict[Route, MessagePlan] = {}
+        self._routes = StreamRoutes(document, collector)
         self.aside: list[Aside] = []  # stream, message, time, number
         self._delivered: dict[str, Deliveries] = {}  # of streams that replace
         self._statuses: dict[str, StreamStatus] = {}
@@ -431,7 +430,7 @@ class StreamEngine:
         if self._found_for != found_for:
             self._found_for = found_for
             self._ways, self.feeds, self.direct = {}, {}, {}
-            self._routes, self._plans = {}, {}
+            self._routes.clear()
         if stream not in tree.calls_by_stream:
             return None
         if stream in self._ways:
@@ -450,7 +449,7 @@ class StreamEngine:
         must_be_nodes = self._looks_first or (replace is not None and not self.keeps)
         if must_be_nodes and reaching_stream(tree, stream) is not None:
             return None  # all messages that a deletion can reach become nodes
-        route = self._route(node, stream)
+        route = self._routes.route(stream, self.wants.get(stream))
         relations = (*route.here, *route.everywhere)
         is_short = has_no_nodes and all(map(can_match, relations))
         if not is_short and (stream not in self.wants or tree.facts):
@@ -458,7 +457,7 @@ class StreamEngine:
         # Ids count kept messages: where a view needs nodes, all messages to be kept are parsed.
         may_pass_unread = self._looks_first and (has_no_nodes or not keeps) and replace is None
         wanted = names_wanted(route) if may_pass_unread else None
-        plan = self._plan(route, wanted, replace)
+        plan = self._routes.plan(route, wanted, replace)
         route.follow(views)
         if replace is not None and route.rejects:
             return None  # a refused message must not take back the rows of the one before it
@@ -484,32 +483,6 @@ class StreamEngine:
             if self.ends_a_message and not has_bounds:
                 self.direct[stream] = self.feeds[stream]
         return way
-
-    def _route(self, node: int, stream: str) -> Route:
-        """The route of a stream; streams with calls at one place have one, if nothing differs."""
-        document, keys = self._document, self._collector.key_users(stream)
-        place, wants = document.tree.parent(node), self.wants.get(stream)
-        same = None if wants is not None else (place, tuple(keys))
-        route = None if same is None else self._routes.get(same)
-        if route is None:
-            route = Route(document.engine, place, wants, keys, document.many_relations)
-            if same is not None:
-                self._routes[same] = route
-        return route
-
-    def _plan(
-        self, route: Route, wanted: tuple[tuple[bytes, ...], ...] | None, replace: KeyPath | None
-    ) -> MessagePlan:
-        """The plan of a route; streams with one route have one, if nothing differs."""
-        plan = self._plans.get(route)
-        if plan is None or (plan.wanted, plan.replace) != (wanted, replace):
-            document = self._document
-            depth = sum(1 for _ in document.tree.ancestors(route.node))
-            plan = self._plans[route] = MessagePlan(
-                route.here, route.everywhere, document.limits, depth, wanted, replace,
-                document.many_relations,
-            )  # fmt: skip
-        return plan
 
     def is_kept(self, stream: str) -> bool:
         """Return whether messages are kept: all are, or a deletion can reach them."""

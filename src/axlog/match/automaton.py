@@ -6,6 +6,10 @@ a message first reaches them: state x label -> state is then one lookup per leve
 number of patterns (lazy determinisation, Green et al.). A label without a transition leads to a
 dead state, and the content below it is skipped.
 
+Each loop is an automaton of its own, which starts at the elements that lead to it. The loops that
+are active at an element depend on all elements above it: one automaton for all of them would need
+a state for each combination, and nearly every message would have new ones.
+
 The number of states is bounded: at `most_states`, the least recently used half is evicted. `nodes`,
 `states`, `hits`, `misses` and `evicted` are counted. Changes to the trie drop all states.
 
@@ -17,7 +21,7 @@ together.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -28,9 +32,6 @@ from axlog.match.string_tests import Found, IndexMerger, StateWatches, WatchInde
 
 MOST_STATES = 8192
 """The most states kept; a state takes some kilobytes if many patterns have `//`."""
-
-MOST_LABELS = 16_384
-"""The most labels whose next state a state remembers: messages may have any number of labels."""
 
 children: Callable[[Element], list[Element]] = itemgetter(slice(None))
 """The children of an element as a list: a third faster than iterating over the element."""
@@ -83,7 +84,8 @@ class TrieNode:
 
     @property
     def leads_on(self) -> bool:
-        return bool(self.by_label or self.star or self.below or self.is_loop)
+        """Whether it may lead to other nodes of the same automaton."""
+        return bool(self.by_label or self.star or self.is_loop)
 
     @property
     def is_empty(self) -> bool:
@@ -91,12 +93,12 @@ class TrieNode:
         return not (has_paths or self.needs or self.marks or self.watched)
 
 
-class State(dict[object, "State"]):
-    """A set of trie nodes; as a mapping, the next state by label, made on first use."""
+class State(dict[str, "State"]):
+    """A set of trie nodes; as a mapping, the next states by the labels seen that it names."""
 
     __slots__ = (
-        "automaton", "base", "leads_on", "marks", "named", "needs", "nodes", "rest", "used",
-        "watches",
+        "automaton", "base", "is_noted", "leads_on", "loop", "loops", "marks", "named", "needs",
+        "nodes", "rest", "used", "watches",
     )  # fmt: skip
 
     def __init__(self, automaton: Automaton, nodes: frozenset[TrieNode]) -> None:
@@ -105,17 +107,18 @@ class State(dict[object, "State"]):
         self.nodes = nodes
         self.named = tuple(node for node in nodes if node.by_label)
         stars = [node.star for node in nodes if node.star is not None]
-        self.base = _closed([*stars, *(node for node in nodes if node.is_loop)])
+        self.base = frozenset([*stars, *(node for node in nodes if node.is_loop)])
         self.rest: State | None = None  # the next state by labels that no node names
         self.leads_on = any(node.leads_on for node in nodes)
+        self.loop = next((node for node in nodes if node.is_loop), None)  # whose automaton it is of
+        self.loops = tuple(node.below for node in nodes if node.below is not None)
+        """The loops that start at an element with this state."""
         self.needs = frozenset(need for node in nodes for need in node.needs)
         self.marks = frozenset(mark for node in nodes for mark in node.marks)
         watched = [node.watched for node in nodes if node.watched]
         self.watches = StateWatches(watched, automaton.merger) if watched else None
+        self.is_noted = bool(self.needs or self.marks)
         self.used = 0
-
-    def __missing__(self, label: object) -> State:
-        return self.automaton.step(self, label)
 
     __hash__ = object.__hash__  # type: ignore[assignment]  # states compare by identity
 
@@ -140,7 +143,7 @@ class Automaton:
         self.merger = IndexMerger()
         self._is_stale = False
         self._dead = self._state(frozenset())
-        self._first = self._state(_closed([self._root]))
+        self._first = self._state(frozenset([self._root]))
 
     @property
     def states(self) -> int:
@@ -220,21 +223,18 @@ class Automaton:
             known.used = self.counters.messages
         return known
 
-    def step(self, state: State, label: object) -> State:
-        """The state that a label leads to; the dead state for comments, instructions and calls."""
-        self.counters.misses += 1
-        if type(label) is not str or label == CALL_LABEL:
-            following = self._dead
-        else:
-            named = [node.by_label[label] for node in state.named if label in node.by_label]
-            if named:
-                following = self._state(state.base | _closed(named))
-            else:
-                following = self._state(state.base) if state.rest is None else state.rest
-                state.rest = following
-        if len(state) < MOST_LABELS:
-            state[label] = following
-        return following
+    def step(self, state: State, label: str) -> State:
+        """The next state by a label that was not seen in this state, or that it does not name."""
+        for node in state.named:
+            if label in node.by_label:
+                self.counters.misses += 1
+                named = [node.by_label[label] for node in state.named if label in node.by_label]
+                following = state[label] = self._state(state.base.union(named))
+                return following
+        if state.rest is None:
+            self.counters.misses += 1
+            state.rest = self._state(state.base)
+        return state.rest
 
     def _evict(self) -> None:
         """Keep the most recently used half of the states, the initial and the dead one.
@@ -261,46 +261,59 @@ class Automaton:
         """
         if self._is_stale:
             self._start()
-        counters, dead = self.counters, self._dead
+        counters, dead, step = self.counters, self._dead, self.step
         counters.messages += 1
-        missed = counters.misses
-        first = self._first[message.tag]
-        steps = 1
-        visited = [first]
+        missed, now, steps = counters.misses, counters.messages, 0
+        visited: list[State] = []
         found: Found = set()
-        if first.watches is not None:
-            first.watches.find(message, found)
-        waiting = [(message, first)] if first.leads_on else []
+        active = [self._first, *self._started(self._first, ())]
+        waiting: list[tuple[list[Element], list[State]]] = [([message], active)]
         while waiting:
-            above, state = waiting.pop()
-            for element in children(above):
-                steps += 1
-                following = state[element.tag]
-                if following is dead:
-                    continue
-                visited.append(following)
-                if following.watches is not None:
-                    following.watches.find(element, found)
-                if following.leads_on and len(element):
-                    waiting.append((element, following))
+            elements, active = waiting.pop()
+            steps += len(elements) * len(active)
+            for element in elements:
+                label = element.tag
+                below: list[State] = []
+                # Comments, instructions and calls lead nowhere.
+                for state in active if type(label) is str and label != CALL_LABEL else ():
+                    following = state.get(label)
+                    if following is None:
+                        following = step(state, label)
+                    if following is dead:
+                        continue
+                    following.used = now
+                    if following.is_noted:
+                        visited.append(following)
+                    if following.watches is not None:
+                        following.watches.find(element, found)
+                    if following.leads_on:
+                        below.append(following)
+                    if following.loops:
+                        started = list(self._started(following, active))
+                        visited += started
+                        below += started
+                        for each in started:
+                            if each.watches is not None:
+                                each.watches.find(element, found)
+                if below and len(element):
+                    waiting.append((children(element), below))
         counters.hits += steps - (counters.misses - missed)
         return self._gather(visited, found)
 
+    def _started(self, state: State, active: Sequence[State]) -> Iterator[State]:
+        """The states of the loops that start at an element and are not active above it."""
+        for loop in state.loops:
+            if not any(each.loop is loop for each in active):
+                start = self._state(frozenset([loop]))
+                start.used = self.counters.messages
+                yield start
+
     def _gather(self, visited: list[State], found: Found) -> tuple[Found, set[int]]:
-        now = self.counters.messages
         once: set[int] = set()
         repeated: set[int] = set()
         for state, count in Counter(visited).items():
-            state.used = now
             found |= state.needs
             if state.marks:
                 repeated |= state.marks if count > 1 else once & state.marks
                 once |= state.marks
         return found, repeated
-
-
-def _closed(nodes: Iterable[TrieNode]) -> frozenset[TrieNode]:
-    """These nodes with the loops that start at them."""
-    found = set(nodes)
-    found |= {node.below for node in found if node.below is not None}
-    return frozenset(found)
