@@ -386,6 +386,7 @@ class Choice:
             for node in engine.sites()
             for state in engine.states_at(node)
             if state.relation in mine and _joins(state.relation) and not state.is_dead
+            if roots_above(engine, node, state) != set()  # `/*` has states at other elements too
         ]
         # A join that is no longer watched (a value above it may change now) is released after this.
         waiting = joining[0].join.waiting if len(joining) == 1 else None
