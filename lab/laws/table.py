@@ -50,6 +50,7 @@ from lab.laws.filters_law import check_filter, make_filter_case
 from lab.laws.finished_law import check_finished, make_finished_case, make_keyed_case
 from lab.laws.fuzz_cases import less_of, make_case, make_deaf_case
 from lab.laws.ids_law import check_ids, make_ids_case
+from lab.laws.layouts_law import check_layouts, make_layouts_case, smaller_layouts
 from lab.laws.lists_law import check_lists, make_lists_case
 from lab.laws.native_scalars_law import check_native_scalars, make_native_scalars_case
 from lab.laws.nested_cases import make_nested_case
@@ -197,8 +198,10 @@ LAWS: dict[str, Law] = {
                    smaller_mangled),
     "rows": Law("all evaluators find what the definitions find", make_rows_case, check_rows, 1540,
                 smaller_rows),
-    "lists": Law("reduced, aggregated, integrated lists", make_lists_case, check_lists, 1820),
+    "lists": Law("reduced, aggregated, integrated lists", make_lists_case, check_lists, 1620),
     "filters": Law("filters find what evaluation finds", make_filter_case, check_filter, 200),
+    "layouts": Law("messages read by their layout are as parsed", make_layouts_case,
+                   check_layouts, 200, smaller_layouts),
     "feeds": Law("a feed's changes are told, all and only", make_feed_case, check_feed, 60,
                  smaller_feeds),
     "containment": Law("containment on all small documents", make_pair, check_pair, 60),

@@ -91,7 +91,7 @@ def test_an_enforced_key_refuses_a_value_below_a_node_that_is_there() -> None:
         doc.feed("g", "<b>3</b>")
 
 
-@pytest.mark.parametrize(("make", "number"), [(make_keyed_case, 60), (make_typed_case, 40)])
+@pytest.mark.parametrize(("make", "number"), [(make_keyed_case, 40), (make_typed_case, 25)])
 def test_differential_declared_facts(make: Callable[[Random], Case], number: int) -> None:
     seen: Counter[str] = Counter()
     for seed in range(number):

@@ -220,7 +220,7 @@ def test_example_10_p2_on_the_command_line(tmp_path: Path) -> None:
 def test_differential_scenarios_under_types(seed: int) -> None:
     maker = Maker(Random(1000 + seed))
     verdicts: Counter[Truth] = Counter()
-    for schema, written in cases(seed, 60):
+    for schema, written in cases(seed, 30):
         tree = load(written)
         tree.types = schema
         for _ in range(4):

@@ -254,7 +254,7 @@ def test_oracle_typed_truth(seed: int, deleting: float) -> None:
     maker = Maker(Random(100 + seed))
     verdicts: Counter[Truth] = Counter()
     made_room = compared = refused = 0
-    for schema, written in cases(seed, 60, deleting):
+    for schema, written in cases(seed, 40, deleting):
         tree = load(written)
         brute = Brute(schema, tree)
         start = as_node(tree, tree.root)
@@ -305,7 +305,7 @@ def test_oracle_typed_truth_by_the_reference() -> None:
     maker = Maker(Random(9))
     alphabet = Alphabet(("a", "b"), ("1",))
     tried = possible = 0
-    for schema, written in cases(50, 150):
+    for schema, written in cases(50, 100):
         tree = load(written)
         if any(tree.call(node).mode == "one-shot" for node in tree.calls().values()):
             continue

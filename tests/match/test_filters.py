@@ -32,7 +32,7 @@ from lab.laws.filters_law import ALWAYS, NEVER, decorate, message
 from lab.laws.small_cases import fragment, pattern
 from tests.match.test_matcher_generator import blocks
 
-CASES = 60
+CASES = 40
 
 
 def element(text: str) -> Element:
@@ -58,7 +58,7 @@ def make(wanted: dict[str, Pattern], automaton_from: int, most_states: int = 819
 # The law ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seeds", blocks(CASES, 60), ids=str)
+@pytest.mark.parametrize("seeds", blocks(CASES, 40), ids=str)
 def test_differential_filter_and_interpreter(seeds: range) -> None:
     matched = settled = 0
     for seed in seeds:
@@ -92,7 +92,7 @@ def test_differential_filter_and_interpreter(seeds: range) -> None:
     assert settled > len(seeds) // 4
 
 
-@pytest.mark.parametrize("seeds", blocks(500, 500), ids=str)
+@pytest.mark.parametrize("seeds", blocks(300, 300), ids=str)
 def test_differential_checks_and_interpreter(seeds: range) -> None:
     """The needs of the automaton and the generated tests, each alone."""
     counts = dict.fromkeys(("needed", "enough", "testable", "tested", "held"), 0)
@@ -167,7 +167,7 @@ def branching(random: Random) -> str:
     return f"match {start}{random.choice('abcdef*')}[{one}][{other}]{tail}"
 
 
-@pytest.mark.parametrize("seeds", blocks(400, 400), ids=str)
+@pytest.mark.parametrize("seeds", blocks(240, 240), ids=str)
 def test_differential_meetings_and_interpreter(seeds: range) -> None:
     """Needs that must be met below one element: settled if there is one, checked if several."""
     counts = dict.fromkeys(("one element", "several hold", "several do not"), 0)

@@ -22,12 +22,14 @@ from axlog.live.internals import maintained, streams_of
 from axlog.live.options import Options, Validate
 from axlog.live.stream_status import StreamStatus
 from axlog.match.filters import Filter
+from axlog.match.layout_reader import LayoutReader
 from axlog.match.matcher_generator import can_match, generate, names_needed
 from axlog.match.message_values import finds_markup, may_have_markup
 from axlog.query.compile import Relation, compile_pattern
 from axlog.query.pattern import Axis, Kind, Pattern
 from axlog.query.query import Query, parse_query
 from lab.laws.filters_law import decorate
+from lab.laws.layouts_law import changed_message, eager_layouts
 from lab.laws.small_cases import VALUES, Features, document, fragment, pattern
 from tests.amounts import chunks
 
@@ -197,13 +199,24 @@ def queries(random: Random, text: str) -> dict[str, Query]:
     return {f"v{n}": Query(p, str(p)) for n, p in enumerate(patterns)}
 
 
+def layout_readers(doc: Document) -> list[LayoutReader]:
+    """What the streams of a document have learned about the layouts of messages."""
+    engine = streams_of(doc).engine
+    return [each for stream in engine.feeds if (each := engine.layouts(stream)) is not None]
+
+
 SMALL = Limits(depth=16, text=200, name=40)
 
 
 @pytest.mark.parametrize("seeds", blocks(DOCUMENTS, 120), ids=str)
 @pytest.mark.parametrize("validate", ["all", "wanted"])
 def test_differential_short_way_and_long_way(seeds: range, validate: Validate) -> None:
-    moved = short_ones = 0
+    with eager_layouts():
+        _compare_short_way_and_long_way(seeds, validate)
+
+
+def _compare_short_way_and_long_way(seeds: range, validate: Validate) -> None:
+    moved = short_ones = read = 0
     for seed in seeds:
         random = Random(seed)
         text = document(random, 12, streams=2)
@@ -219,8 +232,13 @@ def test_differential_short_way_and_long_way(seeds: range, validate: Validate) -
         )
         long = LongWay(text, views=views, options=Options(limits=SMALL, never="joins"))
         time = 0.0
+        sent: list[str] = []
         for step in range(12):
-            stream, message = random.choice(("s0", "s1", "s1")), messages(random)
+            stream = random.choice(("s0", "s1", "s1"))
+            message = messages(random)
+            if sent and random.random() < 0.4:  # with a layout that is known by then
+                message = changed_message(random, random.choice(sent))
+            sent.append(message)
             time += random.choice((0, 0, 1, 0.5, -0.25))
             given = message.encode(errors="replace") if random.random() < 0.5 else message
             at = None if random.random() < 0.2 else time
@@ -241,7 +259,10 @@ def test_differential_short_way_and_long_way(seeds: range, validate: Validate) -
         if validate == "all":
             assert brought(short) == brought(long), f"seed {seed}"
             assert short.xml() == long.xml()
+        readers = layout_readers(short) + layout_readers(needed)
+        read += sum(each.match is not None for each in readers)
     assert moved > len(seeds) // 2
+    assert read > len(seeds) // 2
     assert short_ones > 2 * len(seeds)  # of twelve messages
 
 

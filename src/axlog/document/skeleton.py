@@ -1,9 +1,12 @@
 """The document of streams that need no document of their own: an element and a call for each.
 
-<document xmlns:ax="urn:axlog">
-  <orders><ax:call stream="orders"/></orders>
-  <shipments><ax:call stream="shipments"/></shipments>
+<document>
+  <orders><ax:call xmlns:ax="urn:axlog" stream="orders"/></orders>
+  <shipments><ax:call xmlns:ax="urn:axlog" stream="shipments"/></shipments>
 </document>
+
+The prefix is declared by each call: a declaration of the root would be in scope in every message,
+and would be written with every element that a view returns.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ def skeleton(
     `streams` has the declarations of each stream, the attributes of its call.
 
     >>> skeleton({"a": {"most": "10"}})
-    '<document xmlns:ax="urn:axlog"><a><ax:call stream="a" most="10"/></a></document>'
+    '<document><a><ax:call xmlns:ax="urn:axlog" stream="a" most="10"/></a></document>'
     """
     places: list[str] = []
     for stream, given in streams.items():
@@ -40,5 +43,5 @@ def skeleton(
             attributes["replace"] = str(KeyPath.parse(given["replace"], namespaces or {}))
         Call.of(list(attributes.items()))  # raises for an unknown declaration
         call = " ".join(f"{name}={quoteattr(value)}" for name, value in attributes.items())
-        places.append(f"<{stream}><ax:call {call}/></{stream}>")
-    return f'<{ROOT} xmlns:ax="urn:axlog">{"".join(places)}</{ROOT}>'
+        places.append(f'<{stream}><ax:call xmlns:ax="urn:axlog" {call}/></{stream}>')
+    return f"<{ROOT}>{''.join(places)}</{ROOT}>"

@@ -3,7 +3,9 @@
 The function is the short path of a stream (`stream_engine.py`) with everything written out that is
 known before a message arrives: the checks of its bytes, its time, the parse, the matching
 (`match/matcher_generator.py`), the sinks that its rows enter, and the counts of the stream. What
-few messages need (answers of views, proofs that time passed, batches) is called.
+few messages need (answers of views, proofs that time passed, batches) is called. A message with a
+known layout (`match/layout_reader.py`) is neither checked nor parsed: one regular expression does
+both, and the matcher of its layout is called.
 
 It returns None, and has changed nothing, for a message that it does not handle: one that the plan
 declines, with an error, with a time in an unusual form or before the clock, or after views or calls
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from lxml.etree import XMLSyntaxError, fromstring
 
 from axlog.errors import QueryError
+from axlog.match.layout_reader import LayoutReader
 from axlog.match.matcher_generator import RowWriter, as_bag
 from axlog.match.message_values import may_have_markup
 from axlog.match.stream_plan import ODD_START, SHORTEST, MessagePlan, may_need_tree
@@ -65,6 +68,7 @@ def generate_feed(
     """The function of a stream, with its source."""
     writer = _FeedWriter(engine, document, collector, way, route)
     source = writer.feed()
+    way.layouts = writer.layouts
     return cast("Feed", writer.compiled("feed", source)), source
 
 
@@ -95,6 +99,10 @@ class _FeedWriter(RowWriter):
             "profile": engine.profile, "clock": perf_counter, "is_overdue": collector.is_overdue,
             "may_have_markup": may_have_markup,
         }  # fmt: skip
+        self.layouts: LayoutReader | None = None
+        if plan.shared is None:
+            self.layouts = LayoutReader(plan.here, plan.everywhere, plan.limits)
+            self.constants["layouts"] = self.layouts
 
     def feed(self) -> str:
         """The source of the function."""
@@ -102,19 +110,16 @@ class _FeedWriter(RowWriter):
         if self._profile is not None:
             self.line("seconds = profile.seconds")
             self.line("then = clock()")
-        self._check_bytes()
         self.line("acquire()")
         self.open("try:")
+        if self._plan.wanted is not None:
+            self._check_bytes()
         self._check_time()
         if self._plan.wanted is not None:
             self._pass_unread(self._plan)
         self._end_stage("check")
         self.open("try:")
-        self.open("if e is None:")
-        self.line("e = fromstring(m, parser)")
-        self.close()
-        self._end_stage("parse")
-        found = self._match()
+        found = self._read() if self.layouts is not None else self._parse()
         self._end_stage("match")
         self.close()
         self.open("except (XMLSyntaxError, QueryError):")
@@ -128,6 +133,47 @@ class _FeedWriter(RowWriter):
         self.close(2)
         self.end()
         return "\n".join(self.lines) + "\n"
+
+    def _read(self) -> list[str] | None:
+        """Read the message by its layout if it has a known one, else parse it; see `_parse`."""
+        assert self.layouts is not None
+        self.line("found = None")
+        self.open("if e is None and layouts.match is not None:")
+        self.open(f"if type(m) is bytes and len(m) <= {self.layouts.longest}:")
+        self.open("try:")
+        self.line("found = layouts.match(m.decode())")
+        self.close()
+        self.open("except UnicodeDecodeError:")
+        self.line("pass")
+        self.close(2)
+        self.open(f"elif type(m) is str and len(m) <= {self.layouts.longest}:")
+        self.line("found = layouts.match(m)")
+        self.close(2)
+        self.open("if found is None:")
+        found = self._parse()
+        self.close()
+        assert found is not None
+        self.open("else:")
+        self._end_stage("parse")
+        names = "".join(f"{_name_of(each)}, " for each in found)
+        self.line(f"{names or 'found'} = layouts.leaves[found.lastindex](found, t, m)")
+        self.close()
+        return found
+
+    def _parse(self) -> list[str] | None:
+        """Check the bytes of the message, parse it and match it; see `_match`."""
+        if self._plan.wanted is None:
+            self._check_bytes()
+        self.open("if e is None:")
+        self.line("e = fromstring(m, parser)")
+        if self.layouts is not None:
+            self.line("layouts.left -= 1")
+            self.open("if not layouts.left:")
+            self.line("layouts.note(m, e, status.messages)")
+            self.close()
+        self.close()
+        self._end_stage("parse")
+        return self._match()
 
     def _end_stage(self, stage: str, *counted: str) -> None:
         """Add the time since the last stage to this one, if a profile is taken."""
@@ -227,6 +273,9 @@ class _FeedWriter(RowWriter):
         self.line("status.messages = number = status.messages + 1")
         self.line("status.microseconds = t")
         if self._keeps:
+            self.open("if type(m) is str:")
+            self.line("m = m.encode()")
+            self.close()
             self.line(f"own.aside.append(({self._stream}, m, t, number))")
         else:
             self.line("document.forgotten += 1")

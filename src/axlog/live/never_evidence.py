@@ -388,8 +388,9 @@ class Choice:
             state
             for relation in mine
             if _joins(relation)
-            for state in engine.index.states_of(relation)
+            for node, state in engine.index.states_of(relation)
             if not state.is_dead
+            if roots_above(engine, node, state) != set()  # `/*` has states at other elements too
         ]
         # A join that is no longer watched (a value above it may change now) is released after this.
         waiting = joining[0].join.waiting if len(joining) == 1 else None

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from axlog.evaluate.joins import Bag
 from axlog.live.replacements import Deliveries
 from axlog.live.stream_status import StreamStatus
+from axlog.match.layout_reader import LayoutReader
 from axlog.match.stream_plan import MessagePlan
 from axlog.views.counting.routes import Carry
 
@@ -38,5 +39,7 @@ class ShortWay:
     """The rows of the current messages, by key, of a stream that replaces."""
     source: str = field(repr=False, default="")
     """The generated function of the stream."""
+    layouts: LayoutReader | None = field(repr=False, default=None)
+    """Reads messages without parsing them, in the generated function."""
     keeps: bool = True
     """Whether messages are set aside to become nodes."""

@@ -44,6 +44,7 @@ from axlog.live.stream_needs import expect_insertions, names_wanted, needs_no_no
 from axlog.live.stream_routes import StreamRoutes
 from axlog.live.stream_status import StreamStatus
 from axlog.live.update_changes import ViewChanges, together
+from axlog.match.layout_reader import LayoutReader
 from axlog.match.matcher_generator import can_match
 from axlog.match.stream_plan import MessagePlan
 from axlog.views.change import Change
@@ -524,6 +525,11 @@ class StreamEngine:
         if node is None or tree.parent(node) not in engine.sites():
             return None
         return Route(engine, tree.parent(node), self.wants.get(stream))
+
+    def layouts(self, stream: str) -> LayoutReader | None:
+        """Return what reads a stream's messages by their layouts; None: nothing does."""
+        way = self._ways.get(stream)
+        return None if way is None else way.layouts
 
     def automaton_nodes(self, stream: str) -> int:
         """Return the size of the automaton that a stream's messages run through; 0 without one."""

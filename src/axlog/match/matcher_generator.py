@@ -28,7 +28,7 @@ from axlog.evaluate.interpreter import distinct
 from axlog.evaluate.joins import FEW, Bag, JoinPlan, Row, Tables, make_check
 from axlog.evaluate.work import message_meter
 from axlog.match.code_writer import CodeWriter
-from axlog.match.walk_writer import DEEPEST, DOCUMENT, ELEMENT, TEXT, Node, WalkWriter, value_of
+from axlog.match.walk_writer import DEEPEST, DOCUMENT, ELEMENT, Node, WalkWriter
 from axlog.query.compile import Column, Edge, Relation
 from axlog.query.pattern import Axis, Literal, Name, Variable
 
@@ -164,11 +164,11 @@ class RowWriter(WalkWriter):
         bags = {relation: self._zero(relation) for relation in here}
         deep = {relation: self._zero(relation) for relation in everywhere}
         for group in _by_label(here):
-            levels = self._open_if_written(group)
+            levels = self.open_if_written(group)
             self.walk(Axis.CHILD, group[0], document, partial(self._at_root, group, bags))
             self.close(levels)
         for relation, bag in deep.items():
-            levels = self._open_if_written([relation])
+            levels = self.open_if_written([relation])
             self._edge(Edge(Axis.DESCENDANT, relation), document, self._into(relation, bag))
             self.close(levels)
         return [*bags.items(), *deep.items()]
@@ -181,7 +181,7 @@ class RowWriter(WalkWriter):
             line, depth = self._start
             self.lines.insert(line, "    " * depth + f"work = {made}")
 
-    def _open_if_written(self, relations: list[Relation]) -> int:
+    def open_if_written(self, relations: list[Relation]) -> int:
         """Start a block for messages that may contain the texts that some relation needs."""
         needed = [min(texts_needed(each), key=_rarest, default=b"") for each in relations]
         if not all(needed) or len(needed) > MOST_TEXTS:
@@ -200,7 +200,7 @@ class RowWriter(WalkWriter):
     def _rows_of_all(self, wanted: list[tuple[Relation, _Emit]], at: Node) -> None:
         """The rows of several relations at a node. Relations that only go on alike share a walk."""
         walks: dict[object, list[tuple[Relation, _Emit]]] = {}
-        is_deep = self.depth > DEEPEST
+        is_deep = self.depth > self.deepest
         for relation, emit in wanted:
             walk = None if is_deep else _only_walk(relation)
             walks.setdefault(walk or relation, []).append((relation, emit))
@@ -241,7 +241,7 @@ class RowWriter(WalkWriter):
         number = self.counted(edge, at)
         if number is not None:
             return number
-        if self.depth <= DEEPEST or at.kind != ELEMENT:
+        if self.depth <= self.deepest or at.kind != ELEMENT:
             name = self._zero(edge.relation)
             self._edge(edge, at, self._into(edge.relation, name))
             return name
@@ -306,7 +306,7 @@ class RowWriter(WalkWriter):
         if last is None and counted and not (relation.columns or relation.own):
             last = next((edge for edge in counted if self.counted(edge, at) is None), None)
             counted = [edge for edge in counted if edge is not last]
-        is_deep = self.depth > DEEPEST
+        is_deep = self.depth > self.deepest
         numbers = self._counted(counted, at)
         own = self._own(relation, at)
 
@@ -372,7 +372,7 @@ class RowWriter(WalkWriter):
             self.line(f"{merged} = distinct({columns}, {relations}, {inside})")
             bags.append(merged)
         bodies = [self._joined(absence.body, at) for absence in relation.absences]
-        own = [_own(source, at) for _, source in relation.own]
+        own = [self._own_column(source, at) for _, source in relation.own]
         return self._join(relation, own, bags, f"Tables({_tuple(alternatives)}, {_tuple(bodies)})")
 
     def _join(self, relation: Relation, own: list[str], bags: list[str], tables: str) -> str:
@@ -401,15 +401,24 @@ class RowWriter(WalkWriter):
 
     def _own(self, relation: Relation, at: Node) -> dict[Column, str]:
         """The node's own columns; a value that must be built is built once."""
-        found = {}
-        for column, source in relation.own:
-            found[column] = _own(source, at)
-            if source == "value" and at.kind == ELEMENT:
-                name = self.fresh("v")  # an element usually has a single text
-                text = f"{at.name}.text or ''"
-                self.line(f"{name} = {found[column]} if len({at.name}) else {text}")
-                found[column] = name
-        return found
+        return {
+            column: self.own_value(at)
+            if source == "value" and at.kind == ELEMENT
+            else self._own_column(source, at)
+            for column, source in relation.own
+        }
+
+    def own_value(self, at: Node) -> str:
+        """Write the value of an element; the variable that has it."""
+        name = self.fresh("v")  # an element usually has a single text
+        self.line(f"{name} = {self.value_of(at)} if len({at.name}) else {at.name}.text or ''")
+        return name
+
+    def _own_column(self, source: str, at: Node) -> str:
+        """An own column of a node, as an expression."""
+        if source == "time":
+            return "t"
+        return self.value_of(at) if source == "value" else self.label_of(at)
 
     def _use(self, relation: Relation, values: dict[Column, str], count: str, emit: _Emit) -> None:
         """Use a row, if the relation's tests hold."""
@@ -441,15 +450,6 @@ def _only_walk(relation: Relation) -> object | None:
     if isinstance(test, Name):
         return edges[0].axis, test
     return (edges[0].axis, Variable) if isinstance(test, Variable) else None
-
-
-def _own(source: str, at: Node) -> str:
-    """An own column of a node, as an expression."""
-    if source == "time":
-        return "t"
-    if source == "value":
-        return value_of(at)
-    return f"{at.name}.tag" if at.kind == ELEMENT else at.name if at.kind == TEXT else at.label
 
 
 def as_bag(relation: Relation, name: str) -> str:

@@ -70,6 +70,8 @@ Then: TypeAlias = Callable[[Node], None]
 class WalkWriter(CodeWriter):
     """Writes walks; its subclasses write the code at the nodes."""
 
+    deepest = DEEPEST
+
     def __init__(self) -> None:
         super().__init__()
         self.descents = 0  # loops over descendants around the current code
@@ -90,7 +92,7 @@ class WalkWriter(CodeWriter):
         assert node is not None
         test = node.test
         if at.kind in (TEXT, ATTRIBUTE):
-            self._from_string(axis, relation, at, then)
+            self.walk_string(axis, relation, at, then)
         elif axis is Axis.ATTRIBUTE:
             self._attributes(relation, node, at, then)
         elif isinstance(test, AnyComment | AnyInstruction):
@@ -146,7 +148,7 @@ class WalkWriter(CodeWriter):
             if label:
                 by_name.setdefault(label, []).append(edge)
         is_known = at.kind != ELEMENT or at.name in self._children
-        if is_known or len(visiting) < 2 or self.depth > DEEPEST:
+        if is_known or len(visiting) < 2 or self.depth > self.deepest:
             return False
         if len(by_name) < 2 or len(by_name) > _FEW or not all(map(_label, visiting)):
             listed = self.fresh("kids")
@@ -245,7 +247,7 @@ class WalkWriter(CodeWriter):
         self.open("else:")
         text = self.fresh("s")
         self.line(f"{text} = {at.name}.text")
-        self._text(node, text, then)
+        self.write_text(node, text, then)
         self.close()
 
     def _texts(
@@ -256,11 +258,11 @@ class WalkWriter(CodeWriter):
         self.open(f"for {text} in {reach}({at.name}):{self.describe(relation)}")
         if axis in DESCENT:
             self.descend()
-        self._text(node, text, then)
+        self.write_text(node, text, then)
         self.close()
         self.descents -= axis in DESCENT
 
-    def _text(self, node: PatternNode, text: str, then: Then) -> None:
+    def write_text(self, node: PatternNode, text: str, then: Then) -> None:
         """A text, if it passes the test; the empty string is not a text."""
         if isinstance(node.test, Literal):
             self.open(f"if {text} == {node.test.text!r}:" if node.test.text else "if False:")
@@ -282,7 +284,7 @@ class WalkWriter(CodeWriter):
         then(Node(text, ATTRIBUTE, label))
         self.close()
 
-    def _from_string(self, axis: Axis, relation: Relation, at: Node, then: Then) -> None:
+    def walk_string(self, axis: Axis, relation: Relation, at: Node, then: Then) -> None:
         """A walk from a text, which has no content, or from an attribute, which has a text."""
         assert relation.node is not None
         test = relation.node.test
@@ -309,32 +311,34 @@ class WalkWriter(CodeWriter):
             if isinstance(one.operand, Variable):
                 continue
             if one.operator == "=" and isinstance(one.operand, str):
-                found.append(_equals(at, one.operand))
+                found.append(self.equals(at, one.operand))
             else:
                 check = self.constant("compare", comparison(one.operator, one.operand))
-                found.append(f"{check}({value_of(at)})")
+                found.append(f"{check}({self.value_of(at)})")
         return found
+
+    def value_of(self, at: Node) -> str:
+        """The string value of a node, as an expression."""
+        return f"value({at.name})" if at.kind == ELEMENT else at.name
+
+    def equals(self, at: Node, wanted: str) -> str:
+        """Whether a node's string value is this one; usually an element has a single text."""
+        if at.kind != ELEMENT:
+            return f"{at.name} == {wanted!r}"
+        if not wanted:
+            return f"has_value({at.name}, '')"
+        slow = f"has_value({at.name}, {wanted!r})"
+        return f"({slow} if len({at.name}) else {at.name}.text == {wanted!r})"
+
+    def label_of(self, at: Node) -> str:
+        """The label of a node, as an expression."""
+        return f"{at.name}.tag" if at.kind == ELEMENT else at.name if at.kind == TEXT else at.label
 
     def open_if(self, conditions: list[str]) -> int:
         """Start a block for these conditions, if there are any; the number of blocks to close."""
         if conditions:
             self.open(f"if {' and '.join(conditions)}:")
         return len(conditions[:1])
-
-
-def value_of(at: Node) -> str:
-    """The string value of a node, as an expression."""
-    return f"value({at.name})" if at.kind == ELEMENT else at.name
-
-
-def _equals(at: Node, wanted: str) -> str:
-    """Whether a node's string value is this one; usually an element has a single text."""
-    if at.kind != ELEMENT:
-        return f"{at.name} == {wanted!r}"
-    if not wanted:
-        return f"has_value({at.name}, '')"
-    slow = f"has_value({at.name}, {wanted!r})"
-    return f"({slow} if len({at.name}) else {at.name}.text == {wanted!r})"
 
 
 def _passes(name: str, label: str, relation: Relation) -> str:

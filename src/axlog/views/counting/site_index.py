@@ -24,7 +24,7 @@ class SiteIndex:
         self._engine = engine
         self._version = -1
         self._readers: dict[int, dict[Relation, list[SiteRelation]]] = {}
-        self._states: dict[Relation, list[SiteRelation]] | None = None
+        self._states: dict[Relation, list[tuple[int, SiteRelation]]] | None = None
 
     def _refresh(self) -> None:
         if self._version != self._engine.version:
@@ -39,15 +39,15 @@ class SiteIndex:
             known = self._readers[node] = _readers(self._engine.states_at(node))
         return known.get(relation, _NONE)
 
-    def states_of(self, relation: Relation) -> list[SiteRelation]:
-        """The states of a relation, at all sites."""
+    def states_of(self, relation: Relation) -> list[tuple[int, SiteRelation]]:
+        """The states of a relation, at all sites, each with its site."""
         self._refresh()
         if self._states is None:
             self._states = {}
             for node in self._engine.sites():
                 for state in self._engine.states_at(node):
-                    self._states.setdefault(state.relation, []).append(state)
-        return self._states.get(relation, _NONE)
+                    self._states.setdefault(state.relation, []).append((node, state))
+        return self._states.get(relation, [])
 
 
 def _readers(states: list[SiteRelation]) -> dict[Relation, list[SiteRelation]]:
