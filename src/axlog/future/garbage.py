@@ -395,13 +395,19 @@ def _are_free(feeders: Iterable[Feeder], shared: set[Column]) -> bool:
 
 
 @lru_cache(maxsize=256)  # many streams have equal relations
-def never_empty(relation: Relation, is_root: bool) -> set[Column] | None:
+def never_empty(relation: Relation, is_root: bool) -> frozenset[Column] | None:
     """The columns in which a stream delivers any nonempty string; None: not any string."""
     try:
-        rows, layout = bringable((relation,), is_root)
-        found = project(rows, layout, (), relation.columns, add_need)
+        return _never_empty(relation, is_root)
     except UndecidedError:
         return None
+
+
+@lru_cache(maxsize=8192)
+def _never_empty(relation: Relation, is_root: bool) -> frozenset[Column] | None:
+    """Cached: all joins are judged again when a view is added, and most of them are the same."""
+    rows, layout = bringable((relation,), is_root)
+    found = project(rows, layout, (), relation.columns, add_need)
     needs = found.get(tuple(None for _ in relation.columns), [])
     for need in needs:
         values = need.values
@@ -410,7 +416,7 @@ def never_empty(relation: Relation, is_root: bool) -> set[Column] | None:
             values.different or values.names or values.same
         )
         if is_free and all(each.bound == 0 and _is_order(each) for each in need.times):
-            return compared
+            return frozenset(compared)
     return None
 
 

@@ -44,7 +44,7 @@ from axlog.future.truth import Outlook, column_of, row_of
 from axlog.live.maintained import MaintainedTree
 from axlog.live.replacements import replacing_streams
 from axlog.live.update_changes import ViewChanges
-from axlog.query.compile import Relation, compile_pattern
+from axlog.query.compile import Relation
 from axlog.query.pattern import Kind
 from axlog.query.truth import Truth
 from axlog.views.change import Change, Row
@@ -394,7 +394,7 @@ class Choice:
         ]
         # A join that is no longer watched (a value above it may change now) is released after this.
         waiting = joining[0].join.waiting if len(joining) == 1 else None
-        if waiting is None or waiting not in joins or compile_pattern(view.pattern).gathers:
+        if waiting is None or waiting not in joins or maintainer.gathers:
             return None
         if isinstance(waiting, JoinWatch):
             roots = roots_above(engine, joins[waiting], waiting.state)

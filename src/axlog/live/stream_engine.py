@@ -53,6 +53,8 @@ from axlog.views.counting.routes import Route, Wants, found_bags
 from axlog.views.counting.state_codec import SavedTables, restore_tables, saved_tables
 from axlog.views.view import MaintainedView
 
+PREPARED = 64
+"""The most views for which the short paths are computed when a view is added."""
 _LATEST = 1 << 63
 _NO_CHANGES: ViewChanges = []
 
@@ -264,9 +266,13 @@ class StreamEngine:
         return together(passed, way.carry(moved, time))
 
     def prepare(self) -> None:
-        """Compute the short paths again after views changed, before the next message."""
-        for stream in list(self._ways):
-            self._find(stream)
+        """Compute the short paths again after views changed, before the next message.
+
+        With many views the next message does it: views are often watched one after the other.
+        """
+        if len(self._document.views) <= PREPARED:
+            for stream in list(self._ways):
+                self._find(stream)
 
     def prepare_all(self) -> None:
         """Compute the short paths of all streams, before their first messages."""

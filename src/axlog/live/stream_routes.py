@@ -2,7 +2,7 @@
 
 A route is made for the place of a call, the keys that its messages use up, and a filter. Streams
 that differ in none of these have one route and one plan, so that their automaton, their generated
-matchers and joins are made once.
+matchers and joins are made once. The automaton stays when views come and go.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 from axlog.document.message_key import KeyPath
 from axlog.live.collector import Collector
 from axlog.live.maintained import MaintainedTree
-from axlog.match.stream_plan import MessagePlan
+from axlog.match.stream_plan import MessagePlan, RelationFilter
+from axlog.query.compile import Relation
 from axlog.views.counting.routes import KeyUser, Route, Wants
 
 Wanted = tuple[tuple[bytes, ...], ...] | None
@@ -24,10 +25,12 @@ class StreamRoutes:
         self._document, self._collector = document, collector
         self._routes: dict[tuple[int, tuple[KeyUser, ...]], Route] = {}
         self._plans: dict[Route, MessagePlan] = {}
+        self._filters: dict[tuple[int, tuple[tuple[Relation, ...], ...]], RelationFilter] = {}
+        self._filter_of: dict[Route, RelationFilter] = {}
 
     def clear(self) -> None:
-        """Forget all: views or sites have changed."""
-        self._routes, self._plans = {}, {}
+        """Forget all but the filters: views or sites have changed."""
+        self._routes, self._plans, self._filter_of = {}, {}, {}
 
     def route(self, stream: str, wants: Wants | None) -> Route:
         """The route of a stream with a call, and with a filter or without one."""
@@ -40,6 +43,10 @@ class StreamRoutes:
             route = Route(document.engine, place, wants, keys, document.many_relations)
             if same is not None:
                 self._routes[same] = route
+                kept = place, tuple(dict.fromkeys(relations for relations, _, _ in keys))
+                if kept not in self._filters:
+                    self._filters[kept] = RelationFilter(document.many_relations)
+                self._filter_of[route] = self._filters[kept]
         return route
 
     def plan(self, route: Route, wanted: Wanted, replace: KeyPath | None) -> MessagePlan:
@@ -52,4 +59,6 @@ class StreamRoutes:
                 route.here, route.everywhere, document.limits, depth, wanted, replace,
                 document.many_relations,
             )  # fmt: skip
+            if route in self._filter_of:
+                plan.adopt(self._filter_of[route])
         return plan

@@ -92,12 +92,24 @@ class MessagePlan:
         By the automaton: a message costs the relations that it matches, however many there are.
         """
         assert self.shared is not None
-        match = self.shared.match
+        match, numbers = self.shared.match, self._numbers
 
         def run(root: Element, time: int, message: bytes) -> dict[int, Bag]:
-            return {int(key): bag for key, bag in match(root, time, message).items()}
+            return {numbers[key]: bag for key, bag in match(root, time, message).items()}
 
         return run
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        """The numbers of the relations by their keys in the filter."""
+        return {str(number): number for number in range(len(self.here) + len(self.everywhere))}
+
+    def adopt(self, kept: RelationFilter) -> None:
+        """Use a filter that other plans have used: most relations are in it already."""
+        if len(self.here) + len(self.everywhere) >= self.automaton_from:
+            keys = kept.follow(self.here, self.everywhere)
+            self.__dict__["shared"] = kept.filter
+            self.__dict__["_numbers"] = {key: number for number, key in enumerate(keys)}
 
     @cached_property
     def unread(self) -> tuple[Bag, ...]:
@@ -210,6 +222,31 @@ class MessagePlan:
         except XMLSyntaxError:
             return None
         return None if self._test.matches(root, time, message) else ()
+
+
+class RelationFilter:
+    """A filter for the relations of a stream, which follows them as views come and go.
+
+    What is known of relations that stay is kept: their needs, and their generated matchers.
+    """
+
+    def __init__(self, automaton_from: int) -> None:
+        self.filter = Filter(automaton_from)
+        self._keys: dict[tuple[Relation, bool], str] = {}
+        self._made = 0
+
+    def follow(self, here: Iterable[Relation], everywhere: Iterable[Relation]) -> list[str]:
+        """Have these relations and no others; their keys, in order."""
+        wanted = dict.fromkeys([(relation, False) for relation in here])
+        wanted |= dict.fromkeys([(relation, True) for relation in everywhere])
+        for each in [each for each in self._keys if each not in wanted]:
+            self.filter.remove(self._keys.pop(each))
+        for relation, is_inside in wanted:
+            if (relation, is_inside) not in self._keys:
+                self._made += 1
+                key = self._keys[relation, is_inside] = str(self._made)
+                self.filter.add_relation(key, relation, is_inside)
+        return [self._keys[each] for each in wanted]
 
 
 def filter_of(

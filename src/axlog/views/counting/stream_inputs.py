@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 from axlog.document.tree import DOCUMENT_NODE
@@ -21,6 +22,7 @@ from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.sites import SiteRelation
 
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
+_STREAM = attrgetter("stream")
 _AT_ITS_OWN_NODE = (Axis.SELF, Axis.DESCENDANT_OR_SELF)
 
 
@@ -49,16 +51,21 @@ class StreamInputs:
 def stream_inputs(engine: CountingEngine, calls: dict[str, int]) -> StreamInputs:
     """The parts of joins that calls feed; `calls` maps a stream to the parent of its call."""
     found = StreamInputs()
+    by_node: dict[int, list[str]] = {}
     for stream, node in sorted(calls.items()):
+        by_node.setdefault(node, []).append(stream)
+    for node, streams in by_node.items():
         here, everywhere = _wanted(engine, node)
         place = place_of(engine.tree, node)
         for relation in here:
-            feeder = Feeder(stream, relation, True, place)
-            _arrive(engine, found, node, relation, (Axis.CHILD,), feeder, Way())
+            feeders = [Feeder(stream, relation, True, place) for stream in streams]
+            _arrive(engine, found, node, relation, (Axis.CHILD,), feeders, Way())
         for relation in everywhere:
-            feeder = Feeder(stream, relation, False, place)
-            _descend(engine, found, node, relation, feeder, Way())
+            feeders = [Feeder(stream, relation, False, place) for stream in streams]
+            _descend(engine, found, node, relation, feeders, Way())
         found.brought.update(r for top in (*here, *everywhere) for r in top.walk())
+    for each in found.parts.values():
+        each.sort(key=_STREAM)
     return found
 
 
@@ -206,7 +213,7 @@ def _arrive(
     node: int,
     relation: Relation,
     axes: Iterable[Axis],
-    feeder: Feeder,
+    feeders: list[Feeder],
     way: Way,
 ) -> None:
     """Follow rows of a relation that rise to a node."""
@@ -215,8 +222,8 @@ def _arrive(
             if edge.relation is not relation or edge.axis not in axes or state.is_dead:
                 continue
             each = found.parts.setdefault((state, part), [])
-            if feeder not in each:
-                each.append(feeder)
+            if feeders[0] not in each:
+                each += feeders
             if way.is_joined:
                 found.entangled.add(state)
             if way.is_narrowed:
@@ -226,9 +233,9 @@ def _arrive(
             joined = way.is_joined or not state.rule.is_passing
             higher = Way(joined, way.is_narrowed or bool(state.relation.own))
             above = engine.tree.parent(node)
-            _arrive(engine, found, above, state.relation, (Axis.CHILD,), feeder, higher)
+            _arrive(engine, found, above, state.relation, (Axis.CHILD,), feeders, higher)
             if engine.is_descending(state.relation):
-                _descend(engine, found, above, state.relation, feeder, higher)
+                _descend(engine, found, above, state.relation, feeders, higher)
 
 
 def _descend(
@@ -236,8 +243,8 @@ def _descend(
     found: StreamInputs,
     node: int,
     relation: Relation,
-    feeder: Feeder,
+    feeders: list[Feeder],
     way: Way,
 ) -> None:
     for at in (node, *engine.tree.ancestors(node)):
-        _arrive(engine, found, at, relation, _DESCENT, feeder, way)
+        _arrive(engine, found, at, relation, _DESCENT, feeders, way)

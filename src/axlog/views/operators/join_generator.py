@@ -70,7 +70,7 @@ def generate_sink(
     return scope["sink"], source  # type: ignore[return-value]
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2048)
 def _compiled(source: str) -> CodeType:
     """Cached: a relation has the same code at all sites, and again whenever routes change."""
     return compile(source, "<sink>", "exec")
