@@ -103,3 +103,24 @@ def test_streams_at_one_place_share_a_plan() -> None:
     assert engine.plan("a") is engine.plan("b")
     assert [row["x"] for row in doc.view("all").rows()] == ["1", "2"]
     assert len(maintained(doc).views) == 1
+
+
+def test_explain_shows_the_parts_that_other_views_have() -> None:
+    doc = axlog.Document(
+        streams=["s"],
+        views={
+            "ids": "match /document/s/order[client]/oid/$x return $x",
+            "sums": "match /document[s/order[client]/oid/$x][s/sum/$y] return $x, $y",
+            "same": "match /document/s/order[client]/oid/$x return $x",
+            "other": "match //invoice/$x return $x",
+        },
+        options=axlog.Options(share="always"),
+    )
+    for number in range(9):
+        doc.watch(f'match /document/s/order[client/"{number}"]/oid/$x return $x', f"v{number}")
+    assert doc.view("ids").explain().shared_parts == ("the whole pattern: with same",)
+    parts = doc.view("sums").explain().shared_parts
+    assert parts == ("s/order[client]/oid/$x: with ids, same",)
+    assert doc.view("other").explain().shared_parts == ()
+    assert "shared parts\n  the whole pattern: with same" in str(doc.view("ids").explain())
+    assert "one plan for 9 views" in str(doc.view("v3").explain())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from axlog.live.shared_parts import shared_parts
 from axlog.query.query import Query
 from axlog.views.choose import Chosen
 from axlog.views.maintainer import Maintainer
@@ -32,6 +33,7 @@ def view_of(
     view.nodes_left, view.is_whole = document.nodes_left, lambda: not document.collected
     view.current, view.revisions = document.current, lambda: document.revisions
     view.shared = lambda: document.families.summary_of(view)
+    view.shared_parts = lambda: shared_parts(document.views.values(), view)
     view.is_over = lambda: not document.tree.calls_by_stream
     view.is_batched = lambda: document.held is not None
     return view

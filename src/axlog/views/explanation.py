@@ -44,6 +44,7 @@ class Explanation:
     never: str | None = None  # how `never` changes are found, or why they are not
     truth: str | None = None  # decided, or why not; None: no stream is open
     shared: str | None = None  # the plan that the view shares with others
+    shared_parts: tuple[str, ...] = ()  # the parts that other views have, too
 
     def _repr_html_(self) -> str:
         """The explanation in a notebook, as its text."""
@@ -61,6 +62,9 @@ class Explanation:
         lines.append(f"maintainer  {how}: {self.reason}")
         if self.shared is not None:
             lines.append(f"shared      {self.shared}")
+        if self.shared_parts:
+            lines.append("shared parts")
+            lines += [f"  {line}" for line in self.shared_parts]
         if self.operators:
             lines.append("operators")
             lines += [f"  {line}" for line in self.operators]

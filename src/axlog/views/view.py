@@ -95,6 +95,7 @@ class MaintainedView(FutureRows):
         self.times: Times = times
         self.stepping = stepping or Stepping(self.query.row_key, self.query.text)
         self.shared: Callable[[], str | None] = _unknown
+        self.shared_parts: Callable[[], tuple[str, ...]] = tuple
         """The plan that it shares with other views, for people; None: it shares none."""
         self.rejects = False  # whether it refuses updates with values that it cannot compute
         self.work: int | None = None  # rows that an update may make it read; None: the default
@@ -273,7 +274,7 @@ class MaintainedView(FutureRows):
             truth = how_decided(self.maintainer.tree, lambda: self.truth)
             never = self.how_never()
             found = explain(self.query, self.chosen, self.maintainer, never, truth)
-            return replace(found, shared=self.shared())
+            return replace(found, shared=self.shared(), shared_parts=self.shared_parts())
 
     def xml(self, row: Mapping[str, Any]) -> str:
         """The row as XML, in the form of the constructor of the query."""
