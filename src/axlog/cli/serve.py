@@ -40,7 +40,8 @@ def serve(
         list[str] | None, typer.Option(help="A channel to create; repeatable.")
     ] = None,
     directory: Annotated[
-        Path | None, typer.Option(help="Directory for the journals of the channels.")
+        Path | None,
+        typer.Option(help="Directory for the journals of channels and the members of families."),
     ] = None,
     roles: admission.Roles = None,
     tls_cert: Annotated[

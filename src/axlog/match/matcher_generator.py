@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import TypeAlias, cast
 
 from axlog.document.parser import DEFAULT_LIMITS, Element, Limits
@@ -45,6 +45,7 @@ MOST_TEXTS = 4
 """The most texts of which one is searched for before a walk."""
 
 
+@lru_cache(maxsize=8192)
 def can_match(relation: Relation) -> bool:
     """Whether a matcher can be generated for a relation and all below it."""
     return all(source != "node" for each in relation.walk() for _, source in each.own)

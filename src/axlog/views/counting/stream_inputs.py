@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -77,8 +78,12 @@ def is_read(engine: CountingEngine, node: int) -> bool:
     return any(_wanted(engine, node)) or engine.is_value_sensitive(node)
 
 
+@lru_cache(maxsize=8192)
 def is_plain(relation: Relation) -> bool:
-    """Whether a relation and all relations below it join only nodes below their own."""
+    """Whether a relation and all relations below it join only nodes below their own.
+
+    Cached, like `can_match`: all joins are looked at again when a view is added.
+    """
     return not any(
         each.choices or each.absences or any(edge.axis in _AT_ITS_OWN_NODE for edge in each.edges)
         for each in relation.walk()
