@@ -82,8 +82,8 @@ class Options:
             after `{"messages": N, "seconds": S}`; with `"exact": True` by the exact definition,
             where the document is whole and small. `Document.tune` does so on request.
         never: Views that emit `never` changes: `kept`, where the possible rows are maintained as
-            data arrives; `all`, also where they must be computed anew; `joins`, only joins of two
-            streams; `off`, none.
+            data arrives; `all`, also where they must be computed anew; `joins`, only where one join
+            of streams makes all rows, by its state; `off`, none.
         times: Return times as `seconds` or as `dates`.
         at: Time at which the document starts; None: 0, or the first date.
         limits: Sizes that queries, messages and views must not exceed.
