@@ -127,9 +127,9 @@ def _producer(random: Random) -> str:
         return f"match /d0{gate}[a[x/$u]/y/$v]{where} return {shown}"
     if kind < 0.6:  # a kept value beside an unknown one
         return f"match /d0[row/w/$v][a[x/$u][y/{_text(random)}]] return $u, $v"
-    where = [f"{name} {_condition(random)}" for name in ("$u", "$v") if random.random() < 0.6]
-    where += ["$u != $v"] if random.random() < 0.3 else []
-    said = f" where {' and '.join(where)}" if where else ""
+    tests = [f"{name} {_condition(random)}" for name in ("$u", "$v") if random.random() < 0.6]
+    tests += ["$u != $v"] if random.random() < 0.3 else []
+    said = f" where {' and '.join(tests)}" if tests else ""
     return f"match /d0/row[x = $u][y = $v]{said} return $u, $v"
 
 
