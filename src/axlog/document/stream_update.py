@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from axlog.document.json_messages import to_xml
 from axlog.document.parser import is_encodable
 from axlog.document.times import Time
 from axlog.errors import Place, StreamError
@@ -48,6 +47,8 @@ class StreamUpdate:
     @classmethod
     def of(cls, written: Mapping[str, Any], place: Place | None = None) -> StreamUpdate:
         """Read an update from a JSON object."""
+        from axlog.document.json_messages import to_xml
+
         actions = [action for action in ACTIONS if action in written]
         unknown = sorted(set(written) - {"stream", "at", *ACTIONS})
         if unknown or len(actions) != 1 or not isinstance(written.get("stream"), str):

@@ -17,12 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 
-from axlog.document.delta import Delta
+from axlog.document.delta import Delta, takes_away
 from axlog.errors import AxlogError, UndecidedError, UnsupportedError, UpdateError
 from axlog.evaluate.joins import Bag
 from axlog.future.scenario_tracker import may_fall_by_message
 from axlog.future.scenarios import may_bring
-from axlog.future.verdict_cache import takes_away
 from axlog.live.hooks import How
 from axlog.live.maintained import MaintainedTree
 from axlog.live.never_evidence import (

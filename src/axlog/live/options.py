@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from axlog.document.parser import DEFAULT_LIMITS, Limits
-from axlog.document.schema import OnViolation
 from axlog.document.times import Time, Times, checked_times
 from axlog.errors import QueryError
+
+if TYPE_CHECKING:
+    from axlog.document.schema import OnViolation
+
 
 OnError: TypeAlias = Literal["raise", "dead-letter"]
 Keep: TypeAlias = Literal["all", "needed"]
