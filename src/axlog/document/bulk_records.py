@@ -168,10 +168,10 @@ class _Reader:
     ) -> tuple[Column, Column, Column]:
         """For each kept text the element around it, and both ends."""
         starts, ends = self.closing[:-1] + 1, self.opening[1:]
-        has_text = np.flatnonzero(starts < ends)
+        has_text: Column = np.flatnonzero(starts < ends)
         starts, ends = starts[has_text], ends[has_text]
         number = np.cumsum(begins) - 1  # of the last element that began
-        is_first = (begins & ~is_empty)[has_text]
+        is_first: Column = (begins & ~is_empty)[has_text]
         if not self.keeps:
             is_whole = is_first & ~begins[has_text + 1]  # all that an element has
             first, last = self.bytes[starts], self.bytes[ends - 1]
