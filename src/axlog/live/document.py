@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from axlog.document.loader import load
 from axlog.document.messages import AnyMessage, Message, as_message
+from axlog.document.operations import message_nodes
 from axlog.document.parser import Element, Source
 from axlog.document.stream_update import LISTS, StreamUpdate
 from axlog.document.times import Shown, Time, start_of
@@ -507,15 +508,7 @@ class Document:
         """
         with self._maintained.lock:
             tree = self._maintained.nodes()
-            wanted = (stream, number)
-            nodes = [node for node, origin in tree.origins_by_node.items() if origin == wanted]
-            ids = [tree.id(node) for node in nodes if tree.is_alive(node)]
-        if not ids:
-            raise StreamError(
-                "AX422",
-                f"the document has no message {number} of the stream {stream!r}",
-                advice="a message that was rejected, deleted or replaced is not there",
-            )
+            ids = [tree.id(node) for node in message_nodes(tree, stream, number)]
         return self.update("delete nodes $nodes", at, {"nodes": ids})
 
     def end(self, stream: str, at: Time | None = None) -> list[Change]:
