@@ -9,7 +9,7 @@ import typer
 
 from axlog.cli.application import new_application, register
 
-VERBS = ("fuzz", "bench", "torture", "load", "soak", "generate", "paths", "paper")
+VERBS = ("fuzz", "bench", "torture", "load", "soak", "generate", "paths", "paper", "grammar")
 
 
 def application(verbs: Sequence[str] = ()) -> typer.Typer:

@@ -120,7 +120,7 @@ def _tell(state: State, json: bool | None) -> None:
     if is_json(json):
         lines = Lines()
         for name, law in said.pop("laws").items():
-            del law["failed"]
+            del law["failed"], law["seen"]
             lines.thing({"law": name, **law})
         lines.thing(said)
         return

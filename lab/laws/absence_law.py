@@ -17,9 +17,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 from itertools import combinations, product
 from math import comb
+from random import Random
 from typing import Any
 
 from axlog.document.parser import Element
@@ -45,7 +47,7 @@ from lab.reference.fragments import attribute, element, text
 from lab.reference.futures import Deletion, allowed, inserted, message_of
 
 _MOST_FUTURES = 100
-_MOST_ROWS = 40
+_MOST_ROWS = 20
 _PLACES = {"p": "a", "q": "d", "e": "c"}
 Seen = Counter[str]
 
@@ -161,6 +163,7 @@ class _Check:
 
     def __init__(self, tree: Tree, pattern: Pattern, seen: Seen) -> None:
         self.tree, self.pattern, self.seen = tree, pattern, seen
+        self._random = Random(f"{len(tree)} {tree.clock} {pattern}")
         self.outlook = Outlook(tree, pattern)
         self.bound = bound_for(tree, pattern)
         self.tried = Outcomes(tree, pattern, self.bound, _MOST_FUTURES)
@@ -177,9 +180,8 @@ class _Check:
 
     def rows(self) -> None:
         choices = [self._values(number) for number in range(len(self.pattern.outputs))]
-        for number, values in enumerate(product(*choices)):
-            if number >= _MOST_ROWS:
-                break
+        rows = list(product(*choices))
+        for values in self._random.sample(rows, min(len(rows), _MOST_ROWS)):
             asked = dict(zip(self.pattern.columns, values, strict=True))
             try:
                 found = self.outlook.status(asked)
@@ -227,19 +229,33 @@ class _Check:
                 wanted.get(c) if v is None else v for c, v in zip(columns, bound, strict=True)
             )
             for sent in instances.of(columns, pinned, need) if need.brought else ():
-                trees: dict[tuple[int, str], list[Element]] = {}
-                for each in sent:
-                    trees.setdefault((each.time, each.stream), []).append(each.tree)
-                messages = [(*at, trees[at]) for at in sorted(trees)]
-                later = inserted(self.tree, messages, respects)
-                if later is not None:
-                    yield from self.tried.rows(later)
+                for times in self._times_of([each.stream for each in sent], values):
+                    trees: dict[tuple[int, str], list[Element]] = {}
+                    for time, each in zip(times, sent, strict=True):
+                        trees.setdefault((time, each.stream), []).append(copy(each.tree))
+                    messages = [(*at, trees[at]) for at in sorted(trees)]
+                    later = inserted(self.tree, messages, respects)
+                    if later is not None:
+                        yield from self.tried.rows(later)
+
+    def _times_of(self, streams: list[str], values: tuple[Any, ...]) -> Iterator[tuple[int, ...]]:
+        """Every choice of times for some trees; those of a one-shot call have one time."""
+        clock = self.tree.clock
+        asked = {each for each in values if isinstance(each, int) and each >= clock}
+        times = (clock,)
+        if len(_times(self.tree, self.pattern)) > 1:
+            times = tuple(sorted({*range(clock, clock + 7), *asked}))
+        for chosen in product(times, repeat=len(streams)):
+            one_shot = [
+                (stream, time)
+                for stream, time in zip(streams, chosen, strict=True)
+                if self.tree.call(self.tree.calls()[stream]).mode == "one-shot"
+            ]
+            if len(dict(one_shot)) == len(set(one_shot)):
+                yield chosen
 
     def _at_times(self, values: tuple[Any, ...]) -> Outlook:
-        """The outlook of the query with the times of a row as constraints.
-
-        The most general futures have one choice of times of each kind that constraints distinguish.
-        """
+        """The outlook of the query with the times of a row as constraints."""
         times = [
             TimeConstraint(((1, output.of),), "=", value)
             for output, value in zip(self.pattern.outputs, values, strict=True)
@@ -294,8 +310,8 @@ class _Check:
             self.seen[f"relevant {each.relevant}, by futures {wanted}"] += 1
 
     def reasons(self) -> None:
-        """Every verdict has its reasons."""
-        for value in (*VALUES, "3"):
+        """A verdict has its reasons."""
+        for value in self._random.sample((*VALUES, "3"), 1):
             row = {c: value for c in self.pattern.columns if c in ("x", "y")}
             try:
                 found = why_not(self.tree, self.pattern, row)

@@ -166,6 +166,7 @@ def run_embedded(case: PipelineCase, batches: int | None = None) -> Answer:
             model = PipelineModel.model_validate(
                 {
                     "engine": "embedded", "document": case.document, "sources": written,
+                    "facts": list(case.facts),
                     "views": {name: {"query": query, "sinks": [{"kind": "memory"}],
                                      "on_value_error": case.policies()[name]}
                               for name, query in case.named().items()},

@@ -34,7 +34,7 @@ from axlog.query.query import Query, parse_query
 from axlog.store.keyvalue import KeyValueStore
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.change import Change, Row
-from axlog.views.choose import MAINTAINERS, Thresholds
+from axlog.views.choose import Thresholds, maintainer_named
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
 from axlog.views.net_changes import net
@@ -133,7 +133,7 @@ class _Run:
         wanted = self.face.maintainer
         if wanted == DEFAULT or query.plan is not None:
             return None
-        if MAINTAINERS[wanted].refusal(query.pattern) is not None:
+        if maintainer_named(wanted).refusal(query.pattern) is not None:
             return None
         return wanted
 

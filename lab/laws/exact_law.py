@@ -28,13 +28,12 @@ from axlog.query.compile import compile_pattern
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.query import Query
 from axlog.store.keyvalue import KeyValueStore
-from axlog.views.adaptive import Costs, Prices
 from axlog.views.change import Change, Row, identity
-from axlog.views.choose import MAINTAINERS, Thresholds
-from axlog.views.counting.engine import CountingEngine
+from axlog.views.choose import Thresholds, maintainer_named
 from axlog.views.counting.maintainer import Counting
 from axlog.views.net_changes import net
 from axlog.views.operators.disk_table import Shelf
+from axlog.views.prices import Costs, Prices
 from axlog.views.records.maintainer import Records
 from lab import reference
 from lab.laws.edits import carry_out
@@ -67,7 +66,7 @@ class Bench:
         )
         document = maintained(self.tested)
         shelf = None if case.memory is None else Shelf(KeyValueStore(), case.memory)
-        document.engine = CountingEngine(document.tree, case.block, shelf)
+        document.make_engines(shelf, case.block)
         document.thresholds = Thresholds(1, RESTLESS)
         self.plain = Document(case.document)
         self.patterns: dict[str, Pattern] = {}
@@ -95,7 +94,7 @@ class Bench:
     def _maintainer(self, pattern: Pattern) -> str | None:
         """The wanted maintainer if it supports the pattern, else counting, else none."""
         wanted = self.case.maintainer
-        if wanted == DEFAULT or MAINTAINERS[wanted].refusal(pattern) is None:
+        if wanted == DEFAULT or maintainer_named(wanted).refusal(pattern) is None:
             return wanted
         return Counting.name if Counting.refusal(pattern) is None else None
 

@@ -30,7 +30,6 @@ from axlog.live.document import Document
 from axlog.live.internals import maintained
 from axlog.live.view import View
 from axlog.views.change import Change
-from axlog.views.counting.engine import CountingEngine
 from lab.laws.edits import Edit, carry_out, with_paths
 from lab.laws.fuzz_cases import Case
 
@@ -157,7 +156,7 @@ def play(fixture: Fixture, maintainer: str | None = None, block: int = 64) -> Fi
     """The fixture with the actual results of its updates, in the sections that it has."""
     doc = Document(fixture.document)
     document = maintained(doc)
-    document.engine = CountingEngine(document.tree, block)
+    document.make_engines(None, block)
     for name, query in fixture.queries.items():
         doc.watch(query, name, maintainer=maintainer)
     first = _rows(doc, fixture.rows)

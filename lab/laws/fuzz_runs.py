@@ -13,6 +13,7 @@ import json
 import multiprocessing
 import os
 import subprocess
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -40,6 +41,7 @@ class LawRun:
     done: list[list[int]] = field(default_factory=list)  # [first, past the last], merged
     seconds: float = 0.0  # of the processor
     failures: list[str] = field(default_factory=list)
+    seen: Counter[str] = field(default_factory=Counter)  # comparisons, by name
 
     @property
     def count(self) -> int:
@@ -105,6 +107,7 @@ class State:
                 "failures": len(law.failures),
                 "seconds": round(law.seconds, 1),
                 "failed": law.failures,
+                "seen": dict(sorted(law.seen.items())),
             }
             for name, law in self.laws.items()
         }
@@ -149,7 +152,8 @@ class State:
 
 def _law_of(said: Mapping[str, Any]) -> LawRun:
     done = [[int(start), int(stop)] for start, stop in said["seeds"]]
-    return LawRun(int(said["of"]), done, float(said["seconds"]), [str(f) for f in said["failed"]])
+    failed, seen = [str(each) for each in said["failed"]], Counter(said.get("seen", {}))
+    return LawRun(int(said["of"]), done, float(said["seconds"]), failed, seen)
 
 
 def new_run(law: str, cases: int, seed: int) -> State:
@@ -179,11 +183,11 @@ def commit_of_source() -> str | None:
 # Running ------------------------------------------------------------------------------------------
 
 
-def run_chunk(law: str, start: int, stop: int) -> tuple[list[Failure], float]:
-    """The failures for some seeds, and their processor time in seconds."""
-    began = process_time()
-    found = [f for seed in range(start, stop) if (f := run_case(seed, law)) is not None]
-    return found, process_time() - began
+def run_chunk(law: str, start: int, stop: int) -> tuple[list[Failure], float, Counter[str]]:
+    """The failures for some seeds, their processor time in seconds, and what was compared."""
+    began, seen = process_time(), Counter[str]()
+    found = [f for seed in range(start, stop) if (f := run_case(seed, law, seen)) is not None]
+    return found, process_time() - began, seen
 
 
 def run(state: State, jobs: int = 1, file: Path | None = None) -> Iterator[list[Failure]]:
@@ -194,8 +198,9 @@ def run(state: State, jobs: int = 1, file: Path | None = None) -> Iterator[list[
     saved = began = monotonic()
     before = state.seconds
     try:
-        for name, start, stop, (failures, seconds) in _results(state, jobs):
+        for name, start, stop, (failures, seconds, seen) in _results(state, jobs):
             law = state.laws[name]
+            law.seen.update(seen)
             law.note(start, stop)
             law.seconds += seconds
             law.failures += [str(failure) for failure in failures]
@@ -209,7 +214,8 @@ def run(state: State, jobs: int = 1, file: Path | None = None) -> Iterator[list[
             state.save(file)
 
 
-Result = tuple[str, int, int, tuple[list[Failure], float]]
+Chunk = tuple[list[Failure], float, Counter[str]]
+Result = tuple[str, int, int, Chunk]
 
 
 def _results(state: State, jobs: int) -> Iterator[Result]:
@@ -229,7 +235,7 @@ def _results(state: State, jobs: int) -> Iterator[Result]:
 def _shared(
     pool: ProcessPoolExecutor, chunks: Iterator[tuple[str, int, int]], most: int
 ) -> Iterator[Result]:
-    under_way: dict[Future[tuple[list[Failure], float]], tuple[str, int, int]] = {}
+    under_way: dict[Future[Chunk], tuple[str, int, int]] = {}
     while True:
         while len(under_way) < most and (chunk := next(chunks, None)) is not None:
             under_way[pool.submit(run_chunk, *chunk)] = chunk

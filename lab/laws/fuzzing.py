@@ -7,6 +7,7 @@ and reported as text: a fixture file if the case can be one, otherwise its repr.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
@@ -43,11 +44,11 @@ class Failure:
         return f"{self}\n\n{self.case!r}\n"
 
 
-def run_case(seed: int, law: str = "1") -> Failure | None:
-    """Run the case of one seed; None if the law holds."""
+def run_case(seed: int, law: str = "1", seen: Counter[str] | None = None) -> Failure | None:
+    """Run the case of one seed; None if the law holds. `seen` counts what was compared."""
     checked = LAWS[law]
     case = checked.make(Random(f"{law}:{seed}"))
-    what = _trouble(checked, case)
+    what = _trouble(checked, case, seen)
     if what is None:
         return None
     smallest = case
@@ -61,9 +62,11 @@ def run_range(seeds: Iterable[int], law: str = "1") -> Iterator[Failure | None]:
     return (run_case(seed, law) for seed in seeds)
 
 
-def _trouble(law: Law, case: Any) -> str | None:
+def _trouble(law: Law, case: Any, seen: Counter[str] | None = None) -> str | None:
     try:
-        law.check(case)
+        found = law.check(case)
+        if seen is not None and isinstance(found, Counter):
+            seen.update(found)
     except AssertionError as broken:
         return str(broken)
     except Exception as error:  # no case may raise any other error

@@ -43,6 +43,7 @@ from axlog.views.net_changes import net
 from axlog.views.step_chain import OnValueError
 from lab.laws import tuning_law
 from lab.laws.pipeline_steps import make_steps
+from lab.laws.prospects_law import make_prospects_case
 from lab.laws.tuning_law import make_joined_case
 
 Sequence_ = tuple[StreamUpdate, ...]
@@ -78,6 +79,7 @@ class PipelineCase:
     first: tuple[tuple[int, ...], ...]  # messages of each partition before the restart
     batch: int = 7
     rejecting: tuple[int, ...] = ()  # the places of views that refuse values
+    facts: tuple[str, ...] = ()
 
     def parts(self) -> Iterator[tuple[tuple[Sequence_, ...], ...]]:
         """The messages before the restart, and after it."""
@@ -101,7 +103,7 @@ class PipelineCase:
         """The document and its views, for the runtime."""
         rejecting = tuple(name for name, policy in self.policies().items() if policy == "reject")
         views = {name: (query, None) for name, query in self.named().items()}
-        return Definition(self.document, views, rejecting=rejecting)
+        return Definition(self.document, views, self.facts, rejecting=rejecting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +250,7 @@ def first_rows(doc: Document) -> list[Change]:
 
 def reference(case: PipelineCase) -> Answer | None:
     """The expected result of the pipeline; None where the engines may differ (`_is_ambiguous`)."""
-    doc = Document(case.document, options=Options(never="joins"))
+    doc = Document(case.document, facts=case.facts, options=Options(never="joins"))
     try:
         for name, query in case.named().items():
             doc.watch(query, name, on_value_error=case.policies()[name])
@@ -295,9 +297,9 @@ def _is_ambiguous(case: PipelineCase, refused: set[str]) -> bool:
 
 def make_pipeline_case(random: Random, *, computes: bool = True) -> PipelineCase:
     """A random pipeline; `computes`: its views may compute, group and order."""
-    kinds = [_shop, _shop, make_steps, make_steps, _joined, _any]
+    kinds = [_shop, _shop, make_steps, make_steps, _joined, _any, _awaited]
     make = random.choice([kind for kind in kinds if computes or kind is not make_steps])
-    document, views, made = make(random)
+    document, views, made, *facts = make(random)
     sent = [
         update
         for update in _spoiled(random, document, made)
@@ -335,11 +337,13 @@ def make_pipeline_case(random: Random, *, computes: bool = True) -> PipelineCase
         if _COMPUTES in document and "now" not in views[at] and random.random() < 0.15
     )
     return PipelineCase(
-        document, tuple(views), tuple(sources), tuple(first), random.choice((3, 7, 50)), rejecting
-    )
+        document, tuple(views), tuple(sources), tuple(first), random.choice((3, 7, 50)), rejecting,
+        tuple(facts),
+    )  # fmt: skip
 
 
-Made = tuple[str, list[str], list[StreamUpdate]]
+Made = tuple[Any, ...]
+"""The document, its views, the updates, and the declared facts."""
 
 
 def _shop(random: Random) -> Made:
@@ -367,6 +371,17 @@ def _shop(random: Random) -> Made:
             inside += random.choice(("", "", "", "<!--c-->", "<?p i?>", "<!--<k>k1</k>-->"))
             sent.append(StreamUpdate(stream, "insert", f"<item>{inside}</item>", at))
     return _SHOP.format(*calls), views, sent
+
+
+def _awaited(random: Random) -> Made:
+    """Joins of one to four parts, with `not`s, keys and deadlines: rows that can never come."""
+    case = make_prospects_case(random)
+    sent = [
+        StreamUpdate(what, "insert", content, time / 1e6)
+        for what, content, time in case.steps
+        if what not in ("advance", "end")
+    ]
+    return case.document, [case.query], sent, *case.facts
 
 
 def _joined(random: Random) -> Made:

@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from axlog.errors import UndecidedError, UpdateError
 from axlog.future.clock_outlook import shown_outputs
@@ -70,6 +70,7 @@ _TIMES = {
     4: ("", "", "t3 - t1 <= 2us", "t3 - t1 <= 3us and t3 >= t1"),
 }  # fmt: skip
 _VALUES = ("1", "2")
+_NOT_ASKED = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +221,8 @@ class _Run:
             for options in _OPTIONS
         ]
         self.restored = self._fresh()
+        self._walk: Outlook | _ClockWalk | None = None
+        self._walked: object = _NOT_ASKED
         self.walked = Document(
             case.document, facts=case.facts, views=views, options=Options(collect="off")
         )
@@ -247,15 +250,26 @@ class _Run:
         )  # fmt: skip
 
     def _outlook(self) -> Outlook | _ClockWalk:
-        if "now" in self.case.query:
-            return _ClockWalk(maintained(self.walked).views["v"])
-        return Outlook(maintained(self.walked).nodes(), self.pattern)
+        """The walk, the same one until the next step."""
+        if self._walk is None:
+            if "now" in self.case.query:
+                self._walk = _ClockWalk(maintained(self.walked).views["v"])
+            else:
+                self._walk = Outlook(maintained(self.walked).nodes(), self.pattern)
+        return self._walk
 
     def _possible(self) -> list[tuple[Any, ...]] | None:
-        try:
-            return [tuple(one.row.values()) for one in self._outlook().possible()]
-        except UndecidedError:
-            return None
+        found = self._to_come()
+        return None if found is None else [tuple(one.row.values()) for one in found]
+
+    def _to_come(self) -> list[Possible] | None:
+        """The possible rows by the walk; None: it does not decide them."""
+        if self._walk is None or self._walked is _NOT_ASKED:
+            try:
+                self._walked = self._outlook().possible()
+            except UndecidedError:
+                self._walked = None
+        return cast(list[Possible] | None, self._walked)
 
     def step(self, step: Step, seen: Counter[str]) -> None:
         """Apply a step everywhere, and compare the changes."""
@@ -275,6 +289,7 @@ class _Run:
             seen["restored"] += 1
         _same(f"the changes at {step} after a restart", _told(take(self.restored, step)), each[1])
         take(self.walked, step)
+        self._walk, self._walked = None, _NOT_ASKED
         before, self.before = self.before, self._possible()
         listed, self.listed = self.listed, self._listed()
         if before is None and listed is not None and self.listed is not None:
@@ -332,15 +347,14 @@ class _Run:
         if not is_known and "not(" in self.case.query:
             return  # both are the walk
         outlook, view = self._outlook(), self.walked.view("v")
-        if self._possible() is None:
+        to_come = self._to_come()
+        if to_come is None:
             if is_known:
                 self._compare_status(when, outlook, seen)
             seen["undecided"] += 1
             return
         rows = list(product(*([None, *self._values(c)] for c in view.columns)))
-        listed = _plain(
-            [shown_possible(one, self.pattern, "seconds") for one in outlook.possible()]
-        )
+        listed = _plain([shown_possible(one, self.pattern, "seconds") for one in to_come])
         for doc, options in zip(self.documents, _OPTIONS, strict=True):
             if options.keep == "needed" and (is_late or not is_known):
                 continue

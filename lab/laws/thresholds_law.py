@@ -37,6 +37,8 @@ _MOST_FUTURES = 25
 _MOST_AIMED = 35
 _MOST_TO_SHOW = 4000
 _NUMBERS = ("0", "1", "2", "3", "9", "-9")
+_OTHERS = ("-1", "-2", "1.0", "2.0")
+"""With these a sum reaches every small number by one more value, also beside a used key value."""
 Seen = Counter[str]
 Row = tuple[Any, ...]
 
@@ -138,7 +140,7 @@ def aimed(
 ) -> Iterator[Future]:
     """Futures of up to four equal trees a stream, and of trees with equal children, at random."""
     streams = [s for s, c in sorted(tree.calls().items()) if tree.call(c).deletes != "only"]
-    values = (*VALUES, "0", "3", "-9") if value is None else (value,)
+    values = (*VALUES, "0", "3", "-9", *_OTHERS) if value is None else (value,)
     choices = [list(_copies(tree, stream, said, values)) for stream in streams]
     gone = [()] if not bound.deletions else [(), *_everything_gone(tree)]
     times = bound.times_from(tree.clock)[:4]

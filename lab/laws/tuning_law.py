@@ -29,7 +29,7 @@ from axlog.query.native import parse_pattern
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.query import Query
 from axlog.views.change import Change
-from axlog.views.choose import MAINTAINERS
+from axlog.views.choose import maintainer_named
 from axlog.views.counting.maintainer import Counting
 from lab.laws import small_cases
 from lab.laws.edits import carry_out
@@ -220,7 +220,7 @@ def check_tuning(case: Case, tell: Callable[[TuningReport], object] | None = Non
             continue
         query = Query(pattern=pattern, template=None, language="tree", text=str(pattern))
         patterns[name], heard[name] = pattern, []
-        is_taken = MAINTAINERS[case.maintainer].refusal(pattern) is None
+        is_taken = maintainer_named(case.maintainer).refusal(pattern) is None
         kept_by = case.maintainer if is_taken else Counting.name
         tested.watch(query, name, maintainer=kept_by).subscribe(heard[name].append)
         untuned.watch(query, name, maintainer=kept_by)

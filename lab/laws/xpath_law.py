@@ -33,9 +33,8 @@ from axlog.query.native import parse_pattern
 from axlog.query.pattern import Pattern
 from axlog.query.xpath_compiler import parse_xpath
 from axlog.query.xpath_routes import MOST_ROUTES
-from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.change import Row
-from axlog.views.choose import MAINTAINERS, Engines, make_plain
+from axlog.views.choose import MAINTAINERS, Engines, maintainer_named, make_plain
 from axlog.views.counting.engine import CountingEngine
 from lab.reference import rows
 
@@ -198,8 +197,8 @@ def selected_by_axlog(tree: Tree, pattern: Pattern) -> set[Position]:
 
 def maintained(tree: Tree, pattern: Pattern) -> Iterator[tuple[str, list[Row]]]:
     """The first rows of two maintainers that support the pattern; other cases use the others."""
-    engines = Engines(CountingEngine(tree), AlgebraicEngine(tree))
-    taking = [name for name, kind in MAINTAINERS.items() if kind.refusal(pattern) is None]
+    engines = Engines(CountingEngine(tree))
+    taking = [name for name in MAINTAINERS if maintainer_named(name).refusal(pattern) is None]
     first = crc32(str(pattern).encode()) % len(taking)
     for name in (*taking, *taking)[first : first + 2]:
         yield name, list(make_plain(tree, pattern, name, engines).rows())

@@ -6,17 +6,50 @@ may have the id of a deleted one, so `after_deletions` notes which nodes are gon
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from axlog.document.ids import Id
 from axlog.document.schema import is_valid
-from axlog.document.tree import Tree
-from axlog.future.keys import Key, values_seen
-from axlog.future.references import refers_to_nothing
+from axlog.document.tree import ATTRIBUTE, ELEMENT, TEXT, Tree
+from axlog.future.keys import Key
+from axlog.future.references import ForeignKey
 
 Owners = Mapping[Key, Mapping[str, frozenset[Id | None]]]
 """The nodes that have had each value of each key; None: a node that is gone."""
+
+
+def values_seen(tree: Tree, key: Key) -> dict[str, set[int]]:
+    """The values of a key's nodes: of each node by its path, the string value and the children.
+
+    By a walk of its own: `future/keys.py` evaluates patterns.
+    """
+    found: dict[str, set[int]] = {}
+    owners = [] if tree.root < 0 else [tree.root]
+    for step in key.path:
+        owners = [child for node in owners for child in _named(tree, node, step)]
+    for owner in owners:
+        nodes = [owner]
+        for step in key.by:
+            nodes = [child for node in nodes for child in _named(tree, node, step)]
+        for node in nodes:
+            found.setdefault(tree.string_value(node), set()).add(owner)
+            for child in tree.children(node):
+                if tree.kind_column[child] in (ELEMENT, TEXT):
+                    found.setdefault(tree.label(child), set()).add(owner)
+    return found
+
+
+def _named(tree: Tree, node: int, step: str) -> Iterator[int]:
+    name, kind = step.removeprefix("@"), ATTRIBUTE if step.startswith("@") else ELEMENT
+    for child in tree.chain(node):
+        if tree.kind_column[child] == kind and tree.label(child).removeprefix("@") == name:
+            yield child
+
+
+def _refers_to_nothing(tree: Tree, reference: ForeignKey) -> bool:
+    there = values_seen(tree, reference.target)
+    return any(value not in there for value in values_seen(tree, reference.source))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +82,7 @@ class DeclaredFacts:
                     return False
         if self.tree.types is not None and not is_valid(later, self.tree.types):
             return False
-        return not any(refers_to_nothing(later, each) for each in self.tree.references)
+        return not any(_refers_to_nothing(later, each) for each in self.tree.references)
 
     def after_deletions(self, later: Tree) -> DeclaredFacts:
         """The facts once nodes were deleted: their values stay used, and their ids are free."""

@@ -117,6 +117,8 @@ class Outcomes:
 
     def __init__(self, tree: Tree, pattern: Pattern, bound: Bound, most: int | None = None) -> None:
         self._pattern = pattern
+        columns = compile_pattern(pattern).root.columns
+        self._at = [(columns.index(column_of(o)), o.kind) for o in pattern.outputs]
         self._known = {tree.id(node) for node in tree.subtree(DOCUMENT_NODE)}
         self.present = set(self.rows(tree))
         self.satisfiable: set[tuple[Value | None, ...]] = set(self.present)
@@ -127,10 +129,10 @@ class Outcomes:
 
     def rows(self, document: Tree) -> Iterator[tuple[Value | None, ...]]:
         """The rows of a document; the id of a future node is None."""
-        columns = compile_pattern(self._pattern).root.columns
-        at = [(columns.index(column_of(o)), o.kind) for o in self._pattern.outputs]
         for row in answers(document, self._pattern):
-            shown = (document.id(int(row[i])) if kind is Kind.ID else row[i] for i, kind in at)
+            shown = (
+                document.id(int(row[i])) if kind is Kind.ID else row[i] for i, kind in self._at
+            )
             yield tuple(None if isinstance(v, Id) and v not in self._known else v for v in shown)
 
     def status(self, values: tuple[Value | None, ...]) -> Truth:

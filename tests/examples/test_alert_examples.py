@@ -162,6 +162,7 @@ def test_purchase_to_pay(example: Path) -> None:
         ],
         [
             (_date(2 * _DAY), "not_received", "delete", "1", "message"),
+            (_date(2 * _DAY), "overdue", "never", "1", "message"),
             (_date(2 * _DAY), "without_goods", "delete", "I1", "1", "message"),
         ],
         [(_date(60 + 5 * _DAY), "overdue", "insert", "2", "clock")],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from random import Random
 
@@ -73,14 +74,17 @@ def test_chunks_may_end_in_any_order() -> None:
 
 
 def test_failures_are_kept_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(seed: int, law: str) -> Failure | None:
+    def broken(seed: int, law: str, seen: Counter[str]) -> Failure | None:
+        seen["cases"] += 1
         return Failure(law, seed, "it is wrong", None) if seed == 3 else None
 
     monkeypatch.setattr(fuzz_runs, "run_case", broken)
     file = tmp_path / "state.json"
     found = [f for failures in run(new_run("6", 2 * CHUNK, 0), file=file) for f in failures]
     assert [failure.seed for failure in found] == [3]
-    assert State.load(file).laws["6"].failures == ["law 6, seed 3: it is wrong"]
+    kept = State.load(file).laws["6"]
+    assert kept.failures == ["law 6, seed 3: it is wrong"]
+    assert kept.seen == {"cases": 2 * CHUNK}
 
 
 def test_a_file_that_is_no_run_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The truth of systems of documents, against runs of them, and where users read it."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,8 +13,10 @@ from typer.testing import CliRunner
 from axlog.cli.application import application
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import PipelineError
+from axlog.future.unknowns import ValueNeeds
 from axlog.pipeline.model import PipelineModel
 from axlog.query.truth import Truth
+from axlog.runtime import system_truth
 from axlog.runtime.checkpoint import Input
 from axlog.runtime.embedded import Runner
 from axlog.runtime.health import RunnerReport
@@ -29,6 +32,36 @@ AX = 'xmlns:ax="urn:axlog"'
 def test_verdicts_are_those_of_runs(first: int) -> None:
     """`python -m lab fuzz --law systems` goes on."""
     assert sum(check_systems(make_systems_case(Random(first + n))) for n in range(5)) > 5
+
+
+def _without_conditions(patch: pytest.MonkeyPatch) -> None:
+    made = system_truth._row_tree
+    patch.setattr(system_truth, "_row_tree", lambda c, row, needs: made(c, row, ValueNeeds()))
+
+
+def _with_one_row(patch: pytest.MonkeyPatch) -> None:
+    add = system_truth._Rows.add
+    patch.setattr(
+        system_truth._Rows, "add", lambda rows, *one: None if rows.trees else add(rows, *one)
+    )
+
+
+def _with_free_rows(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(system_truth, "MOST_ROWS", 1)
+
+
+@pytest.mark.parametrize(
+    ("breaks", "seed"), [(_without_conditions, 2), (_with_one_row, 13), (_with_free_rows, 43)]
+)
+def test_the_law_notices(
+    breaks: Callable[[pytest.MonkeyPatch], None], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What wires carry: conditions on unknown values, several rows, and known values in each."""
+    case = make_systems_case(Random(f"systems:{seed}"))
+    assert check_systems(case)
+    breaks(monkeypatch)
+    with pytest.raises(AssertionError, match=r"has no row|has a row"):
+        check_systems(case)
 
 
 def chain(*second: str, first: str = "match /a/in/b/$x return $x", **more: Any) -> PipelineModel:

@@ -162,6 +162,9 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
     ("POST", "/live/explain"): Endpoint(
         "own", "/live/explain", {"document": "w", "query": "match /a"}, verb="read"
     ),
+    ("POST", "/live/profile"): Endpoint(
+        "administer", "/live/profile", {"document": "w", "seconds": 0.01}
+    ),
     ("GET", "/live/letters"): Endpoint("administer", "/live/letters"),
     ("POST", "/live/letters"): Endpoint("administer", "/live/letters", {"number": 1}),
     ("GET", "/metrics"): Endpoint("read", "/metrics"),

@@ -14,13 +14,14 @@ from axlog.document.tree import Tree
 from axlog.live.document import Document, parse
 from axlog.live.internals import maintained, maintained_view
 from axlog.query.native import parse_pattern
-from axlog.views.adaptive import MEASURED, Adaptive, Costs, Prices
+from axlog.views.adaptive import Adaptive
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.algebraic.selection import Selections
 from axlog.views.change import Change, Op, Row
 from axlog.views.choose import LARGE, choice
 from axlog.views.maintainer import Maintainer
 from axlog.views.net_changes import net
+from axlog.views.prices import MEASURED, Costs, Prices
 from axlog.views.reevaluate import Reevaluate
 from lab.laws import small_cases
 from lab.laws.algebra_law import Watcher, accepted, update

@@ -12,7 +12,7 @@ import pytest
 
 from axlog.errors import InputError
 from axlog.query.query import parse_query
-from axlog.views.choose import MAINTAINERS
+from axlog.views.choose import maintainer_named
 from lab.laws.fixtures import Fixture, play, read_fixture, write_fixture
 
 PLACE = Path(__file__).parents[1] / "fixtures"
@@ -46,7 +46,7 @@ def test_fixture(path: Path, maintainer: str, block: int) -> None:
     fixture = read(path)
     assert fixture.title
     assert fixture.steps
-    refusal = MAINTAINERS[maintainer].refusal
+    refusal = maintainer_named(maintainer).refusal
     if any(refusal(parse_query(query).pattern) for query in fixture.queries.values()):
         return
     assert play(fixture, maintainer, block) == fixture

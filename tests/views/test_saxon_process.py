@@ -164,7 +164,7 @@ def test_a_forked_process_has_its_own_worker() -> None:
 def test_documents_are_released() -> None:
     doc = axlog.parse("<r><n>1</n></r>")
     doc.watch("array { //n }")
-    document = maintained(doc).saxon
+    document = maintained(doc).engines.saxon
     name = document._name
     del doc, document
     gc.collect()

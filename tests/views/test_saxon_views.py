@@ -17,7 +17,7 @@ from axlog.live.internals import maintained
 from axlog.pipeline.model import PipelineModel
 from axlog.runtime.embedded import Runner
 from axlog.samples import orders
-from axlog.views import view_query
+from axlog.views.saxon import process
 
 pytest.importorskip("saxonche")
 
@@ -92,7 +92,7 @@ def test_ten_views_build_the_document_once() -> None:
     doc = axlog.parse(ORDERS)
     for number in range(10):
         doc.watch(f"array {{ //o/t, {number} }}")
-    document = maintained(doc).saxon
+    document = maintained(doc).engines.saxon
     assert document.builds == 1
     doc.update("insert node <o><t>3</t></o> into /r")
     assert document.builds == 2
@@ -170,7 +170,7 @@ def test_a_query_that_saxon_refuses_is_refused_at_its_place() -> None:
 
 
 def test_without_the_extra_the_refusal_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(view_query, "is_installed", lambda: False)
+    monkeypatch.setattr(process, "is_installed", lambda: False)
     with pytest.raises(UnsupportedError) as refused:
         axlog.parse(ORDERS).watch(TRY)
     assert refused.value.code == "AX211"

@@ -7,6 +7,7 @@ fix never prints a traceback.
 
 from __future__ import annotations
 
+import gc
 import sys
 
 
@@ -18,8 +19,12 @@ def main() -> None:
         print(f"axlog {__version__}")
         return
     try:
+        gc.disable()  # nothing that is imported becomes garbage
         from axlog.cli.application import application
 
-        application(sys.argv[1:2])()
+        app = application(sys.argv[1:2])
+        gc.freeze()
+        gc.enable()
+        app()
     except KeyboardInterrupt:  # while modules were imported; verbs handle it themselves
         sys.exit(130)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from axlog import __version__
 from axlog.errors import AxlogError, MalformedError, SetupError
 from axlog.extras import extra_of, not_installed
 
@@ -46,6 +46,9 @@ VERBS = (
 class Verbs(TyperGroup):
     """Runs a verb. Errors caused by the input become one message and exit code 2."""
 
+    def get_params(self, ctx: Any) -> Any:
+        return _converting_little(super().get_params(ctx))
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
@@ -69,6 +72,40 @@ class Verbs(TyperGroup):
             raise typer.Exit(130) from None
 
 
+class Verb(TyperCommand):
+    """A verb."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return _converting_little(super().get_params(ctx))
+
+
+class Application(typer.Typer):
+    """A command line whose commands are verbs."""
+
+    def command(self, name: str | None = None, **options: Any) -> Any:
+        return super().command(name, **{"cls": Verb, **options})
+
+
+def _converting_little(params: list[Any]) -> list[Any]:
+    for param in params:
+        param.process_value = partial(_as_given, param)
+    return params
+
+
+def _as_given(param: Any, ctx: Any, value: Any) -> Any:
+    """Process the value of a parameter as Typer does, but convert it only if it has another type.
+
+    Typer converts with pydantic, which takes nearly as long to import as numpy. Strings, switches
+    and most defaults need no conversion.
+    """
+    expected = getattr(getattr(param, "type_descriptor", None), "annotation", None)
+    is_plain = type(value) is expected and not (param.multiple or param.nargs == -1)
+    if is_plain or (value is None and expected is not None and not param.required):
+        given = () if value is None and (param.multiple or param.nargs == -1) else value
+        return given if param.callback is None else param.callback(ctx, param, given)
+    return type(param).process_value(param, ctx, value)
+
+
 def _failure(text: str) -> typer.Exit:
     typer.echo(f"axlog: {text}", err=True)
     return typer.Exit(2)
@@ -76,6 +113,8 @@ def _failure(text: str) -> typer.Exit:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from axlog import __version__
+
         typer.echo(f"axlog {__version__}")
         raise typer.Exit(0)
 
@@ -106,7 +145,7 @@ def application(verbs: Sequence[str] = ()) -> typer.Typer:
 
 def new_application(name: str, example: str, *, has_completion: bool = False) -> typer.Typer:
     """Return a command line without verbs that handles errors as `axlog` does."""
-    return typer.Typer(
+    return Application(
         name=name,
         cls=Verbs,
         no_args_is_help=True,

@@ -9,17 +9,17 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import IO, Any
-
-from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
+from typing import IO, TYPE_CHECKING, Any
 
 from axlog.document.parser import Source
 from axlog.query.columns import Columns
 from axlog.reporting import counted
 from axlog.views.change import Change, Row
 from axlog.views.outputs import shown_columns
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 _SIGNS = {"insert": ("+", "green"), "delete": ("-", "red"), "update": ("~", "yellow"),
           "never": ("x", "dim")}  # fmt: skip
@@ -59,9 +59,14 @@ class Tables:
     """Tables and coloured lines on a terminal."""
 
     def __init__(self, console: Console | None = None) -> None:
+        from rich.console import Console
+
         self._console = console or Console(highlight=False)
 
     def rows(self, columns: Sequence[str], rows: Iterable[Row]) -> None:
+        from rich.table import Column, Table
+        from rich.text import Text
+
         given = list(rows)
         names = shown_columns(columns, given) if isinstance(columns, Columns) else columns
         heads = [Column(Text(column)) for column in names]
@@ -74,6 +79,8 @@ class Tables:
         self._console.print(counted(len(given), "row"), style="dim")
 
     def changes(self, changes: Iterable[Change]) -> None:
+        from rich.text import Text
+
         for change in changes:
             sign, style = _SIGNS[change.op]
             line = Text(f"{sign} {in_words(change.row)}", style=style)

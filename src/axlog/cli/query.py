@@ -13,7 +13,6 @@ from lxml import etree
 
 from axlog.cli import options
 from axlog.cli.output import source_of, writer
-from axlog.document.json_messages import json_text
 from axlog.document.parser import Element
 from axlog.document.parser import parse as read_xml
 from axlog.document.times import checked_times
@@ -108,6 +107,8 @@ def _showing(
 
 
 def _shown(view: View, show: Show) -> Iterator[str]:
+    from axlog.document.json_messages import json_text
+
     if show in (Show.XML, Show.JSON):
         for item in view.items():
             is_xml = isinstance(item, str) and item.startswith("<")

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from axlog.document.tree import ATTRIBUTE, ELEMENT, LABELS_BY_KIND, Tree
+from axlog.document.tree import ATTRIBUTE, CALL, ELEMENT, LABELS_BY_KIND, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,17 @@ def renames(delta: Delta) -> bool:
     """Whether the delta renames an element or attribute."""
     kinds = delta.tree.kind_column
     return any(kinds[change.node] in (ELEMENT, ATTRIBUTE) for change in delta.changed)
+
+
+def takes_away(delta: Delta) -> bool:
+    """Whether an update removes more than calls, or changes a node."""
+    kinds = delta.tree.kind_column
+    return bool(delta.changed) or any(kinds[node] != CALL for node in delta.removed)
+
+
+def only_adds(delta: Delta) -> bool:
+    """Whether an update removes nothing but calls, changes nothing and opens no call."""
+    return not (delta.opened or takes_away(delta))
 
 
 class Watcher(Protocol):

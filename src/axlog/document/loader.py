@@ -1,4 +1,7 @@
-"""XML to columns: one walk over lxml elements records the nodes, then the links are computed.
+"""XML to columns: the nodes are recorded in document order, then the links are computed.
+
+A walk over lxml elements records them (`recorder`), or numpy does from the bytes of a large
+document (`bulk_records`).
 
 The links and partitions of a whole document are computed by sorting in numpy, those of a fragment
 in one plain pass. Whitespace-only texts beside elements are dropped unless the caller keeps them;
@@ -17,6 +20,7 @@ import numpy as np
 from lxml import etree
 
 from axlog.document.bulk_columns import by_label, enter_groups
+from axlog.document.bulk_records import Records, records_of
 from axlog.document.parser import DEFAULT_LIMITS, Element, Limits, Source, parse, read
 from axlog.document.recorder import SPACES, Recorder
 from axlog.document.tree import (
@@ -48,8 +52,14 @@ def load(
     gc.disable()  # hundreds of thousands of fresh objects, none of them garbage
     try:
         root, may_declare = read(source, limits, drops_blanks=not keep_whitespace)
-        recorder.record(with_surroundings(root), may_declare)
-        _fill(recorder, time)
+        records = None
+        if not may_declare:
+            records = records_of(root, limits, keep_whitespace, recorder.intern)
+        if records is None:
+            recorder.record(with_surroundings(root), may_declare)
+            records = _recorded(recorder)
+        _fill(tree, records, time)
+        _settle(recorder)
     finally:
         if collecting:
             gc.enable()
@@ -228,14 +238,21 @@ def with_surroundings(root: Element) -> list[Element]:
     return [*reversed(before), root, *root.itersiblings()]
 
 
-def _fill(recorder: Recorder, time: int) -> None:
+def _recorded(recorder: Recorder) -> Records:
+    """The records of a walk as columns."""
+    return Records(
+        np.frombuffer(recorder.parents, dtype=np.int32),
+        np.frombuffer(recorder.kinds, dtype=np.int8),
+        np.frombuffer(recorder.labels, dtype=np.int32),
+        *_joined(recorder.texts),
+    )
+
+
+def _fill(tree: Tree, records: Records, time: int) -> None:
     """Compute all columns of a new tree from the records of its document."""
-    tree = recorder.tree
-    parents = np.frombuffer(recorder.parents, dtype=np.int32)
-    kinds = np.frombuffer(recorder.kinds, dtype=np.int8)
-    labels = np.frombuffer(recorder.labels, dtype=np.int32)
+    parents, kinds, labels = records.parents, records.kinds, records.labels
     count = len(parents)
-    first, last, following, previous, order = links_of(parents, kinds)
+    first, last, following, previous, order = links_of(parents, kinds, records.levels)
 
     columns: dict[str, Column] = {
         "kind_column": kinds,
@@ -251,8 +268,15 @@ def _fill(recorder: Recorder, time: int) -> None:
     }
     for name, column in columns.items():
         setattr(tree, name, _column(getattr(tree, name).typecode, column))
-    _store_texts(tree, recorder.texts)
+    tree.text_bytes = records.text_bytes
+    tree.text_starts = _column("q", records.text_starts)
     tree._size = count - 1
+
+
+def _settle(recorder: Recorder) -> None:
+    """Fill the side tables of a new tree: namespaces and calls."""
+    tree = recorder.tree
+    count = len(recorder.parents)
     recorder.settle(list(range(count)) if recorder.calls or recorder.declared else [])
     for node, call in tree.calls_by_node.items():
         if call.stream in tree.calls_by_stream:
@@ -260,11 +284,18 @@ def _fill(recorder: Recorder, time: int) -> None:
         tree.calls_by_stream[call.stream] = node
 
 
-def links_of(parents: Column, kinds: Column) -> tuple[Column, Column, Column, Column, Column]:
-    """The links of records in document order, and their places among their siblings."""
+def links_of(
+    parents: Column, kinds: Column, levels: Column | None = None
+) -> tuple[Column, Column, Column, Column, Column]:
+    """The links of records in document order, and their places among their siblings.
+
+    Siblings follow each other among the nodes of a level, which numpy sorts faster: `levels` are
+    short integers.
+    """
     count = len(parents)
     first, last, following, previous = (np.full(count, NONE, dtype=np.int32) for _ in range(4))
-    by_parent = np.argsort(parents, kind="stable")[1:]  # the document node has no parent
+    together = parents if levels is None else levels
+    by_parent = np.argsort(together, kind="stable")[1:]  # the document node has no parent
     above = parents[by_parent]
     starts = np.flatnonzero(np.r_[True, above[1:] != above[:-1]])
     beside = np.flatnonzero(above[1:] == above[:-1])
@@ -323,16 +354,16 @@ def append_records(tree: Tree, recorder: Recorder, times: Column) -> Column:
     return handles
 
 
-def _store_texts(tree: Tree, texts: list[str]) -> None:
-    """Store all texts as one byte string, with the offset of each."""
+def _joined(texts: list[str]) -> tuple[bytes, Column]:
+    """All texts as one byte string, with the offset of each."""
     joined = "".join(texts)
-    tree.text_bytes = joined.encode()
+    encoded = joined.encode()
     lengths: Iterable[int] = map(len, texts)
-    if len(tree.text_bytes) != len(joined):  # some text is not ASCII
+    if len(encoded) != len(joined):  # some text is not ASCII
         lengths = (len(text.encode()) for text in texts)
     spans = np.zeros(len(texts) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(lengths, dtype=np.int64, count=len(texts)), out=spans[1:])
-    tree.text_starts = _column("q", spans)
+    return encoded, spans
 
 
 def _attributes_before(is_attribute: Column, starts: Column, sizes: Column) -> Column:

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 from lxml import etree
 
-from axlog.document.json_messages import to_xml, xml_of_text
 from axlog.document.parser import Element, read
 
 Message: TypeAlias = str | bytes | Element
@@ -32,11 +31,17 @@ def as_message(given: AnyMessage) -> Message:
     ('<order><oid>17</oid></order>', '<order><oid>17</oid></order>')
     """
     if isinstance(given, str):
-        return xml_of_text(given) if given.lstrip()[:1] in ("{", "[") else given
+        return _of_json(given) if given.lstrip()[:1] in ("{", "[") else given
     if isinstance(given, bytes):
-        return xml_of_text(given) if given.lstrip()[:1] in (b"{", b"[") else given
+        return _of_json(given) if given.lstrip()[:1] in (b"{", b"[") else given
     if isinstance(given, etree._Element):
         return given
     if isinstance(given, Mapping | list | tuple):
-        return to_xml(given)
+        return _of_json(given)
     return read(given).root  # type: ignore[arg-type]  # read() rejects other objects (AX103)
+
+
+def _of_json(given: str | bytes | Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> str:
+    from axlog.document.json_messages import to_xml, xml_of_text
+
+    return xml_of_text(given) if isinstance(given, str | bytes) else to_xml(given)

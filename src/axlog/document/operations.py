@@ -245,6 +245,20 @@ def delete_siblings(
     return [Delete(sibling) for sibling in matching(node)]
 
 
+def message_nodes(tree: Tree, stream: str, number: int) -> list[int]:
+    """The nodes that a message of a stream inserted, without those below them."""
+    origin = (stream, number)
+    nodes = [node for node, found in tree.origins_by_node.items() if found == origin]
+    alive = [node for node in nodes if tree.is_alive(node)]
+    if not alive:
+        raise StreamError(
+            "AX422",
+            f"the document has no message {number} of the stream {stream!r}",
+            advice="a message that was rejected, deleted or replaced is not there",
+        )
+    return alive
+
+
 def trees_in(forest: Sequence[Element]) -> int:
     """The number of trees in a message: its elements, without comments and calls."""
     tags: list[object] = [tree.tag for tree in forest]  # of a comment, a function

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeAlias
 from xml.parsers import expat
 
+import numpy as np
 from lxml import etree
 
 from axlog.document.name_expansion import check_names
@@ -262,10 +263,12 @@ def parse(
             advice="raise it with limits=Limits(size=...)",
         )
     encoded = _in_utf8(content, name)
-    has_sections = b"<!" in encoded
+    has_sections = b"!" in encoded and b"<!" in encoded
     has_doctype = has_sections and b"<!DOCTYPE" in encoded
     default = refuse_entities(encoded, name, limits) if has_doctype else 0
-    check_names(encoded, limits, default)
+    may_declare = b"xmlns" in encoded
+    if may_declare or default:
+        check_names(encoded, limits, default)
     parser = make_parser() if has_doctype else _shared_parser(drops_blanks and not has_sections)
     try:
         root = etree.fromstring(encoded, parser)
@@ -274,12 +277,15 @@ def parse(
     if has_doctype:
         _check_doctype(root, parser, name)
     if len(encoded) > 4 * limits.attributes and encoded.count(b"=") > limits.attributes:
-        _check_attributes(root, limits)
-    return Parsed(root, b"xmlns" in encoded)
+        _check_attributes(root, encoded, limits)
+    return Parsed(root, may_declare)
 
 
-def _check_attributes(root: Element, limits: Limits) -> None:
+def _check_attributes(root: Element, encoded: bytes, limits: Limits) -> None:
     """Refuse an element with too many attributes: reading them takes quadratic time."""
+    tags = np.flatnonzero(np.frombuffer(encoded, dtype=np.uint8) == ord("<"))
+    if int(np.diff(tags, append=len(encoded)).max()) <= 4 * limits.attributes:
+        return  # an attribute has at least four bytes
     too_many: Any = root.xpath(f"boolean(//*[@*[{limits.attributes + 1}]])")
     if too_many:
         raise too_many_attributes(limits)

@@ -95,7 +95,7 @@ class Recorder:
                 label = names.get(tag)
                 parents.append(at)
                 kinds.append(ELEMENT)
-                labels.append(self._intern(tag) if label is None else label)
+                labels.append(self.intern(tag) if label is None else label)
                 inner = keep
                 pairs: Any = element.items()
                 for key, value in pairs:
@@ -138,7 +138,7 @@ class Recorder:
 
     # One node each ------------------------------------------------------------------------------
 
-    def _intern(self, label: str) -> int:
+    def intern(self, label: str) -> int:
         """The name index of a label; a name over the limit is refused before it is stored."""
         address, _, local = label.rpartition("}")
         for what, limit in (
@@ -154,7 +154,7 @@ class Recorder:
         return self.tree._name(label)
 
     def _intern_attribute(self, name: str) -> int:
-        label = self._of_attributes[name] = self._intern("@" + name)
+        label = self._of_attributes[name] = self.intern("@" + name)
         return label
 
     def _add_other(self, element: Any, at: int) -> None:

@@ -3,29 +3,32 @@
     {"stream": "orders", "insert": "<order>...</order>", "at": 12.5}
     {"stream": "orders", "insert": {"order": {"oid": 17}}, "at": 12.5}
     {"stream": "orders", "delete": "match /order[oid = 17]"}
+    {"stream": "orders", "retract": 3}
     {"stream": "orders", "end": true}
 
-A JSON object to insert becomes XML by the rule of `json_messages.py`. Any other object is rejected
-with its place. Whether the stream may make the update is decided by
+A JSON object to insert becomes XML by the rule of `json_messages.py`. `retract` takes back the
+stream's message of this number: it is the delete of `message 3`. Any other object is rejected with
+its place. Whether the stream may make the update is decided by
 the document.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from axlog.document.json_messages import to_xml
 from axlog.document.parser import is_encodable
 from axlog.document.times import Time
 from axlog.errors import Place, StreamError
 
 _EXPECTED = (
-    '{"stream": NAME, "insert": XML, "at": TIME}, {"stream": NAME, "delete": PATTERN}'
-    ' or {"stream": NAME, "end": true}'
+    '{"stream": NAME, "insert": XML, "at": TIME}, {"stream": NAME, "delete": PATTERN},'
+    ' {"stream": NAME, "retract": NUMBER} or {"stream": NAME, "end": true}'
 )
+_RETRACTED = re.compile(r"message ([1-9][0-9]{0,17})")
 ACTIONS = ("insert", "delete", "end")
 LISTS = "updates"
 """The action of an update that no stream makes: its content is a list of updates of the document,
@@ -48,6 +51,10 @@ class StreamUpdate:
     @classmethod
     def of(cls, written: Mapping[str, Any], place: Place | None = None) -> StreamUpdate:
         """Read an update from a JSON object."""
+        from axlog.document.json_messages import to_xml
+
+        if "retract" in written and "delete" not in written:
+            written = _as_delete(written, place)
         actions = [action for action in ACTIONS if action in written]
         unknown = sorted(set(written) - {"stream", "at", *ACTIONS})
         if unknown or len(actions) != 1 or not isinstance(written.get("stream"), str):
@@ -82,6 +89,25 @@ class StreamUpdate:
         if self.at is not None:
             fields["at"] = self.at
         return fields
+
+
+def _as_delete(written: Mapping[str, Any], place: Place | None) -> dict[str, Any]:
+    """A retraction as the delete of its message."""
+    number = written["retract"]
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise _refused('"retract" is not the number of a message, from 1', place)
+    rest = {key: value for key, value in written.items() if key != "retract"}
+    return {**rest, "delete": f"message {number}"}
+
+
+def retracted(content: str) -> int | None:
+    """The number of the message that a delete takes back; None if it has a pattern.
+
+    >>> retracted("message 3"), retracted("match /order")
+    (3, None)
+    """
+    found = _RETRACTED.fullmatch(content)
+    return None if found is None else int(found[1])
 
 
 def read_line(line: str, number: int = 1, source: str | None = None) -> StreamUpdate:

@@ -39,7 +39,6 @@ from axlog.evaluate.made_nodes import identity, in_order, order_key, reached, ro
 from axlog.evaluate.node_tests import step_passes, step_reached
 from axlog.evaluate.select import covers, select
 from axlog.evaluate.sequence_types import typed
-from axlog.evaluate.transform import transformed
 from axlog.query.path_patterns import pattern_of
 from axlog.query.pattern import AnyNode, Name
 from axlog.query.positions import place_at
@@ -129,6 +128,8 @@ class Evaluator:
 
     def value(self, given: Expression, scope: Scope) -> Items:
         """The value of an expression, a sequence."""
+        from axlog.evaluate.transform import transformed
+
         match given:
             case Constant():
                 return [given.typed]

@@ -6,7 +6,7 @@ updates are in a dictionary. So the search takes a pass over bytes and columns, 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def _spans(tree: Tree, text: bytes) -> list[int]:
     starts, found = tree.text_starts, []
     at = tree.text_bytes.find(text) if text else NONE
     while at >= 0:
-        span = bisect_left(starts, at)
+        span = bisect_right(starts, at) - 1  # not an empty text that begins here
         if span + 1 < len(starts) and starts[span] == at and starts[span + 1] == at + len(text):
             found.append(span)
         at = tree.text_bytes.find(text, at + 1)

@@ -11,6 +11,7 @@ from itertools import product
 from typing import NamedTuple
 
 from axlog.document.tree import ATTRIBUTE, ELEMENT, TEXT
+from axlog.errors import UndecidedError
 from axlog.future.profile_trees import (
     Demand,
     Forests,
@@ -19,7 +20,7 @@ from axlog.future.profile_trees import (
     Profile,
     check_limit,
 )
-from axlog.future.search_budget import spend
+from axlog.future.search_budget import left, spend
 
 
 class _Kind(NamedTuple):
@@ -43,18 +44,32 @@ class FutureTrees:
         """`times`: one for each interval that constraints distinguish, in order."""
         self.nodes, self.times = nodes, times
         self._elements: dict[_Kind, Elements] = {}
-        self._sums: dict[tuple[Demand, tuple[int, ...], bool], list[Forests]] = {}
+        self._sums: dict[tuple[Demand, tuple[int, ...], bool], tuple[list[Forests], int]] = {}
 
     def sums(self, demand: Demand, times: tuple[int, ...], with_calls: bool) -> list[Forests]:
-        """The unions of at most 0, 1, 2, ... trees that arrive at one of some times."""
+        """The unions of at most 0, 1, 2, ... trees that arrive at one of some times.
+
+        They are computed once. Asking again costs the same part of the budget, so that a verdict
+        does not depend on earlier questions.
+        """
         key = (demand, times, with_calls)
-        if key not in self._sums:
+        known = self._sums.get(key)
+        if known is not None:
+            spend(known[1])
+            return known[0]
+        before = left()
+        try:
             trees: dict[Profile, FutureTree | str] = {}
             for time in times:
                 for profile, tree in self._found(self._kind(demand, time, with_calls)).items():
                     trees.setdefault(profile, tree._replace(time=time))
-            self._sums[key] = self._unions(trees, demand)
-        return self._sums[key]
+            found = self._unions(trees, demand)
+        except UndecidedError:
+            self._elements.clear()  # some are not complete
+            self._sums.clear()
+            raise
+        self._sums[key] = found, before - left()
+        return found
 
     def _kind(self, demand: Demand, time: int, with_calls: bool) -> _Kind:
         if self.nodes.is_timed(demand):
@@ -170,8 +185,10 @@ class FutureTrees:
     def _unions(self, trees: Mapping[Profile, FutureTree | str], demand: Demand) -> list[Forests]:
         """The unions of at most 0, 1, 2, ... trees, up to the fixpoint."""
         nodes, masks = self.nodes, self.nodes.masks(demand)
-        found: list[Forests] = [{nodes.nothing(demand): ()}]
+        nothing = nodes.nothing(demand)
+        found: list[Forests] = [{nothing: ()}]
         new = found[0]
+        trees = {profile: tree for profile, tree in trees.items() if profile != nothing}
         while new:
             known, more = found[-1], Forests()
             spend(1 + (len(new) * len(trees) >> 5))

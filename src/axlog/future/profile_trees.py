@@ -323,6 +323,8 @@ class NodeProfiles:
 
         The label of an attribute begins with `@`. `at` is None for a future node.
         """
+        if not self.ground.nodes:
+            at = None  # no row names a node
         key = (kind, label, value, inside, time, demand)
         if at is None and key in self._known:
             return self._known[key]

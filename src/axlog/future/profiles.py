@@ -18,8 +18,10 @@ Without keys, times and values this is the decision of paper 2, section 5.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
+from threading import local
 from typing import NamedTuple
 
 from axlog.document.tree import ATTRIBUTE, CALL, DOCUMENT_NODE, ELEMENT, TEXT, Tree
@@ -27,6 +29,7 @@ from axlog.errors import UndecidedError
 from axlog.future.comments import refuse_any_node
 from axlog.future.future_trees import FutureTrees
 from axlog.future.grounding import Ground, as_written
+from axlog.future.keys import Key
 from axlog.future.profile_trees import (
     LIMIT,
     Demand,
@@ -37,6 +40,9 @@ from axlog.future.profile_trees import (
 from axlog.future.scenarios import may_bring
 from axlog.future.search_budget import spend
 from axlog.query.pattern import Pattern
+
+_MOST_RECENT = 64
+"""Number of questions whose future trees are kept."""
 
 
 class Arrival(NamedTuple):
@@ -92,7 +98,7 @@ class Profiles:
     ) -> None:
         self.tree, self.ground = tree, ground
         self._among = among
-        self._times = times_of(ground, tree.clock if clock is None else clock)
+        self._clock = tree.clock if clock is None else clock
 
     def future(self) -> Events | None:
         """Events after which the pattern holds; None if nothing can make it hold."""
@@ -106,22 +112,44 @@ class Profiles:
         )
 
     def _search(self, *, is_lenient: bool) -> _Search:
-        nodes = NodeProfiles(self.tree.facts, self.ground, is_lenient)
-        return _Search(self.tree, nodes, self._times, self._among)
+        trees = _future_trees(self.tree.facts, self.ground, self._clock, is_lenient)
+        return _Search(self.tree, trees, self._clock, self._among)
+
+
+class _Recent(local):
+    """The trees of the last questions of this thread: they do not depend on the document."""
+
+    def __init__(self) -> None:
+        self.trees: OrderedDict[object, FutureTrees] = OrderedDict()
+
+
+_recent = _Recent()
+
+
+def _future_trees(keys: Sequence[Key], ground: Ground, clock: int, is_lenient: bool) -> FutureTrees:
+    """The trees that messages may hold from a clock on; those of the last questions are kept."""
+    times = times_of(ground, clock) if ground.times else (0,)  # else any time is as good
+    mappings = (ground.strings, ground.tests, ground.times, ground.nodes, ground.labels)
+    asked = (ground.pattern, *(frozenset(each.items()) for each in mappings))
+    key = (tuple(keys), asked, times, is_lenient)
+    found = _recent.trees.pop(key, None)
+    if found is None:
+        found = FutureTrees(NodeProfiles(keys, ground, is_lenient), times)
+    _recent.trees[key] = found
+    if len(_recent.trees) > _MOST_RECENT:
+        _recent.trees.popitem(last=False)
+    return found
 
 
 class _Search:
     """One pass over a document."""
 
     def __init__(
-        self,
-        tree: Tree,
-        nodes: NodeProfiles,
-        times: tuple[int, ...],
-        among: frozenset[str] | None,
+        self, tree: Tree, trees: FutureTrees, clock: int, among: frozenset[str] | None
     ) -> None:
+        nodes = trees.nodes
         self.tree, self.nodes, self._among = tree, nodes, among
-        self._trees = FutureTrees(nodes, times)
+        self._trees, self._clock = trees, clock
         self._deleting = {
             tree.parent(node): stream
             for stream, node in tree.calls().items()
@@ -266,8 +294,12 @@ class _Search:
             for profile, forest in sums[left].items():
                 if profile not in found:
                     trees = (tree for tree in forest if isinstance(tree, FutureTree))
-                    found[profile] = tuple(Arrival(call.stream, tree) for tree in trees)
+                    found[profile] = tuple(Arrival(call.stream, self._timed(t)) for t in trees)
         return found
+
+    def _timed(self, tree: FutureTree) -> FutureTree:
+        """A tree with its time; where no constraint asks for times, the clock."""
+        return tree if self.nodes.ground.times else tree._replace(time=self._clock)
 
 
 def _demands(tree: Tree, nodes: NodeProfiles) -> tuple[list[int], dict[int, Demand]]:

@@ -65,3 +65,9 @@ def spend(ways: int) -> None:
     effort = _effort.get()
     if effort is not None:
         effort.spend(ways)
+
+
+def left() -> int:
+    """The rest of the budget of the running analysis; 0 if it has none."""
+    effort = _effort.get()
+    return 0 if effort is None else effort.left

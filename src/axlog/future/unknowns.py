@@ -213,6 +213,10 @@ class ValueNeeds:
             value = values.get(column)
             if value is not None and not _NAME.fullmatch(str(value)):
                 return False
+        columns = {column for column, _ in self.compared}
+        if self.different:  # a value that must equal a constant is as good as known
+            values = {**self.pins(), **{c: v for c, v in values.items() if v is not None}}
+        excluded: dict[str, list[Comparison]] = {}
         for left, right in self.different:
             one, other = values.get(left), values.get(right)
             if left == right or (one is not None and one == other):
@@ -220,8 +224,14 @@ class ValueNeeds:
             if one is None and other is None:
                 self._check_unbounded(left)
                 self._check_unbounded(right)
-        columns = {column for column, _ in self.compared}
-        return all(self._column_satisfiable(column, values.get(column)) for column in columns)
+            elif one is None:
+                excluded.setdefault(left, []).append(Comparison("!=", str(other)))
+            elif other is None:
+                excluded.setdefault(right, []).append(Comparison("!=", str(one)))
+        return all(
+            self._column_satisfiable(column, values.get(column), excluded.get(column, ()))
+            for column in columns | excluded.keys()
+        )
 
     def _check_unbounded(self, column: str) -> None:
         """Reject bounded unknowns: two unknowns can surely differ only if each is unbounded."""
@@ -237,8 +247,10 @@ class ValueNeeds:
                 f"{column} lies between two strings and must differ from another unknown value",
             )
 
-    def _column_satisfiable(self, column: str, value: str | int | None) -> bool:
-        mine = [c for name, c in self.compared if name == column]
+    def _column_satisfiable(
+        self, column: str, value: str | int | None, more: Iterable[Comparison]
+    ) -> bool:
+        mine = [*(c for name, c in self.compared if name == column), *more]
         if value is None and column in self.names:
             return _name_meets(mine)
         if value is not None:

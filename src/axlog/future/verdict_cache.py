@@ -24,8 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from axlog.document.delta import Delta
-from axlog.document.tree import CALL, Tree
+from axlog.document.tree import Tree
 from axlog.future.evidence import Witness
 from axlog.future.sibling_axes import has_sibling_axes, truth_over_siblings
 from axlog.future.truth import Outlook
@@ -84,14 +83,3 @@ class TruthCache:
         self._is_never = truth is Truth.NEVER
         self._decided = (tree.version, tree.clock, truth)
         return truth
-
-
-def takes_away(delta: Delta) -> bool:
-    """Whether an update removes more than calls, or changes a node."""
-    kinds = delta.tree.kind_column
-    return bool(delta.changed) or any(kinds[node] != CALL for node in delta.removed)
-
-
-def only_adds(delta: Delta) -> bool:
-    """Whether an update removes nothing but calls, changes nothing and opens no call."""
-    return not (delta.opened or takes_away(delta))

@@ -15,48 +15,41 @@ update is done and the other subscribers were called.
 
 from __future__ import annotations
 
-from asyncio import to_thread
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
-from axlog.document.list_codec import read_lists
 from axlog.document.loader import load
 from axlog.document.messages import AnyMessage, Message, as_message
+from axlog.document.operations import message_nodes
 from axlog.document.parser import Element, Source
-from axlog.document.schema_sources import Types
-from axlog.document.skeleton import skeleton
 from axlog.document.stream_update import LISTS, StreamUpdate
 from axlog.document.times import Shown, Time, start_of
 from axlog.document.tree import NONE, Tree
 from axlog.errors import AxlogError, QueryError, StreamError
-from axlog.future.keys import check_path
-from axlog.future.references import declare, ends_of, parse_declared
-from axlog.live.change_feed import ChangeFeed
-from axlog.live.collector import Collection, Dropped
 from axlog.live.hooks import IDLE
-from axlog.live.html import document_html
-from axlog.live.list_updates import apply_list
 from axlog.live.maintained import MaintainedTree
 from axlog.live.options import DEFAULT_OPTIONS, Options
-from axlog.live.profile import Profile
-from axlog.live.savepoint import Savepoint
-from axlog.live.stream_status import StreamStatus
-from axlog.live.streams import DeadLetter, Streams
-from axlog.live.tuner import TuningReport
 from axlog.live.view import View, public
-from axlog.live.view_change import change_view
-from axlog.match.filters import Filter
 from axlog.query.parameters import Parameters, given_parameters
 from axlog.query.query import Language, Query
 from axlog.reporting import counted
-from axlog.store.keyvalue import KeyValueStore
 from axlog.views.change import Change
-from axlog.views.counting.state_codec import size_of_tables
 from axlog.views.family import Member
-from axlog.views.operators.disk_table import Shelf
-from axlog.views.step_chain import OnValueError
+
+if TYPE_CHECKING:
+    from axlog.document.schema_sources import Types
+    from axlog.live.change_feed import ChangeFeed
+    from axlog.live.collector import Collection, Dropped
+    from axlog.live.profile import Profile
+    from axlog.live.savepoint import Savepoint
+    from axlog.live.stream_status import StreamStatus
+    from axlog.live.streams import DeadLetter, Streams
+    from axlog.live.tuner import TuningReport
+    from axlog.match.filters import Filter
+    from axlog.views.operators.disk_table import Shelf
+    from axlog.views.step_chain import OnValueError
 
 
 def parse(
@@ -125,25 +118,22 @@ class Document:
             tree = load(
                 tree, limits=options.limits, keep_whitespace=options.keep_whitespace, time=start
             )
-        is_on_disk = options.cache == "disk"
         self._maintained = MaintainedTree(
             tree,
             limits=options.limits,
             keep_whitespace=options.keep_whitespace,
             namespaces=options.namespaces,
-            shelf=Shelf(KeyValueStore(options.cache_path), options.memory) if is_on_disk else None,
+            shelf=_shelf(options) if options.cache == "disk" else None,
             types=types,
             times=options.times,
             on_violation=options.on_violation,
         )
         if options.share == "off" or (options.share == "auto" and options.keep != "all"):
             self._maintained.families.share_from = None
-        declare(tree, [parse_declared(fact, options.namespaces) for fact in facts])
-        if tree is not source and tree.root != NONE:  # else it is a snapshot of a checked document
-            labels = [tree.label(node) for node in tree.children(tree.root)]
-            for key in (*tree.facts, *ends_of(tree.references)):
-                check_path(key, tree.label(tree.root), labels)
-        self._maintained.savepoint = lambda: Savepoint(self)
+        declared = list(facts)
+        if declared or tree.facts or tree.references:
+            _declare(tree, declared, options, checks=tree is not source)
+        self._maintained.savepoint = self._savepoint
         self._options = options
         self._dead_letters: list[DeadLetter] = []
         self._streams: Streams | None = None
@@ -152,8 +142,15 @@ class Document:
         for name, query in (views or {}).items():
             Document.watch(self, query, name)
 
+    def _savepoint(self) -> Savepoint:
+        from axlog.live.savepoint import Savepoint
+
+        return Savepoint(self)
+
     def _start_streams(self) -> Streams:
         """Return the stream machinery, made when it is first needed."""
+        from axlog.live.streams import Streams
+
         with self._maintained.lock:
             if self._streams is None:
                 self._streams = Streams(self._maintained, self._options, self._dead_letters)
@@ -247,6 +244,8 @@ class Document:
         >>> doc.change("large", "match //order/$x where $x < 20 return $x")
         [Change('insert', Row(x='3'))]
         """
+        from axlog.live.view_change import change_view
+
         self.view(name)
         text = given_parameters(query, parameters, language)
         maintained = self._maintained
@@ -312,6 +311,8 @@ class Document:
         >>> list(feed)
         [Change('insert', Row(x='17'))]
         """
+        from axlog.live.change_feed import ChangeFeed
+
         view = self.view(name)
         return ChangeFeed(partial(view.subscribe, since=since, snapshot=snapshot))
 
@@ -362,6 +363,9 @@ class Document:
         >>> doc.apply('{"updates": [{"op": "delete", "target": "1.1"}]}')
         [Change('delete', Row(x='17'))]
         """
+        from axlog.document.list_codec import read_lists
+        from axlog.live.list_updates import apply_list
+
         changes: list[Change] = []
         for one in read_lists(updates, self._options.limits):
             changes += apply_list(self._maintained, one, at, reduces=reduce)
@@ -438,6 +442,8 @@ class Document:
         >>> found.messages, found.changes
         (1, 1)
         """
+        from axlog.live.profile import Profile
+
         streams = self._streams or self._start_streams()
         found = Profile()
         with self._maintained.lock:
@@ -465,6 +471,8 @@ class Document:
         >>> asyncio.run(doc.afeed("orders", "<order>17</order>"))
         [Change('insert', Row(x='17'))]
         """
+        from asyncio import to_thread
+
         return await to_thread(self.feed, stream, message, at)
 
     def delete(self, stream: str, pattern: str, at: Time | None = None) -> list[Change]:
@@ -500,15 +508,7 @@ class Document:
         """
         with self._maintained.lock:
             tree = self._maintained.nodes()
-            wanted = (stream, number)
-            nodes = [node for node, origin in tree.origins_by_node.items() if origin == wanted]
-            ids = [tree.id(node) for node in nodes if tree.is_alive(node)]
-        if not ids:
-            raise StreamError(
-                "AX422",
-                f"the document has no message {number} of the stream {stream!r}",
-                advice="a message that was rejected, deleted or replaced is not there",
-            )
+            ids = [tree.id(node) for node in message_nodes(tree, stream, number)]
         return self.update("delete nodes $nodes", at, {"nodes": ids})
 
     def end(self, stream: str, at: Time | None = None) -> list[Change]:
@@ -580,7 +580,7 @@ class Document:
         <orders/>
         """
         maintained = self._maintained
-        with maintained.lock, maintained.as_one(Savepoint(self)):
+        with maintained.lock, maintained.as_one(self._savepoint()):
             yield
 
     # Streams --------------------------------------------------------------------------------------
@@ -731,6 +731,8 @@ class Document:
         >>> parse("<a><b/></a>", views={"v": "//b"}).state_sizes()
         {'joins': 0, 'v': 1}
         """
+        from axlog.views.counting.state_codec import size_of_tables
+
         with self._maintained.lock:
             kept = {"joins": size_of_tables(self._maintained.engine)}
             return kept | {name: len(view) for name, view in self.views.items()}
@@ -750,6 +752,8 @@ class Document:
 
     def _repr_html_(self) -> str:
         """The document in a notebook: its streams and views, and the beginning of its XML."""
+        from axlog.live.html import document_html
+
         with self._maintained.lock:
             return document_html(repr(self), self.streams() if self._streams else {}, self.views,
                                  self._beginning())  # fmt: skip
@@ -769,8 +773,30 @@ class Document:
             return f"Document({counted(nodes, 'node')}{open_streams}, {views})"
 
 
+def _shelf(options: Options) -> Shelf:
+    """Return the place on disk for what does not fit into memory."""
+    from axlog.store.keyvalue import KeyValueStore
+    from axlog.views.operators.disk_table import Shelf
+
+    return Shelf(KeyValueStore(options.cache_path), options.memory)
+
+
+def _declare(tree: Tree, facts: Iterable[str], options: Options, *, checks: bool) -> None:
+    """Declare facts. `checks` is False for a tree that is a snapshot of a checked document."""
+    from axlog.future.keys import check_path
+    from axlog.future.references import declare, ends_of, parse_declared
+
+    declare(tree, [parse_declared(fact, options.namespaces) for fact in facts])
+    if checks and tree.root != NONE:
+        labels = [tree.label(node) for node in tree.children(tree.root)]
+        for key in (*tree.facts, *ends_of(tree.references)):
+            check_path(key, tree.label(tree.root), labels)
+
+
 def _skeleton(streams: Sequence[str] | Mapping[str, Mapping[str, str]], options: Options) -> str:
     """Return the XML of a document with an element and a call for each stream."""
+    from axlog.document.skeleton import skeleton
+
     if isinstance(streams, str) or not streams:
         raise QueryError(
             "AX211", f"streams={streams!r}", expected="a list of stream names, or a source"

@@ -32,7 +32,6 @@ from axlog.query.steps import clock_of, positions_of
 from axlog.views.change import CLOCK, Change, Row
 from axlog.views.choose import Chosen, choice_for, make_for
 from axlog.views.counting.maintainer import Counting
-from axlog.views.counting.stepped import SteppedCounting
 from axlog.views.family import FamilyCounting, FamilyEngine, Member
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.step_rows import Stepping
@@ -186,6 +185,8 @@ class Families:
         return view
 
     def _maintainer(self, family: Family, member: Member) -> Maintainer:
+        from axlog.views.counting.stepped import SteppedCounting
+
         engine, tree = FamilyEngine(family.kept, member.constants), self._document.tree
         if family.stepping.key.steps:
             return SteppedCounting(tree, family.stepping, engine)

@@ -7,12 +7,15 @@ makes the stream machinery and pays only for these empty calls.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from axlog.document.delta import Delta
-from axlog.views.counting.join_prospects import AnyProspects
-from axlog.views.member_prospects import MemberProspects
 from axlog.views.view import MaintainedView
+
+if TYPE_CHECKING:
+    from axlog.views.counting.join_prospects import AnyProspects
+    from axlog.views.member_prospects import MemberProspects
+
 
 How: TypeAlias = Literal["off", "join", "end"]
 """How the members of a family get `never` changes.

@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from math import inf
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from axlog.evaluate.joins import Row
-from axlog.views.counting.join_prospects import Watch
+
+if TYPE_CHECKING:
+    from axlog.views.counting.join_prospects import Watch
+
 
 FEW = 16
 """Joins that are all looked at after a message."""

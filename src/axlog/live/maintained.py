@@ -15,15 +15,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from axlog.document import pending
-from axlog.document.delta import Delta
+from axlog.document.delta import Delta, only_adds
 from axlog.document.loader import read_forest
 from axlog.document.operations import Content, Delete, Insert, Operation, Where
 from axlog.document.parser import DEFAULT_LIMITS, Element, Limits
-from axlog.document.schema import OnViolation, TypeGuard, TypeViolation
-from axlog.document.schema_sources import Types, read_types
 from axlog.document.serializer import serialise
 from axlog.document.times import (
     Shown,
@@ -35,33 +33,31 @@ from axlog.document.times import (
 )
 from axlog.document.tree import NONE, Tree
 from axlog.document.value_index import ValueIndex
-from axlog.errors import AxlogError, QueryError, UpdateError, ValueProblem
-from axlog.evaluate.select import select
-from axlog.evaluate.statements import operations_of
-from axlog.future.verdict_cache import only_adds
+from axlog.errors import QueryError, UpdateError, ValueProblem
 from axlog.live.families import Families
 from axlog.live.hooks import IDLE, StreamHooks
 from axlog.live.join_deadlines import FEW
-from axlog.live.savepoint import Savepoint
 from axlog.live.update_changes import ViewChanges, emit, together
 from axlog.live.view_parts import view_of
-from axlog.match.filters import AUTOMATON_FROM
+from axlog.match.linear_paths import AUTOMATON_FROM
 from axlog.query.query import Query, parse_query
-from axlog.query.statement_templates import instance_of
-from axlog.query.update_parser import parse_statements
 from axlog.reporting import report
-from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.change import Change, Current
 from axlog.views.choose import DEFAULT_THRESHOLDS, Engines, choice_for, make_for
 from axlog.views.counting.engine import BLOCK, CountingEngine
 from axlog.views.family import Member
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
-from axlog.views.operators.disk_table import Shelf
-from axlog.views.saxon.documents import SaxonDocument
 from axlog.views.step_rows import Stepping, checked_policy
 from axlog.views.view import MaintainedView
 from axlog.views.view_query import evaluated_by_saxon, parse_view
+
+if TYPE_CHECKING:
+    from axlog.document.schema import OnViolation, TypeGuard, TypeViolation
+    from axlog.document.schema_sources import Types
+    from axlog.live.savepoint import Savepoint
+    from axlog.views.operators.disk_table import Shelf
+
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +84,9 @@ class MaintainedTree:
         self.times: Times = checked_times(times)
         self.type_guard: TypeGuard | None = None
         if types is not None:
+            from axlog.document.schema import TypeGuard
+            from axlog.document.schema_sources import read_types
+
             root = "" if tree.root == NONE else tree.label(tree.root)
             tree.types = read_types(types, root)
             self.type_guard = TypeGuard(tree, tree.types, on_violation)
@@ -95,7 +94,7 @@ class MaintainedTree:
         self.limits = limits
         self.keep_whitespace = keep_whitespace
         self.namespaces = dict(namespaces or {})
-        self._namespace_items = tuple(sorted(self.namespaces.items()))
+        self.namespace_items = tuple(sorted(self.namespaces.items()))
         self.views: dict[str, MaintainedView] = {}
         self.families = Families(self)
         self.clocked: list[MaintainedView] = []  # those whose rows depend on the clock
@@ -131,14 +130,14 @@ class MaintainedTree:
         tree, limits = self.tree, self.limits
         self.engine = CountingEngine(tree, block, shelf, limits.rows, limits.work)
         self.engine.on_set_aside = self._note_aside
-        self.algebra = AlgebraicEngine(tree)
-        self.saxon = SaxonDocument()
+        self._engines = Engines(self.engine)
         self.value_index = ValueIndex(tree)
 
     @property
     def engines(self) -> Engines:
         """The engines that maintainers are made with."""
-        return Engines(self.engine, self.algebra, self.thresholds.prices, self.saxon)
+        self._engines.prices = self.thresholds.prices
+        return self._engines
 
     # Views ----------------------------------------------------------------------------------------
 
@@ -279,6 +278,8 @@ class MaintainedTree:
         at: Time | None = None,
     ) -> list[Change]:
         """Insert XML at every node that a pattern selects: first, last, before or after it."""
+        from axlog.evaluate.select import select
+
         try:
             place = Where(where)
         except ValueError:
@@ -291,6 +292,8 @@ class MaintainedTree:
 
     def delete(self, target: str, at: Time | None = None) -> list[Change]:
         """Delete every node that a pattern selects."""
+        from axlog.evaluate.select import select
+
         with self.lock:
             nodes = select(self.nodes(), self.parse(target).only_pattern, self.value_index)
             return self.apply([Delete(node) for node in nodes], at)
@@ -306,35 +309,17 @@ class MaintainedTree:
         `variables` are values of the statement's variables. A statement that is used again with
         other values is parsed once.
         """
+        from axlog.live.statement_operations import by_template, operations, statements_of
+
         with self.lock:
-            operations = self._by_template(statement, variables)
-            if operations is not None:
-                return self.apply(operations, at)
+            found = by_template(self, statement, variables)
+            if found is not None:
+                return self.apply(found, at)
         changes: list[Change] = []
-        for one in parse_statements(statement, self.namespaces, self.limits):
+        for one in statements_of(self, statement):
             with self.lock:
-                operations = operations_of(
-                    self.nodes(), one, self.value_index, variables, self.limits
-                )
-                changes += self.apply(operations, at)
+                changes += self.apply(operations(self, one, variables), at)
         return changes
-
-    def _by_template(
-        self, statement: str, variables: Mapping[str, Any] | None
-    ) -> list[Operation] | None:
-        """Return the operations of one statement, by the template of statements like it.
-
-        None if it has no template, or raises an error: the error's place is found without it.
-        """
-        try:
-            found = instance_of(statement, self._namespace_items, self.limits)
-            if found is None or len(found[0]) != 1:
-                return None
-            (one,), strings = found
-            given = strings if not variables else {**variables, **strings}
-            return operations_of(self.nodes(), one, self.value_index, given, self.limits)
-        except AxlogError:
-            return None
 
     def apply(self, operations: Sequence[Operation], at: Time | None = None) -> list[Change]:
         """Apply a pending update list, and return the changes of all views."""

@@ -17,12 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 
-from axlog.document.delta import Delta
+from axlog.document.delta import Delta, takes_away
 from axlog.errors import AxlogError, UndecidedError, UnsupportedError, UpdateError
 from axlog.evaluate.joins import Bag
 from axlog.future.scenario_tracker import may_fall_by_message
 from axlog.future.scenarios import may_bring
-from axlog.future.verdict_cache import takes_away
 from axlog.live.hooks import How
 from axlog.live.maintained import MaintainedTree
 from axlog.live.never_evidence import (
@@ -162,7 +161,7 @@ class NeverTracker:
         """
         joined = self._evidence.get(general)
         alone = self._evidence.get(sample)
-        is_joined = isinstance(joined, JoinEvidence) or isinstance(alone, JoinEvidence)
+        is_joined = self._keeps_alone(joined) or self._keeps_alone(alone)
         if is_joined:
             if self.how == "off":  # without messages only the join of a view alone knows its truth
                 return "off" if self._choice.keeps else None
@@ -182,6 +181,15 @@ class NeverTracker:
         ):
             return "end"
         return None
+
+    def _keeps_alone(self, evidence: Evidence | None) -> bool:
+        """Return whether the join of a view gives `never` changes that a family must have too.
+
+        With `never="joins"`, members of families whose join has more parts or `not`s have none.
+        """
+        if not isinstance(evidence, JoinEvidence):
+            return False
+        return self.how != "joins" or isinstance(evidence.prospects, Prospects)
 
     def _admit_guests(self) -> None:
         """Examine the members of families too, while a stream ends."""

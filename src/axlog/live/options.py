@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from axlog.document.parser import DEFAULT_LIMITS, Limits
-from axlog.document.schema import OnViolation
 from axlog.document.times import Time, Times, checked_times
 from axlog.errors import QueryError
+
+if TYPE_CHECKING:
+    from axlog.document.schema import OnViolation
+
 
 OnError: TypeAlias = Literal["raise", "dead-letter"]
 Keep: TypeAlias = Literal["all", "needed"]
@@ -82,8 +85,8 @@ class Options:
             after `{"messages": N, "seconds": S}`; with `"exact": True` by the exact definition,
             where the document is whole and small. `Document.tune` does so on request.
         never: Views that emit `never` changes: `kept`, where the possible rows are maintained as
-            data arrives; `all`, also where they must be computed anew; `joins`, only joins of two
-            streams; `off`, none.
+            data arrives; `all`, also where they must be computed anew; `joins`, only where one join
+            of streams makes all rows, by its state; `off`, none.
         times: Return times as `seconds` or as `dates`.
         at: Time at which the document starts; None: 0, or the first date.
         limits: Sizes that queries, messages and views must not exceed.

@@ -23,7 +23,6 @@ from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from axlog.document.schema import TypeGuard
 from axlog.document.tree import Tree
 from axlog.views.choose import make_for
 from axlog.views.family import FamilyCounting
@@ -112,6 +111,8 @@ class Savepoint:
 
     def _remake_views(self, maintained: MaintainedTree) -> None:
         """Make the views' maintainers and the engines anew from the tree."""
+        from axlog.document.schema import TypeGuard
+
         for view in maintained.views.values():
             if not isinstance(view.maintainer, PutAside):
                 view.maintainer.close()

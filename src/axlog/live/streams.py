@@ -35,10 +35,12 @@ from axlog.document.operations import (
     delete_siblings,
     end_call,
     insert_at_call,
+    message_nodes,
     time_by_policy,
     time_of_message,
 )
 from axlog.document.parser import Element
+from axlog.document.stream_update import retracted
 from axlog.document.times import Time, microseconds
 from axlog.document.tree import NONE
 from axlog.errors import AxlogError, StreamError, ValueProblem
@@ -239,6 +241,9 @@ class Streams(StreamHooks):
         def operations() -> list[Operation]:
             self.maintained.settle()
             tree = self.maintained.tree  # whole where it can delete (`StreamEngine.is_plain`)
+            number = retracted(pattern)
+            if number is not None:
+                return delete_siblings(tree, stream, lambda _: message_nodes(tree, stream, number))
             wanted = self.maintained.parse(pattern).only_pattern
             index = self.maintained.value_index
             return delete_siblings(

@@ -11,26 +11,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from axlog.document.json_messages import to_json
 from axlog.document.parser import parse
 from axlog.errors import QueryError
-from axlog.future.reasons import WhyNot
-from axlog.future.truth import Possible
 from axlog.live.subscription import Subscription
 from axlog.query.query import Query
 from axlog.query.truth import Truth
 from axlog.reporting import counted
-from axlog.views.arrow_table import polars_frame
 from axlog.views.change import Change, Row
-from axlog.views.explanation import Explanation
 from axlog.views.family import Member
 from axlog.views.view import MaintainedView
-from axlog.views.why import Derivation
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+
+    from axlog.future.reasons import WhyNot
+    from axlog.future.truth import Possible
+    from axlog.views.explanation import Explanation
+    from axlog.views.why import Derivation
 
 
 class View:
@@ -318,6 +317,8 @@ class View:
         >>> view.json(view.rows()[0])
         {'id': 17}
         """
+        from axlog.document.json_messages import to_json
+
         return to_json(parse(self.xml(row)).root)
 
     def to_arrow(self) -> pyarrow.Table:
@@ -352,6 +353,8 @@ class View:
         >>> view.to_polars().columns  # doctest: +SKIP
         ['x', 'count']
         """
+        from axlog.views.arrow_table import polars_frame
+
         return polars_frame(self.to_arrow())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:

@@ -159,8 +159,7 @@ class WatchedJoins:
             if is_changing and any(map(depends_on_value, state.relation.walk())):
                 continue  # a part may gain or lose rows although no stream feeds it
             self.joins[self._waiting(state, feeders, keyed, old)] = node
-        if self._how != "joins":
-            self._watch_more(old, places, keyed, wanted)
+        self._watch_more(old, places, keyed, wanted)
 
     def _wanted(
         self, places: dict[str, int], old: dict[SiteRelation, Watch]

@@ -38,7 +38,7 @@ from axlog.evaluate.value_tests import check_formulas
 from axlog.match.automaton import MOST_STATES, Automaton
 from axlog.match.filter_generator import Test
 from axlog.match.filter_pattern import FilterPattern, Known, PatternsOnTree, known_values
-from axlog.match.linear_paths import Need, Route, rarest
+from axlog.match.linear_paths import AUTOMATON_FROM, Need, Route, rarest
 from axlog.match.message_forms import MessageForms, needs_tree
 from axlog.match.message_values import has_markup
 from axlog.query.compile import Relation
@@ -47,9 +47,6 @@ from axlog.query.query import Query, parse_query
 
 T = TypeVar("T")
 
-AUTOMATON_FROM = 24
-"""The number of patterns from which the automaton pays off: the crossing point that
-`lab/benchmarks/filters.py` measures on messages of 20 to 45 elements."""
 
 VERSION = 1
 """The version of the JSON form of filters."""

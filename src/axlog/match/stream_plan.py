@@ -28,7 +28,8 @@ from axlog.document.parser import Element, Limits, make_parser
 from axlog.document.tree import Tree
 from axlog.evaluate.interpreter import Interpreter
 from axlog.evaluate.joins import Bag
-from axlog.match.filters import AUTOMATON_FROM, Filter
+from axlog.match.filters import Filter
+from axlog.match.linear_paths import AUTOMATON_FROM
 from axlog.match.matcher_generator import Match, Matcher, generate
 from axlog.match.message_values import finds_markup, may_have_markup
 from axlog.query.compile import Relation

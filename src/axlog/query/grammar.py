@@ -22,6 +22,7 @@ from lark.exceptions import UnexpectedInput
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from axlog.errors import QuerySyntaxError
+from axlog.query.grammar_tables import compute, load
 from axlog.query.positions import place_at
 from axlog.query.tokenizer import check_length
 
@@ -38,19 +39,25 @@ class Wording:
 
 @dataclass(frozen=True)
 class Grammar:
-    """One language: its grammar file, and the words for its terminals.
+    """One language: its grammar file, its parse tables, and the words for its terminals.
 
-    The file may lie in an archive: Spark's workers import axlog from its wheel.
+    The files may lie in an archive: Spark's workers import axlog from its wheel.
     """
 
     file: Traversable
+    tables: Traversable
     wordings: Sequence[Wording]
     string_terminal: str = "STRING"
 
     @cached_property
     def _lark(self) -> Lark:
-        source = self.file.read_text(encoding="utf-8")
-        return Lark(source, parser="lalr", lexer="contextual", maybe_placeholders=True)
+        source = self.source
+        return load(source, self.tables.read_text(encoding="utf-8")) or compute(source)
+
+    @property
+    def source(self) -> str:
+        """The text of the grammar."""
+        return self.file.read_text(encoding="utf-8")
 
     @cached_property
     def rules(self) -> frozenset[str]:

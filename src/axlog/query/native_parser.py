@@ -33,6 +33,7 @@ _STEP = (
 )
 GRAMMAR = Grammar(
     files("axlog.query") / "native.lark",
+    files("axlog.query") / "native_tables.json",
     (
         Wording("the word `match`", ("_MATCH",)),
         Wording('a step (a name, `*`, `@name`, `"text"`, `$x`, an axis)', _STEP),

@@ -23,11 +23,13 @@ MOST_BRACKETS = 50
 
 XML_NAMESPACE = "http://www.w3.org/XML/1998/namespace"
 
-_START = (
-    r"A-Z_a-z\xC0-\xD6\xD8-\xF6\xF8-\u02FF\u0370-\u037D\u037F-\u1FFF\u200C\u200D"
+_BEYOND_ASCII = (
+    r"\xC0-\xD6\xD8-\xF6\xF8-\u02FF\u0370-\u037D\u037F-\u1FFF\u200C\u200D"
     r"\u2070-\u218F\u2C00-\u2FEF\u3001-\uD7FF\uF900-\uFDCF\uFDF0-\uFFFD\U00010000-\U000EFFFF"
 )
-NCNAME = rf"[{_START}][{_START}\-.0-9\xB7\u0300-\u036F\u203F\u2040]*"
+_START = rf"A-Z_a-z{_BEYOND_ASCII}"
+_INSIDE = r"\xB7\u0300-\u036F\u203F\u2040"
+NCNAME = rf"[{_START}][{_START}\-.0-9{_INSIDE}]*"
 QNAME = rf"(?:({NCNAME}):)?({NCNAME})"
 _WORD_END = rf"(?![{_START}\-.0-9\xB7:])"
 _SPACE = r"\s*"
@@ -38,20 +40,23 @@ _LEXEME = r"[\w$@][\w.:-]*|[/:!<>=.|]+|\S"
 
 
 @cache
-def compiled(expression: str) -> re.Pattern[str]:
+def compiled(expression: str, is_ascii: bool = False) -> re.Pattern[str]:
     """A regular expression, compiled at its first use and kept.
 
     The character classes of XML names take milliseconds to compile, and a program that imports
-    axlog may never parse a query. Only constants of the parsers may be passed.
+    axlog may never parse a query. Only constants of the parsers may be passed. `is_ascii`: for
+    texts in ASCII, for which the classes are short.
     """
+    if is_ascii:
+        expression = expression.replace(_BEYOND_ASCII, "").replace(_INSIDE, "")
     return re.compile(expression)
 
 
 @cache
-def _compiled_words(words: tuple[str, ...]) -> re.Pattern[str]:
+def _compiled_words(words: tuple[str, ...], is_ascii: bool) -> re.Pattern[str]:
     """One regular expression for words, each a group of it."""
     each = (r"\s+".join(map(re.escape, word.split())) for word in words)
-    return re.compile(rf"(?:{'|'.join(f'({word})' for word in each)}){_WORD_END}")
+    return compiled(rf"(?:{'|'.join(f'({word})' for word in each)}){_WORD_END}", is_ascii)
 
 
 def check_length(text: str) -> None:
@@ -87,6 +92,7 @@ class Tokenizer:
     def __init__(self, text: str, namespaces: Mapping[str, str]) -> None:
         check_length(text)
         self.text = text
+        self._is_ascii = text.isascii()
         self.offset = 0
         self.namespaces = {"xml": XML_NAMESPACE, **namespaces}
         self._depth = 0
@@ -156,7 +162,7 @@ class Tokenizer:
 
     def take_word(self, *words: str) -> str | None:
         """Read the first of these words that follows; `order by` may have any space inside."""
-        found = _compiled_words(words).match(self.text, self.skip())
+        found = _compiled_words(words, self._is_ascii).match(self.text, self.skip())
         if found is None:
             return None
         self.offset = found.end()
@@ -169,7 +175,7 @@ class Tokenizer:
 
     def match_at(self, expression: str, at: int) -> re.Match[str] | None:
         """The match of a regular expression at an offset; nothing is read."""
-        return compiled(expression).match(self.text, at)
+        return compiled(expression, self._is_ascii).match(self.text, at)
 
     def take_match(self, expression: str) -> re.Match[str] | None:
         """Read the text that a regular expression matches here."""

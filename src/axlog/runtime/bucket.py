@@ -60,8 +60,8 @@ from axlog.runtime.order import (
 )
 from axlog.runtime.plan import Unit, may_delete
 from axlog.views.change import Change
+from axlog.views.counting.join_prospects import Watch
 from axlog.views.counting.stepped import SteppedCounting
-from axlog.views.counting.waiting_rows import WaitingRows
 from axlog.views.step_cut import Handover, LocalSteps, StepCut
 
 Shape: TypeAlias = tuple[Any, ...]
@@ -202,11 +202,7 @@ class Instance:
         return (
             key is not None
             and self._local is None
-            and any(
-                waiting.pair.both_until is not None
-                or any(key not in side.columns for side in waiting.pair.sides)
-                for waiting in self._joins()
-            )
+            and any(join.times_out_without(key) for join in self._joins())
         )
 
     # Tuning ---------------------------------------------------------------------------------------
@@ -383,10 +379,9 @@ class Instance:
         parts = self._engine.parts(self._definition.settings())
         return {name: zlib.compress(data, 1) for name, data in parts.items()}
 
-    def _joins(self) -> list[WaitingRows]:
+    def _joins(self) -> list[Watch]:
         streams_of(self.doc).collector.refresh()
-        joins = streams_of(self.doc).collector.joins
-        return [join for join in joins if isinstance(join, WaitingRows)]
+        return list(streams_of(self.doc).collector.joins)
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Resume from a state; this instance is fresh."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 
 from axlog.connect.channels.protocol import Channel
@@ -137,13 +138,20 @@ class OpenSink:
     sink: Sink
     views: frozenset[str]
     ops: frozenset[str] | None = None  # the changes that it receives; None: all
+    written: int = 0  # changes
+    seconds: float = 0.0  # that it took to write them
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
         """Write the changes of its views that it receives."""
         mine = [change for change in changes if change.view in self.views]
         if self.ops is not None:
             mine = [change for change in mine if change.op in self.ops]
-        self.sink.write(batch, mine)
+        start = perf_counter()
+        try:
+            self.sink.write(batch, mine)
+            self.written += len(mine)
+        finally:
+            self.seconds += perf_counter() - start
 
 
 @dataclass(frozen=True)

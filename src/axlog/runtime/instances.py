@@ -22,7 +22,7 @@ from axlog.connect.kinds import DOCUMENT_COLUMN, Column, ViewShape
 from axlog.connect.message_paths import MessagePath
 from axlog.connect.protocol import Refusal
 from axlog.document.parser import DEFAULT_LIMITS, Element, parse
-from axlog.document.stream_update import LISTS, StreamUpdate
+from axlog.document.stream_update import LISTS, StreamUpdate, retracted
 from axlog.document.times import microseconds, start_of
 from axlog.errors import AxlogError, StreamError
 from axlog.live.document import Document
@@ -243,6 +243,13 @@ class Instances:
         """Return the keys of the documents of an update; a message may create its document."""
         if self._key is None:
             return [""]
+        if update.action == "delete" and retracted(str(update.content)) is not None:
+            raise StreamError(
+                "AX422",
+                "a message is retracted by its number in one document, and there is one for each"
+                f" {self.model.document_key}",
+                advice="delete it by a pattern",
+            )
         if update.action != "insert":
             return list(self._engines)
         key = self._key.value(parse(update.content).root)

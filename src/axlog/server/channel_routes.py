@@ -32,7 +32,7 @@ from axlog.connect.channels.registry import Channels
 from axlog.connect.sinks.feeds import FORMATS, RENDER, About, Item
 from axlog.document.loader import check_forest
 from axlog.document.parser import encoding_of
-from axlog.document.stream_update import StreamUpdate, read_line
+from axlog.document.stream_update import StreamUpdate, read_line, retracted
 from axlog.document.times import plain, shown
 from axlog.errors import AxlogError, ChannelError
 from axlog.match.filters import Filter
@@ -377,7 +377,7 @@ async def _looked(reader: Reader, limit: int) -> Delivery:
 
 async def _check(update: StreamUpdate) -> None:
     """Refuse messages that no document could accept: a channel does not forward attacks."""
-    if update.action == "delete":
+    if update.action == "delete" and retracted(str(update.content)) is None:
         await asyncio.to_thread(parse_query, str(update.content))
     elif update.action == "insert" and len(update.content) > LARGE:
         await asyncio.to_thread(check_forest, update.content)

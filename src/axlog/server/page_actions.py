@@ -2,6 +2,7 @@
 
     GET  /live/export         the rows of a view as CSV or JSON
     GET  /live/plot           the computed numbers of a view over time
+    POST /live/profile        where the time of a document's messages goes (`profiles.py`)
     POST /live/explain        check a query against a document: {"document": D, "query": Q}
     GET  /live/letters        the dead letters of the pipeline, with their contents
     POST /live/letters        put one back at its source: {"number": N, "content": TEXT}
@@ -30,6 +31,7 @@ from axlog.live.options import Options
 from axlog.query.query import checked_language
 from axlog.server.access import Access
 from axlog.server.operations import Operation
+from axlog.server.profiles import LONGEST, Profiler
 from axlog.server.responses import answer, json_of, number_in, wrong
 from axlog.server.roles import Principal, document, view
 from axlog.server.row_lists import MOST, TRUTHS, Asked
@@ -86,6 +88,19 @@ def action_operations(observer: Observed, access: Access) -> list[Operation]:
         access.check(caller, "read", document(name))
         return answer(await in_thread(explained, observer.live(name), text, language))
 
+    profiler = Profiler(observer)
+
+    async def live_profile(request: Request, caller: Principal) -> Response:
+        given = await json_of(request, caller.limits.size)
+        name, seconds = given.get("document"), given.get("seconds", 5)
+        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if not isinstance(name, str) or not is_number or not 0 < seconds <= LONGEST:
+            raise wrong(
+                "a document and some seconds are needed",
+                f'{{"document": D, "seconds": N}}, at most {LONGEST:.0f} seconds',
+            )
+        return answer(await in_thread(profiler.take, name, float(seconds)))
+
     async def live_letters(request: Request, caller: Principal) -> Response:
         found = await in_thread(_letters(observer).letters)
         return answer([one.plain() for one in found])
@@ -109,6 +124,8 @@ def action_operations(observer: Observed, access: Access) -> list[Operation]:
                   "own", query=named),
         Operation("POST", "/live/explain", "Check a query, and explain how it would be kept",
                   live_explain, "own", body=json_body),
+        Operation("POST", "/live/profile", "Where the time of a document's messages goes",
+                  live_profile, "administer", body=json_body),
         Operation("GET", "/live/letters", "The dead letters with their contents", live_letters,
                   "administer"),
         Operation("POST", "/live/letters", "Put a dead letter back at its source, corrected",

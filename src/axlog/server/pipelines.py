@@ -34,6 +34,9 @@ def observe_runner(runner: Runner) -> Observer:
         for one in list(runner.progress.lagging)
     ]
     observer.pressure = lambda: pressure_of(runner)
+    observer.sinks = lambda: [
+        {"name": one.name, "changes": one.written, "seconds": one.seconds} for one in runner.sinks
+    ]
     observer.good = good_of(runner.model)
     observer.letters = letters_of(runner.model)
     tables = {name: one.members for name, one in runner.instances.items() if one.members}

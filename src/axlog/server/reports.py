@@ -8,7 +8,7 @@ possible rows are those that the engines report, and "why" reads the input again
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from threading import RLock
 from typing import Any
@@ -107,6 +107,7 @@ class Reported:
         self.lagging: Sequence[Lagging] = ()  # unreachable sources and sinks
         self.held = 0  # updates that wait for a slower stream
         self.letters: Letters | None = letters_of(model)
+        self.sinks: Callable[[], Iterable[Mapping[str, Any]]] = tuple  # in other processes
         self.good = good_of(model)
         self.history = History()
         self.system = system_of(model)

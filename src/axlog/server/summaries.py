@@ -82,6 +82,10 @@ class Observed(Protocol):
         """Return the computed numbers of a view over time."""
 
     @property
+    def sinks(self) -> Callable[[], Iterable[Mapping[str, Any]]]:
+        """The sinks of the pipeline: name, changes written, and the seconds that it took."""
+
+    @property
     def letters(self) -> Letters | None:
         """The dead letters that can be replayed; None if the pipeline keeps none."""
 
@@ -113,6 +117,7 @@ class Observer:
         self.system: dict[str, Any] = {"sources": [], "wires": [], "sinks": []}
         self.lagging: Callable[[], Iterable[Mapping[str, Any]]] = tuple
         self.pressure: Callable[[], Iterable[Mapping[str, Any]]] = tuple
+        self.sinks: Callable[[], Iterable[Mapping[str, Any]]] = tuple
         self.good: Mapping[tuple[str, str], str] = {}  # the good truth value, by document and view
         self.letters: Letters | None = None
         self.outlook: Callable[[str, str], ViewOutlook | None] | None = None  # in its system

@@ -14,24 +14,22 @@ from typing import TYPE_CHECKING, Any
 from axlog.document.times import Times, microseconds
 from axlog.document.tree import Tree
 from axlog.errors import UndecidedError
-from axlog.future.reasons import WhyNot, why_not
-from axlog.future.truth import Outlook, Possible
-from axlog.future.verdict_cache import TruthCache
 from axlog.query.compile import compile_pattern
 from axlog.query.query import Query
 from axlog.query.row_key import RowKey
 from axlog.query.truth import Truth
 from axlog.views.change import Row
-from axlog.views.clock_questions import ClockQuestions
-from axlog.views.counting.clock_prospects import ClockProspects
-from axlog.views.counting.join_prospects import AnyProspects
-from axlog.views.counting.possible_pages import page_of, place_of
 from axlog.views.maintainer import Maintainer
-from axlog.views.step_outlook import StepOutlook
-from axlog.views.why import agrees, inward, shown_possible
 
 if TYPE_CHECKING:
+    from axlog.future.reasons import WhyNot
+    from axlog.future.truth import Possible
+    from axlog.future.verdict_cache import TruthCache
+    from axlog.views.clock_questions import ClockQuestions
+    from axlog.views.counting.clock_prospects import ClockProspects
+    from axlog.views.counting.join_prospects import AnyProspects
     from axlog.views.member_prospects import MemberProspects
+    from axlog.views.step_outlook import StepOutlook
 
 
 class FutureRows(ABC):
@@ -89,6 +87,8 @@ class FutureRows(ABC):
 
     def step_outlook(self) -> StepOutlook | ClockQuestions:
         """The future of a view with steps, by a walk over the document."""
+        from axlog.views.step_outlook import StepOutlook
+
         if self.reads_clock:
             return self.clock_questions()
         with self._lock:
@@ -97,6 +97,9 @@ class FutureRows(ABC):
 
     def possible(self, limit: int | None = None, after: Possible | None = None) -> list[Possible]:
         """The rows that may still appear, sorted; with `limit` or `after`, a page of them."""
+        from axlog.views.counting.possible_pages import page_of, place_of
+        from axlog.views.why import shown_possible
+
         self._refuse_undecided("possible rows")
         if self._key.steps:
             listed = self._possible_of_clock()
@@ -113,6 +116,8 @@ class FutureRows(ABC):
 
     def _possible_of_clock(self) -> list[Possible] | None:
         """The possible rows of a view about the clock, by its join; None: it does not know them."""
+        from axlog.views.why import shown_possible
+
         with self._lock:
             prospects = self._clock_prospects()
             if prospects is None:
@@ -121,10 +126,14 @@ class FutureRows(ABC):
         return [shown_possible(one, pattern, self.times) for one in found]
 
     def _clock_prospects(self) -> ClockProspects | None:
+        from axlog.views.counting.clock_prospects import ClockProspects
+
         found = self.prospects() if self.reads_clock else None
         return found if isinstance(found, ClockProspects) else None
 
     def _page(self, limit: int | None, after: Possible | None) -> list[Possible]:
+        from axlog.views.counting.possible_pages import page_of
+
         with self._lock:
             prospects = self.prospects()
             if prospects is not None:
@@ -133,17 +142,24 @@ class FutureRows(ABC):
 
     def _inner(self, one: Possible) -> Possible:
         """A possible row with its times in microseconds."""
+        from axlog.future.truth import Possible
+        from axlog.views.why import inward
+
         until = None if one.deadline is None else microseconds(one.deadline)
         return Possible(inward(self.pattern, one.row), one.needs, until)
 
     def clock_questions(self) -> ClockQuestions:
         """The questions about the future of a view about the clock; AX502 if none is decided."""
+        from axlog.views.clock_questions import ClockQuestions
+
         with self._lock:
             tree, rows = self.nodes_left().copied(), list(self.maintainer.rows())
         return ClockQuestions(tree, self.query, rows, self.times)
 
     def _possible(self) -> list[Possible]:
         """`possible` with times in microseconds."""
+        from axlog.future.truth import Outlook
+
         with self._lock:
             prospects = self.prospects()
             if prospects is not None:
@@ -156,6 +172,9 @@ class FutureRows(ABC):
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row, given by its values; omitted values may be anything."""
+        from axlog.future.truth import Outlook
+        from axlog.views.why import agrees, inward
+
         self._refuse_undecided("status")
         if self._key.steps:
             with self._lock:
@@ -186,6 +205,9 @@ class FutureRows(ABC):
 
     def why_not(self, row: Mapping[str, Any]) -> WhyNot:
         """The truth of a row, and why: what can bring it, what can end it, what rules it out."""
+        from axlog.future.reasons import why_not
+        from axlog.views.why import inward
+
         self._refuse_undecided("status")
         if self._key.steps:
             return self.step_outlook().why_not(row)

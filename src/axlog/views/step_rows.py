@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from axlog.errors import QueryError
 from axlog.evaluate.joins import Bag, picker
@@ -17,7 +18,9 @@ from axlog.query.pattern import Pattern
 from axlog.query.row_key import RowKey
 from axlog.query.steps import clock_of, side_patterns
 from axlog.views.change import CLOCK, Change, Row
-from axlog.views.step_chain import OnValueError, StepChain
+
+if TYPE_CHECKING:
+    from axlog.views.step_chain import OnValueError, StepChain
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,8 @@ class Stepping:
 
     def chain(self, columns: Columns, clock: int) -> StepChain:
         """The operators of the steps, over rows of a pattern with these columns."""
+        from axlog.views.step_chain import StepChain
+
         return StepChain(self.key.steps, columns, self.text, self.on_value_error, clock=clock)
 
     @property

@@ -18,14 +18,10 @@ from axlog.document.tree import Tree
 from axlog.errors import QueryError, UndecidedError
 from axlog.evaluate.joins import picker
 from axlog.evaluate.sort_keys import exact_row_key
-from axlog.future.finality import is_lasting, may_return
-from axlog.future.verdict_cache import TruthCache
 from axlog.query.columns import Columns
 from axlog.query.pattern import Kind
 from axlog.query.query import Query
 from axlog.query.steps import clock_of, order_of
-from axlog.query.template import rendered
-from axlog.views.arrow_table import arrow_table, pandas_frame
 from axlog.views.change import (
     CLOCK,
     Change,
@@ -38,29 +34,21 @@ from axlog.views.change import (
 from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.change_order import by_operation, by_typed_values, by_values, paired
 from axlog.views.choose import Chosen
-from axlog.views.counting.join_prospects import AnyProspects
-from axlog.views.dataflow.maintainer import Dataflow
-from axlog.views.explanation import Explanation, explain, how_decided
 from axlog.views.future_rows import FutureRows
-from axlog.views.html_table import html_table
-from axlog.views.items import ItemReader
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
-from axlog.views.step_chain import sort_order
 from axlog.views.step_rows import Stepping
-from axlog.views.why import (
-    Derivation,
-    Matched,
-    derivations,
-    present_parts,
-    step_derivations,
-)
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+    from axlog.future.verdict_cache import TruthCache
+    from axlog.views.counting.join_prospects import AnyProspects
+    from axlog.views.explanation import Explanation
+    from axlog.views.items import ItemReader
     from axlog.views.member_prospects import MemberProspects
+    from axlog.views.why import Derivation, Matched
 
 Listener = Callable[[Change], None]
 
@@ -88,6 +76,8 @@ class MaintainedView(FutureRows):
         times: Times = "seconds",
         stepping: Stepping | None = None,
     ) -> None:
+        from axlog.views.step_chain import sort_order
+
         self.name = name
         self._query = query  # of a member of a family: a function, called when it is first needed
         self.maintainer = maintainer
@@ -154,12 +144,16 @@ class MaintainedView(FutureRows):
     @cached_property
     def truth_cache(self) -> TruthCache:
         """The truth of the view between updates."""
+        from axlog.future.verdict_cache import TruthCache
+
         cache = TruthCache(self.query.pattern, lambda: self.nodes_left(), lambda: self.revisions())
         cache.may_come = lambda: self.may_come()
         return cache
 
     @cached_property
     def _reader(self) -> ItemReader:
+        from axlog.views.items import ItemReader
+
         return ItemReader(self.query)
 
     @property
@@ -244,6 +238,9 @@ class MaintainedView(FutureRows):
 
     def why(self, row: Mapping[str, Any]) -> list[Derivation]:
         """The derivations of a row: the document node that each pattern node matched."""
+        from axlog.views.dataflow.maintainer import Dataflow
+        from axlog.views.why import derivations, step_derivations
+
         with self._lock:
             if isinstance(self.maintainer, Dataflow):
                 return self.maintainer.why(row, self.times)
@@ -261,6 +258,9 @@ class MaintainedView(FutureRows):
 
     def parts(self, row: Mapping[str, Any]) -> list[Matched]:
         """The nodes that have a value of a row where the query binds it, also of an absent row."""
+        from axlog.views.dataflow.maintainer import Dataflow
+        from axlog.views.why import present_parts
+
         if isinstance(self.maintainer, Dataflow) or self.query.foreign is not None:
             return []
         with self._lock:
@@ -270,6 +270,8 @@ class MaintainedView(FutureRows):
 
     def explain(self) -> Explanation:
         """How the view is kept: the program, the terms, the maintainer and the reason for it."""
+        from axlog.views.explanation import explain, how_decided
+
         with self._lock:
             truth = how_decided(self.maintainer.tree, lambda: self.truth)
             never = self.how_never()
@@ -278,6 +280,8 @@ class MaintainedView(FutureRows):
 
     def xml(self, row: Mapping[str, Any]) -> str:
         """The row as XML, in the form of the constructor of the query."""
+        from axlog.query.template import rendered
+
         return rendered(self.query.template, row, self.name)
 
     def to_arrow(self) -> pyarrow.Table:
@@ -286,14 +290,20 @@ class MaintainedView(FutureRows):
         Times are 64-bit floats of seconds, or timestamps in UTC where times are dates. Counts are
         integers, sums are decimals (`arrow_table.py`).
         """
+        from axlog.views.arrow_table import arrow_table
+
         return arrow_table(self.rows(), self.columns, self.times)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the rows and their counts as a pandas data frame (with pandas and `arrow`)."""
+        from axlog.views.arrow_table import pandas_frame
+
         return pandas_frame(self.to_arrow())
 
     def html(self) -> str:
         """Return the rows as a table for a notebook."""
+        from axlog.views.html_table import html_table
+
         return html_table(self.columns, self.rows())
 
     def __repr__(self) -> str:
@@ -480,6 +490,8 @@ class MaintainedView(FutureRows):
         """Whether a deleted row can never return: a stream or the clock deleted it, and no stream
         is open, or what had to be absent stays. A statement can be undone by another.
         """
+        from axlog.future.finality import may_return
+
         if not isinstance(change.origin, tuple | str):
             return False
         is_moved = change.origin == CLOCK or self.maintainer.next_moment() is not None
@@ -492,6 +504,8 @@ class MaintainedView(FutureRows):
     @cached_property
     def _is_lasting(self) -> bool:
         """Whether rows that data removes cannot return, if nothing is deleted."""
+        from axlog.future.finality import is_lasting
+
         return self.query.is_pattern and is_lasting(self.query.pattern)
 
     def add_never(self, changes: list[Change], never: list[Change], time: int) -> None:

@@ -12,13 +12,8 @@ from functools import lru_cache
 from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, QuerySyntaxError, UnsupportedError, ValueProblem
-from axlog.query.foreign import ForeignQuery
 from axlog.query.plan import EVERYTHING
-from axlog.query.projection import projection_of
 from axlog.query.query import Language, Query, checked_language, language_of, parse_query
-from axlog.views.saxon.documents import SaxonDocument
-from axlog.views.saxon.maintainer import Saxon
-from axlog.views.saxon.process import Asked, is_installed
 
 INSTALL = 'pip install "axlog[xquery]"'
 
@@ -31,7 +26,7 @@ def parse_view(
     maintainer: str | None = None,
 ) -> Query:
     """Parse the query of a view; `maintainer` is the one that the caller asks for."""
-    if maintainer == Saxon.name:
+    if maintainer == "saxon":
         return _foreign(text, namespaces, language, "requested")
     try:
         return parse_query(text, namespaces, language, limits=limits)
@@ -41,7 +36,7 @@ def parse_view(
             or (checked_language(language) or language_of(text)) == "pattern"
         ):
             raise
-        if not is_installed():
+        if not _is_saxon_installed():
             raise _with_advice(refusal) from None
         try:
             return _foreign(text, namespaces, language, refusal.message)
@@ -64,12 +59,18 @@ def evaluated_by_saxon(query: Query, refusal: QueryError, maintainer: str | None
     Only where the caller leaves the choice of the maintainer to axlog.
     """
     is_ours = query.foreign is not None or query.language == "pattern" or maintainer is not None
-    if not _is_refused(refusal) or is_ours or not is_installed():
+    if not _is_refused(refusal) or is_ours or not _is_saxon_installed():
         raise refusal
     try:
         return _foreign(query.text, dict(query.namespaces), query.language, refusal.message)
     except QueryError:
         raise refusal from None
+
+
+def _is_saxon_installed() -> bool:
+    from axlog.views.saxon.process import is_installed
+
+    return is_installed()
 
 
 def _with_advice(refusal: QueryError) -> QueryError:
@@ -86,6 +87,9 @@ def _with_advice(refusal: QueryError) -> QueryError:
 def _foreign(
     text: str, namespaces: Mapping[str, str] | None, language: str | None, reason: str
 ) -> Query:
+    from axlog.query.foreign import ForeignQuery
+    from axlog.query.projection import projection_of
+
     asked = checked_language(language) or language_of(text)
     if asked == "pattern":
         raise QueryError(
@@ -126,6 +130,9 @@ def _check(text: str, language: str, namespaces: tuple[tuple[str, str], ...]) ->
 
     Saxon reports errors of XPath without their codes, so it is asked for XQuery where it can be.
     """
+    from axlog.views.saxon.documents import SaxonDocument
+    from axlog.views.saxon.process import Asked
+
     if language == "xpath" and not _may_be_xpath_alone(text):
         _check(text, "xquery", namespaces)
         return

@@ -194,6 +194,13 @@ class JoinWatch:
         """Whether a single message can end a way."""
         return bool(self._keys or self.inputs.tests or self._guards)
 
+    def times_out_without(self, column: Column) -> bool:
+        """Whether time alone can end a way that has no value in a column."""
+        return any(
+            offsets and column not in part.columns
+            for part, offsets in zip(self.inputs.parts, self._offsets, strict=True)
+        )
+
     def saved_values(self) -> tuple[tuple[str, ...], ...]:
         """The key values to save with the tables."""
         return tuple(tuple(sorted(values)) for values in self._used)

@@ -22,7 +22,6 @@ from axlog.query.compile import Gather, Program, Relation, compile_pattern
 from axlog.query.pattern import Kind, Output, Pattern, nodes_of
 from axlog.views.change import Change, Row, Values
 from axlog.views.counting.engine import CountingEngine
-from axlog.views.counting.operator_lines import operator_lines
 from axlog.views.maintainer import Maintainer
 from axlog.views.operators.disk_table import counts_on
 from axlog.views.outputs import shown_of
@@ -163,6 +162,8 @@ class Counting(Maintainer):
         self._refused = error
 
     def operators(self) -> tuple[str, ...]:
+        from axlog.views.counting.operator_lines import operator_lines
+
         return () if self.broken is not None else operator_lines(*self.engine.plan_of(self.root))
 
     def close(self) -> None:

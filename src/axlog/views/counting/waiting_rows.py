@@ -175,6 +175,11 @@ class WaitingRows:
         limits = [self._deadlines[1 - part](other) for other in others.get(value, ())]
         return any(limit is None or limit >= arrived for limit in limits)
 
+    def times_out_without(self, column: Column) -> bool:
+        """Whether time alone can rule out a row that has no value in a column."""
+        sides = self.pair.sides
+        return self.pair.both_until is not None or any(column not in each.columns for each in sides)
+
     def saved_values(self) -> tuple[tuple[str, ...], ...]:
         """The key values to save with the tables: those that are remembered, and recent ones."""
         clock = self.tree.clock

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from axlog.document.delta import Delta, renames
 from axlog.document.times import Times
@@ -32,7 +32,10 @@ from axlog.views.dataflow.units import Unit, UnitEvaluator
 from axlog.views.maintainer import Maintainer
 from axlog.views.measured_cost import MeasuredCost
 from axlog.views.value_codec import python_value
-from axlog.views.why import Derivation, Matched, matched
+
+if TYPE_CHECKING:
+    from axlog.views.why import Derivation, Matched
+
 
 _Key = tuple[Any, ...]
 
@@ -280,6 +283,8 @@ class Dataflow(Maintainer):
 
     def why(self, row: Mapping[str, Any], times: Times) -> list[Derivation]:
         """The tuples behind a row: the nodes of their variables, groups included."""
+        from axlog.views.why import Derivation
+
         self.load()
         wanted = row.key_[0] if isinstance(row, Row) and row.key_ is not None else None
         found = []
@@ -291,6 +296,8 @@ class Dataflow(Maintainer):
 
     def _derivations(self, unit: Unit, times: Times) -> Iterator[tuple[Matched, ...]]:
         """The nodes of a tuple; of a key, those of its entries."""
+        from axlog.views.why import matched
+
         nodes = [
             (name, item)
             for name, items in unit.values.items()

@@ -33,12 +33,12 @@ from axlog.evaluate.joins import (
     too_many_rows,
 )
 from axlog.evaluate.work import Meter, Meters
-from axlog.future.garbage import Proof
 from axlog.query.compile import Column, Relation, Test
 from axlog.views.operators.operator import Cost, Operator, Pending
 from axlog.views.operators.table import NewIndex, Positions, Table
 
 if TYPE_CHECKING:
+    from axlog.future.garbage import Proof
     from axlog.views.counting.join_prospects import Watch
 
 Noted: TypeAlias = dict[Relation, QueryError]

@@ -15,13 +15,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, TypeAlias
 
 from axlog.errors import StoreError
 from axlog.evaluate.joins import Bag, Row, add_all
-from axlog.future.garbage import Proof
 from axlog.query.compile import Column
 from axlog.views.operators.table import Table
+
+if TYPE_CHECKING:
+    from axlog.future.garbage import Proof
+
 
 Counted: TypeAlias = tuple[Row, int]
 """A row and its count."""
