@@ -97,6 +97,7 @@ class Families:
         """Called with the view of a member when it is made."""
         self.emitted: list[tuple[Member, list[Change]]] = []
         """The changes of members in the current update, which are not numbered yet."""
+        self._stopping: list[FamilyCounting] = []
 
     def __bool__(self) -> bool:
         return bool(self.by_shape)
@@ -214,7 +215,7 @@ class Families:
             document.engine,
             self.emitted,
         )
-        kept.has_steps = bool(candidate.stepping.key.steps)
+        kept.has_steps, kept.stopping = bool(candidate.stepping.key.steps), self._stopping
         general = view_of(document, name, query, kept, chosen, stepping)
         document.views[name] = general
         document.engine.build()
@@ -316,7 +317,11 @@ class Families:
         time = self._document.tree.clock
         mine: dict[MaintainedView, list[Change]] = {}
         for member, raw in self.emitted:
-            mine.setdefault(member.opened(), []).extend(raw)
+            opened = member.opened() if member.view is None else member.view
+            if opened in mine:
+                mine[opened] += raw
+            else:
+                mine[opened] = raw
         self.emitted.clear()
         mine = {view: view.taken(raw, time) for view, raw in mine.items()}
         found: ViewChanges = []
@@ -327,12 +332,13 @@ class Families:
                 continue
             if any(change.op == "never" for change in changes):
                 never.append((view, [change for change in changes if change.op == "never"]))
-        for family in self.by_shape.values():
+        for family in self.by_shape.values() if never or self._stopping else ():
             if family.how == "join" and (never or family.kept.stopped):
                 for opened, ended in self._never(family, never).items():
                     if not opened.is_deferred:
                         opened.add_never(mine.setdefault(opened, []), list(ended.values()), time)
             family.kept.stopped = []
+        self._stopping.clear()
         found += [(view, numbered) for view, numbered in mine.items() if numbered]
         return found
 

@@ -88,6 +88,7 @@ class FamilyCounting(Counting):
         self._deltas: dict[Member, Bag] = {}  # of the current update, where rows show nodes
         self._emitted = emitted
         self.stopped: list[Member] = []  # members that the current update left without a future
+        self.stopping: list[FamilyCounting] = []  # the families of the document with such members
         self.members: dict[str, Member] = {}
         columns = compile_pattern(pattern).root.columns
         positions = [columns.index(f"${parameter.variable}") for parameter in parameters]
@@ -101,7 +102,7 @@ class FamilyCounting(Counting):
         made = FamilyCounting(
             self.tree, pattern, parameters, self._member_pattern, engine, self._emitted
         )
-        made.has_steps = self.has_steps
+        made.has_steps, made.stopping = self.has_steps, self.stopping
         return made
 
     # The parameter table --------------------------------------------------------------------------
@@ -156,8 +157,9 @@ class FamilyCounting(Counting):
         find, pick = self.index.find, self._pick
         if len(moved) == 1 and not self._show.reads:
             ((row, count),) = moved.items()
-            for member in find(row):
-                self._hand(member, {pick(row): count})
+            members = find(row)
+            if members:
+                self._hand_row(members, pick(row), count)
             return
         deltas: dict[Member, Bag] = {}
         self._deltas = deltas
@@ -167,6 +169,18 @@ class FamilyCounting(Counting):
         for member, delta in deltas.items():
             if delta:
                 self._hand(member, delta)
+
+    def _hand_row(self, members: Iterable[Member], binding: Row, count: int) -> None:
+        """Hand one row to members."""
+        emitted = self._emitted
+        for member in members:
+            view = member.opened() if member.view is None else member.view
+            if type(view.maintainer) is not Counting:  # it has steps, or was set aside
+                self._hand(member, {binding: count})
+                continue
+            change = view.maintainer.take_row(binding, count)
+            if change is not None:
+                emitted.append((member, [change]))
 
     def _hand(self, member: Member, delta: Bag) -> None:
         maintainer = member.opened().maintainer
@@ -225,6 +239,7 @@ class FamilyCounting(Counting):
             if (key := self.index.member_key(member.constants)) not in begun
             and key not in self._groups
         ]
+        self.stopping.append(self)
 
     def members_of(self, values: Mapping[str, Any]) -> Sequence[Member]:
         """The members that rows with these values of variables concern."""

@@ -193,6 +193,25 @@ class Counting(Maintainer):
             self.version += 1
         return changes
 
+    def take_row(self, binding: Binding, count: int) -> Change | None:
+        """`take` for one row; None: no change. Runs for every member that a message concerns."""
+        if self._over != self._under:
+            changes = self.take({binding: count})
+            return changes[0] if changes else None
+        counts = self._counts
+        old = counts.get(binding, 0)
+        new = old + count
+        if new:
+            counts[binding] = new
+        if not old:
+            self.version += 1
+            return Change("insert", Row(self._names, self._enter(binding), new))
+        if not new:
+            self.version += 1
+            del counts[binding]
+            return Change("delete", Row(self._names, self._leave(binding), old))
+        return None
+
     def _unscaled(self, moved: Bag) -> Bag:
         """A delta of counts as it is kept; multiplies the kept counts if it does not divide."""
         over, under = self._over, self._under
