@@ -323,7 +323,6 @@ class Families:
             else:
                 mine[opened] = raw
         self.emitted.clear()
-        mine = {view: view.taken(raw, time) for view, raw in mine.items()}
         found: ViewChanges = []
         never: ViewChanges = []
         for view, changes in each:
@@ -332,15 +331,18 @@ class Families:
                 continue
             if any(change.op == "never" for change in changes):
                 never.append((view, [change for change in changes if change.op == "never"]))
-        for family in self.by_shape.values() if never or self._stopping else ():
+        if not never and not self._stopping:
+            numbered = [(view, view.taken(raw, time)) for view, raw in mine.items()]
+            return found + [one for one in numbered if one[1]]
+        mine = {view: view.taken(raw, time) for view, raw in mine.items()}
+        for family in self.by_shape.values():
             if family.how == "join" and (never or family.kept.stopped):
                 for opened, ended in self._never(family, never).items():
                     if not opened.is_deferred:
                         opened.add_never(mine.setdefault(opened, []), list(ended.values()), time)
             family.kept.stopped = []
         self._stopping.clear()
-        found += [(view, numbered) for view, numbered in mine.items() if numbered]
-        return found
+        return found + [one for one in mine.items() if one[1]]
 
     def _never(
         self, family: Family, never: ViewChanges

@@ -172,15 +172,16 @@ class FamilyCounting(Counting):
 
     def _hand_row(self, members: Iterable[Member], binding: Row, count: int) -> None:
         """Hand one row to members."""
-        emitted = self._emitted
+        emitted, like = self._emitted, None
         for member in members:
             view = member.opened() if member.view is None else member.view
             if type(view.maintainer) is not Counting:  # it has steps, or was set aside
                 self._hand(member, {binding: count})
                 continue
-            change = view.maintainer.take_row(binding, count)
+            change = view.maintainer.take_row(binding, count, like)
             if change is not None:
                 emitted.append((member, [change]))
+                like = change.row
 
     def _hand(self, member: Member, delta: Bag) -> None:
         maintainer = member.opened().maintainer

@@ -534,6 +534,8 @@ class MaintainedView(FutureRows):
         raised: list[Exception] = []
         if self._buffer is not None:
             self._buffer.add(changes)
+        if not self._listeners:
+            return raised
         for change in changes:
             for listener in tuple(self._listeners):
                 try:

@@ -193,8 +193,11 @@ class Counting(Maintainer):
             self.version += 1
         return changes
 
-    def take_row(self, binding: Binding, count: int) -> Change | None:
-        """`take` for one row; None: no change. Runs for every member that a message concerns."""
+    def take_row(self, binding: Binding, count: int, like: Row | None = None) -> Change | None:
+        """`take` for one row; None: no change. Runs for every member that a message concerns.
+
+        `like`: the row that another member with the same columns has for the binding.
+        """
         if self._over != self._under:
             changes = self.take({binding: count})
             return changes[0] if changes else None
@@ -205,6 +208,9 @@ class Counting(Maintainer):
             counts[binding] = new
         if not old:
             self.version += 1
+            if like is not None and like.count == new:
+                self._values[binding] = like.values_
+                return Change("insert", like)
             return Change("insert", Row(self._names, self._enter(binding), new))
         if not new:
             self.version += 1
