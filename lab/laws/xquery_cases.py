@@ -18,32 +18,56 @@ _VALUE_STEPS = (
 )
 
 
+QUERIES = 4
+"""Queries of a case, each over every document: a query is parsed at the cost of a history."""
+HISTORIES = 3
+"""Documents of a case, each with its updates."""
+
+
 @dataclass(frozen=True, slots=True)
-class XQueryCase:
-    """A document, a query over it, statements that change the document, and the maintainer."""
+class History:
+    """A document, and statements that change it one after the other."""
 
     document: str
-    query: str
     updates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class XQueryCase:
+    """Queries, histories that each query is compared on, and the maintainer of the views."""
+
+    queries: tuple[str, ...]
+    histories: tuple[History, ...]
     maintainer: str | None = None
 
 
 def make_xquery_case(random: Random) -> XQueryCase:
     """A random case."""
-    parts = "".join(_order(random, 2) for _ in range(random.randint(0, 4)))
-    parts += "".join(_shipped(random) for _ in range(random.randint(0, 4)))
-    query = _Writer(random).query()
-    updates = tuple(_update(random) for _ in range(random.randint(1, 6)))
-    return XQueryCase(f"<r>{parts}</r>", query, updates)
+    queries = tuple(_Writer(random).query() for _ in range(QUERIES))
+    return XQueryCase(queries, tuple(_history(random) for _ in range(HISTORIES)))
 
 
 def smaller_xquery(case: XQueryCase) -> Iterator[XQueryCase]:
-    """Cases with fewer updates."""
-    for at in range(len(case.updates)):
-        yield replace(case, updates=(*case.updates[:at], *case.updates[at + 1 :]))
+    """Cases with one query, one history, and then fewer updates."""
+    for query in case.queries if len(case.queries) > 1 else ():
+        yield replace(case, queries=(query,))
+    for history in case.histories if len(case.histories) > 1 else ():
+        yield replace(case, histories=(history,))
+    for number, history in enumerate(case.histories):
+        for at in range(len(history.updates)):
+            fewer = replace(history, updates=(*history.updates[:at], *history.updates[at + 1 :]))
+            rest = (*case.histories[:number], fewer, *case.histories[number + 1 :])
+            yield replace(case, histories=rest)
 
 
 # Documents and updates ----------------------------------------------------------------------------
+
+
+def _history(random: Random) -> History:
+    parts = "".join(_order(random, 2) for _ in range(random.randint(0, 4)))
+    parts += "".join(_shipped(random) for _ in range(random.randint(0, 4)))
+    updates = tuple(_update(random) for _ in range(random.randint(1, 6)))
+    return History(f"<r>{parts}</r>", updates)
 
 
 def _order(random: Random, depth: int) -> str:
