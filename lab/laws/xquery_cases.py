@@ -161,7 +161,9 @@ class _Writer:
         return f"${next(self._names, 'z')}"
 
     def query(self) -> str:
-        match self._random.randrange(12):
+        match self._random.randrange(13):
+            case 12:
+                return self._of_items()
             case 8:
                 return self.nodes(1)
             case 9:
@@ -215,6 +217,30 @@ class _Writer:
                 return f"count(({made})/m)"
         rows = self._new()
         return f"let {rows} := ({made}) for {row} in {rows} order by {row}/@k return {row}/m"
+
+    def _of_items(self) -> str:
+        """A function of all items of a path or query, or of one."""
+        random = self._random
+        items = self.path(1, True) if random.random() < 0.5 else self.flwor(0, is_nodes=True)
+        one = f"({items})[{random.choice(('1', '2', 'last()'))}]"
+        return random.choice(
+            (
+                f"string-join({items}, '-')",
+                f"data({items})",
+                f"data({items}) ! concat(., '!')",
+                f"string({one})",
+                f"number({one}) + 1",
+                f"name({one})",
+                f"concat('<', {one}, '>', count({items}))",
+                f"tokenize({one}, 'x')",
+                f"zero-or-one({items})",
+                f"exactly-one({items})/..",
+                f"normalize-space({items})",
+                f"substring-before({one}, '.') || '!'",
+                f"<j>{{string-join({items}, ',')}}</j>",
+                f"if (contains({one}, 'x')) then 1 else {one}",
+            )
+        )
 
     def _of_function(self) -> str:
         """A query that calls functions of its prolog."""
@@ -344,6 +370,9 @@ class _Writer:
                 f"count({variable}/* except //s/*)",
                 f"distinct-values(//s[c = {variable}/c]/n)",
                 f"({of_same} order by {inner}/n descending return {inner}/n)[1]",
+                f"({of_same} return {inner}/n/number(.))[{self.position()}]",
+                f"string(head({of_same} return {inner}/n))",
+                f"exactly-one(({of_same} return {inner}/c, {variable}/c)[1])",
                 f"head({of_same} return {inner})/n",
                 f"if (exists(//s[c = {variable}/c])) then <y/> else <z>{{{variable}/c}}</z>",
                 f"{of_same} return <x>{{count(//o[c = {inner}/c][t > {variable}/t])}}</x>",
@@ -353,12 +382,12 @@ class _Writer:
 
     def _ordered_value(self, variable: str) -> str:
         """A value of the nodes whose number is less or greater than one of the outer node."""
-        inner = self._new()
-        operator = self._random.choice(("<", ">", ">=", "<="))
-        number = self._random.choice((f"number({variable}/t[1])", f"{variable}/t[1]/number(.)"))
-        left = self._random.choice((f"{inner}/n", f"{inner}/n/number(.)", f"number({inner}/n[1])"))
+        random, inner = self._random, self._new()
+        operator = random.choice(("<", ">", ">=", "<="))
+        number = random.choice((f"number({variable}/t[1])", f"{variable}/t[1]/number(.)"))
+        left = random.choice((f"{inner}/n", f"{inner}/n/number(.)", f"number({inner}/n[1])"))
         found = f"for {inner} in //s where {left} {operator} {number}"
-        return self._random.choice(
+        return random.choice(
             (
                 f"count({found} return {inner})",
                 f"count({found} return {inner}/n)",
@@ -367,6 +396,11 @@ class _Writer:
                 f"max({found} return {inner}/n/number(.))",
                 f"sum({found} return {inner}/n)",
                 f"({found} return {inner})[last()]/c",
+                f"({found} return {inner}/n)[{self.position()}]",
+                f"({found} return {inner}/n/number(.))[{random.choice(('1', '2', 'last()'))}]",
+                f"string(({found} return {inner}/c)[1])",
+                f"zero-or-one({found} return {inner}/n)",
+                f"string-join({found} return {inner}/c, '+')",
                 f"count(//s[number(n[1]) {operator} {number}])",
                 f"{found} return {inner}/c",
             )
