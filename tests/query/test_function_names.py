@@ -13,4 +13,4 @@ def test_functions_of_one_item_are_those_whose_parameters_take_one() -> None:
         for name in FUNCTIONS
         if name in _CARDINALITIES or not any(each.is_sequence for each in TABLE[name].parameters)
     }
-    assert OF_ONE_ITEM == single | CASTS
+    assert single | CASTS == OF_ONE_ITEM

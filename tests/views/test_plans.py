@@ -165,6 +165,20 @@ def test_a_function_of_one_item_reads_two_of_many() -> None:
     assert view.items() == ["5"]
 
 
+@pytest.mark.parametrize("body", ["count(//order)", "client", "name()", "position()", "($o, .)"])
+def test_a_function_has_no_context_item(body: str) -> None:
+    doc = axlog.parse(ORDERS)
+    with pytest.raises(QueryError, match="XPDY0002") as raised:
+        doc.watch(f"declare function local:f($o) {{ {body} }}; //order[local:f(.)]")
+    assert "pass the document" in str(raised.value)
+
+
+def test_steps_inside_a_function_have_their_context_item() -> None:
+    doc = axlog.parse(ORDERS)
+    prolog = "declare function local:f($o) { $o/order[client = 'a'][last()]/(. , total/data()) };"
+    assert doc.watch(f"{prolog} local:f(/orders)[2]").items() == ["7"]
+
+
 def test_positions_in_the_answer_of_a_comparison_by_order() -> None:
     doc = axlog.parse("<r><o><t>5</t></o><s><n>4</n></s><s><n>2</n></s><s><n>3</n></s></r>")
     less = "for $b in //s where $b/n < number($a/t) return $b/n"
