@@ -136,6 +136,19 @@ def _predicate(random: Random) -> str:
             )
         )
     path, other = _path(random), _path(random)
+    if random.random() < 0.25:
+        place = random.choice(("1", "2", "last()"))
+        one, two = random.choice(small_cases.LABELS), random.choice(small_cases.LABELS)
+        return random.choice(
+            (
+                f"not({one}[{place}])",
+                f"not({one}[{place}] and {two})",
+                f"{one}[{place}] or {two}",
+                f"{one}[{place}]/{two} or not({two}[1])",
+                f"not(position() = {number}) or {one}",
+                f"position() = last() and {one}",
+            )
+        )
     counted = f"count({path}) {compared} {number}"
     return random.choice(
         (

@@ -290,7 +290,11 @@ class _Writer:
         random = self._random
         if depth and random.random() < 0.4:
             return self._joining_predicate(depth)
-        match random.randrange(8):
+        match random.randrange(9):
+            case 8:
+                place = random.choice(("position() = 1", "position() > 1", "position() = last()"))
+                other = random.choice(("i", "t > 2", "c = 'x'", "not(i)", "i[2]", "count(i) = 1"))
+                return f"{place} {random.choice(('or', 'and'))} {other}"
             case 0:
                 return f"c = '{random.choice(WORDS)}'"
             case 1:

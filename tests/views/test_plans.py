@@ -179,6 +179,21 @@ def test_steps_inside_a_function_have_their_context_item() -> None:
     assert doc.watch(f"{prolog} local:f(/orders)[2]").items() == ["7"]
 
 
+@pytest.mark.parametrize(
+    "condition",
+    ["position() = 1 or item = 8", "item[2] or position() = 1", "position() <= count(item)"],
+)
+def test_a_position_beside_what_nodes_contain(condition: str) -> None:
+    doc = axlog.parse(
+        "<shop><order nr='1'><item/></order><order nr='2'><item>1</item></order></shop>"
+    )
+    view = doc.watch(f"/shop/order[{condition}]/@nr")
+    assert not view.explain().is_incremental
+    assert view.items() == ["1"]
+    doc.update("insert node <item>8</item> into /shop/order[2]")
+    assert view.items() == ["1", "2"]
+
+
 def test_positions_in_the_answer_of_a_comparison_by_order() -> None:
     doc = axlog.parse("<r><o><t>5</t></o><s><n>4</n></s><s><n>2</n></s><s><n>3</n></s></r>")
     less = "for $b in //s where $b/n < number($a/t) return $b/n"

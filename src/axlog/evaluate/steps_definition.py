@@ -29,6 +29,7 @@ from axlog.query.normalize import bound_names, bound_variables, normalise
 from axlog.query.pattern import Branch, Kind, Or, Pattern, PatternNode, branches_of
 from axlog.query.query import Query
 from axlog.query.steps import (
+    Absent,
     Aggregate,
     Cell,
     Chosen,
@@ -122,9 +123,27 @@ def base_rows(
 def position_test(tree: Tree, steps: Sequence[Step]) -> Callable[[Valuation], bool]:
     """Whether the nodes of a valuation are at the positions that the query names."""
     step = positions_of(tuple(steps))
-    chosen = [(each.column.removesuffix(".id"), _chosen_nodes(tree, each)) for each in
-              (() if step is None else step.chosen)]  # fmt: skip
-    return lambda valuation: all(valuation.names[name] in nodes for name, nodes in chosen)
+    return (lambda valuation: True) if step is None else _position_test(tree, step)
+
+
+def _position_test(tree: Tree, step: Positions) -> Callable[[Valuation], bool]:
+    chosen = [(_name(each.column), _chosen_nodes(tree, each)) for each in step.chosen]
+    absent = [(_name(each.column), _blocked_nodes(tree, each)) for each in step.absent]
+    return lambda valuation: (
+        all(valuation.names[name] in nodes for name, nodes in chosen)
+        and not any(valuation.names[name] in nodes for name, nodes in absent)
+    )
+
+
+def _name(column: str) -> str:
+    return column.removesuffix(".id")
+
+
+def _blocked_nodes(tree: Tree, absent: Absent) -> set[int]:
+    """The nodes at which the inside of a `not` holds."""
+    holds = _position_test(tree, absent.positions)
+    stands = absent.pattern.outputs[0].of
+    return {each.names[stands] for each in valuations(tree, absent.pattern) if holds(each)}
 
 
 def _chosen_nodes(tree: Tree, chosen: Chosen) -> set[int]:

@@ -109,6 +109,8 @@ class PlanCompiler:
         try:
             self._collect(expression)
             reason = whole_reads(self._builder.collections)
+            if reason is None and self._builder.has_mixed_positions:
+                reason = f"{AGAIN}: these positions"
         except TooManyCollections:
             whole = Collection(None, outputs=[OutputItems(expression)])
             self._builder.collections[:] = [whole]
