@@ -142,7 +142,8 @@ class Positions:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of ids that the step reads."""
-        return tuple(dict.fromkeys(each.column for each in (*self.chosen, *self.absent)))
+        both = [each.column for each in self.chosen] + [each.column for each in self.absent]
+        return tuple(dict.fromkeys(both))
 
 
 @dataclass(frozen=True, slots=True)
