@@ -136,7 +136,7 @@ def _condition(random: Random, depth: int) -> str:
 def test_random_conditions_with_positions_are_those_of_xpath(seed: int) -> None:
     random = Random(f"conditions {seed}")
     doc = axlog.parse(f"<shop>{''.join(_order(random) for _ in range(4))}</shop>")
-    texts = []
+    texts: list[tuple[str, axlog.View]] = []
     while len(texts) < 20:
         conditions = f"[{_condition(random, 2)}]{random.choice(('', '', '[client]'))}"
         text = f"{random.choice(('/shop/order', '//item', '//*'))}#t{conditions}"

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,7 +133,7 @@ def test_incremental_refuses_what_is_evaluated_again() -> None:
     assert doc.watch("//order/total", maintainer="incremental").explain().maintainer == "counting"
 
 
-ONE_ITEM = {
+ONE_ITEM: dict[str, list[Any]] = {
     "string((//order/client)[1])": ["a", "b"],
     "name((//order)[1]/*[1])": ["client", "client"],
     "concat('first: ', (//client)[1])": ["first: a", "first: b"],
