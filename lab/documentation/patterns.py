@@ -170,8 +170,10 @@ SECTIONS = (
         "and which comes first in the document; in `where` they compare named nodes. "
         "A count costs the nodes of its path when one of them changes; a position costs the "
         "logarithm of the number of siblings. Positions and functions of whole paths need the "
-        "nodes of messages, and the future of such rows is not decided. A position may not stand "
-        "inside `or` or `not`, nor behind a predicate with variables.",
+        "nodes of messages, and the future of such rows is not decided. `and`, `or` and `not` "
+        "combine positions with paths and comparisons; variables, names and functions of whole "
+        "paths stand in predicates of their own, behind the position. A number alone is no "
+        "condition there: write `position() = 1`.",
         (
             Example("match //order[count(client) = 1 and sum(price) > 10]/oid/$x return $x"),
             Example("match //order[count(paid) > 1 or not(paid)]/oid/$x return $x"),
@@ -184,7 +186,9 @@ SECTIONS = (
             Example("match //order[oid << price]/client/$c return $c"),
             Example("match //order#a, //order#b where a << b and not(deep-equal(a, b))\n"
                     "return a.id, b.id"),
-            Example("match //order[not(client[1])]"),
+            Example("match //order[position() = 1 or not(price[1] < 50)]/oid/$x return $x"),
+            Example("match //order[paid and position() = last()]/oid/$x return $x"),
+            Example("match //order[not(client[1]/$c)]/oid/$x return $x"),
         ),
     ),
     Section(

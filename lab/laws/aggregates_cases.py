@@ -32,8 +32,10 @@ _COMPARED = ("<", "<=", ">", ">=", "=", "!=")
 _READ = (Kind.VARIABLE, Kind.LABEL, Kind.VAL)
 
 
-QUERIES = 5
-"""Queries in a case."""
+PATTERNS = 3
+"""Patterns in a case; what they match is found once for all queries over them."""
+QUERIES = 4
+"""Queries over each pattern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,24 +59,33 @@ def make_aggregates_case(random: Random) -> AggregatesCase:
     case = make_case(random)
     if case.keep == "needed" and random.random() < 0.7:
         case = replace(case, document=case.document.replace(DELETES, ""))
-    texts = tuple(make_query(random, case) for _ in range(QUERIES))
+    texts = tuple(text for _ in range(PATTERNS) for text in _queries(random, case, QUERIES))
     return AggregatesCase(replace(case, patterns=(), since=(), until=()), texts)
 
 
 def make_query(random: Random, case: Case) -> str:
     """A query with steps for the document of a case."""
+    (text,) = _queries(random, case, 1)
+    return text
+
+
+def _queries(random: Random, case: Case, count: int) -> Iterator[str]:
+    """Queries with different steps over one pattern."""
     has_streams = "stream=" in case.document
     values: list[str] = []
     while not values:
         features = WITHOUT_NODES if has_streams and random.random() < 0.6 else DOWNWARD
         pattern = small_cases.pattern(random, features)
         columns, values = _readable(pattern)
-    if random.random() < 0.3:
-        found = _text(random, _with_predicate(random, pattern), columns, values)
-        with suppress(QueryError):  # a position inside `not`, for example
-            parse_query(found)
-            return found
-    return _text(random, pattern, columns, values)
+    with_predicate = _with_predicate(random, pattern) if random.random() < 0.3 else None
+    for _ in range(count):
+        if with_predicate is not None:
+            found = _text(random, with_predicate, columns, values)
+            with suppress(QueryError):  # a position inside `not`, for example
+                parse_query(found)
+                yield found
+                continue
+        yield _text(random, pattern, columns, values)
 
 
 def _with_predicate(random: Random, pattern: Pattern) -> Pattern:
@@ -125,6 +136,19 @@ def _predicate(random: Random) -> str:
             )
         )
     path, other = _path(random), _path(random)
+    if random.random() < 0.25:
+        place = random.choice(("1", "2", "last()"))
+        one, two = random.choice(small_cases.LABELS), random.choice(small_cases.LABELS)
+        return random.choice(
+            (
+                f"not({one}[{place}])",
+                f"not({one}[{place}] and {two})",
+                f"{one}[{place}] or {two}",
+                f"{one}[{place}]/{two} or not({two}[1])",
+                f"not(position() = {number}) or {one}",
+                f"position() = last() and {one}",
+            )
+        )
     counted = f"count({path}) {compared} {number}"
     return random.choice(
         (

@@ -22,10 +22,11 @@ from axlog.document.ids import Id
 from axlog.document.tree import Tree
 from axlog.errors import AxlogError, QueryError
 from axlog.evaluate import steps_definition
+from axlog.evaluate.definition import Valuation, valuations
 from axlog.evaluate.sort_keys import order_key
 from axlog.live.internals import maintained
 from axlog.live.view import View
-from axlog.query.pattern import Kind
+from axlog.query.pattern import Kind, Pattern
 from axlog.query.query import Query, parse_query
 from axlog.query.steps import Compute, Filter, Group, Order, has_groups, order_of
 from axlog.query.syntax_tree import Binary, Constant, Reference
@@ -58,11 +59,31 @@ def _check_text(query: Query) -> None:
     _same("the columns of the canonical text", again.columns.types, query.columns.types)
 
 
+class _Valuations:
+    """The valuations of patterns on one version of a document, found once for all queries."""
+
+    def __init__(self) -> None:
+        self._found: dict[object, list[Valuation]] = {}
+
+    def clear(self) -> None:
+        """Forget them: the document is another one."""
+        self._found.clear()
+
+    def __call__(self, tree: Tree, pattern: Pattern) -> list[Valuation]:
+        """The valuations; outputs matter by the nodes that they name, which must differ."""
+        key = (pattern.branches, pattern.where, frozenset(each.of for each in pattern.outputs))
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = list(valuations(tree, pattern))
+        return found
+
+
 class _Run:
     """The queries of a case, beside a document that keeps everything."""
 
     def __init__(self, given: AggregatesCase) -> None:
         self.steps = given.steps
+        self.match = _Valuations()
         self.keeps_all = given.case.keep == given.case.validate == "all"
         self.bench = Bench(given.case)
         self.tested: list[_Tested] = []
@@ -76,7 +97,7 @@ class _Run:
                     raise
                 assert wanted in MAINTAINERS
             else:
-                self.tested.append(_Tested(view, parse_query(text), self.bench))
+                self.tested.append(_Tested(view, parse_query(text), self.bench, self.match))
 
     def check(self) -> None:
         for each in self.tested:
@@ -91,6 +112,7 @@ class _Run:
                     told = self.bench.take(step)
             else:
                 told = self.bench.take(step)
+            self.match.clear()
             for each in self.tested:
                 if told is None:
                     _same("the changes of a refused update", each.heard, [])
@@ -108,8 +130,8 @@ class _Run:
 class _Tested:
     """One query kept by one maintainer, with its rows by key after the last step."""
 
-    def __init__(self, view: View, query: Query, bench: Bench) -> None:
-        self.view, self.query, self.bench = view, query, bench
+    def __init__(self, view: View, query: Query, bench: Bench, match: _Valuations) -> None:
+        self.view, self.query, self.bench, self.match = view, query, bench, match
         self.table: dict[str, Any] = {}
         self.heard: list[Change] = []
         view.subscribe(self.heard.append)
@@ -125,7 +147,7 @@ class _Tested:
         view, query = self.view, self.query
         tree = maintained(self.bench.plain).nodes()
         rows = view.rows()
-        kept = steps_definition.kept_by_definition(tree, query)
+        kept = steps_definition.kept_by_definition(tree, query, self.match)
         wanted = Counter[Any]()
         for values, count in kept:
             wanted[values[: len(query.row_key.columns)]] += count
@@ -137,7 +159,7 @@ class _Tested:
             shown = [_plain(row.values_) for row in rows]
             ordered = [_plain(values[: len(query.row_key.columns)]) for values, _ in kept]
             _same(f"the order {when}", shown, ordered)
-        _check_sqlite(tree, query, wanted, when)
+        _check_sqlite(tree, query, wanted, when, self.match)
         table = {row.key_text: _plain(row.values_) for row in rows}
         _same(f"the keys {when}", len(table), len(rows))
         return table
@@ -191,7 +213,9 @@ def _plain_value(value: Any) -> Any:
 # SQLite -------------------------------------------------------------------------------------------
 
 
-def _check_sqlite(tree: Tree, query: Query, wanted: Counter[Any], when: str) -> None:
+def _check_sqlite(
+    tree: Tree, query: Query, wanted: Counter[Any], when: str, match: _Valuations
+) -> None:
     """Compare groups with SQLite, where its values are those of the language."""
     key = query.row_key
     if not has_groups(key.steps):
@@ -205,7 +229,7 @@ def _check_sqlite(tree: Tree, query: Query, wanted: Counter[Any], when: str) -> 
     if statement is None:
         return
     rows = steps_definition.apply_steps(
-        steps_definition.base_rows(tree, key.pattern, key.steps), key.pattern, before
+        steps_definition.base_rows(tree, key.pattern, key.steps, match), key.pattern, before
     )
     cells = next(step for step in reversed(before) if isinstance(step, Compute)).cells
     if not all(_is_plain(value) for row, _ in rows for value in row):

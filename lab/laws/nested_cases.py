@@ -7,10 +7,12 @@ match often. `nested_queries.txt` holds the queries, each after its name.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from random import Random
 
-from lab.laws.xquery_cases import XQueryCase
+from lab.laws.xquery_cases import HISTORIES, QUERIES, History, XQueryCase
 
 _KEYS = ("1", "2", "3", "4")
 _CLIENTS = ("a", "b", "c")
@@ -19,6 +21,7 @@ _SKUS = ("p", "q", "r")
 _NAMES = ("order", "invoice", "shipped")
 
 
+@cache
 def nested_queries() -> dict[str, str]:
     """The queries by name."""
     text = (Path(__file__).parent / "nested_queries.txt").read_text(encoding="utf-8")
@@ -27,15 +30,19 @@ def nested_queries() -> dict[str, str]:
 
 
 def make_nested_case(random: Random) -> XQueryCase:
-    """A random case of a random query."""
-    return nested_case(random, random.choice(list(nested_queries().values())))
+    """A random case of random queries."""
+    return nested_case(random, random.sample(list(nested_queries().values()), QUERIES))
 
 
-def nested_case(random: Random, query: str) -> XQueryCase:
-    """A random document and updates for a query."""
+def nested_case(random: Random, queries: Sequence[str], histories: int = HISTORIES) -> XQueryCase:
+    """Random documents and updates for queries."""
+    made = tuple(_history(random) for _ in range(histories))
+    return XQueryCase(tuple(queries), made, "incremental")
+
+
+def _history(random: Random) -> History:
     document = f"<s>{''.join(_part(random) for _ in range(random.randint(0, 9)))}</s>"
-    updates = tuple(_update(random) for _ in range(random.randint(2, 8)))
-    return XQueryCase(document, query, updates, "incremental")
+    return History(document, tuple(_update(random) for _ in range(random.randint(2, 8))))
 
 
 def _part(random: Random) -> str:

@@ -28,14 +28,15 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from random import Random
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from axlog.errors import UndecidedError, UpdateError
 from axlog.future.clock_outlook import shown_outputs
+from axlog.future.search_budget import Effort, within
 from axlog.future.truth import Outlook, Possible
 from axlog.live.document import Document
 from axlog.live.internals import maintained, streams_of
@@ -48,6 +49,7 @@ from axlog.views.view import MaintainedView
 from axlog.views.why import shown_possible
 from lab.laws.never_law import Step, take
 
+T = TypeVar("T")
 _STREAMS = "fghi"
 _PARTS = {
     1: ("[f/a{w}/k/$x#t1]", "[f/a{w}[k/$x#t1]/y/$y]"),
@@ -71,6 +73,10 @@ _TIMES = {
 }  # fmt: skip
 _VALUES = ("1", "2")
 _NOT_ASKED = object()
+MOST_WAYS = 100_000
+"""The budget of all walks of a case: some seconds."""
+_MOST_WALKED = 12
+"""Most rows that one walk beside `not` decides: each costs up to the budget of an analysis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +118,6 @@ def make_prospects_case(random: Random) -> ProspectsCase:
     times = [
         t for t in _TIMES[parts] if all(f"#{n}" in pattern for n in ("t1", "t2", "t3") if n in t)
     ]
-    if absent and parts > 2:
-        times = [""]  # the walk takes long
     where = random.choice(times)
     named = [f"${name}" for name in "xyz" if f"${name}" in pattern]
     named += [f"{name}.time" for name in ("t1", "t2") if f"#{name}" in pattern]
@@ -189,12 +193,45 @@ _OPTIONS = (
 def check_prospects(case: ProspectsCase) -> Counter[str]:
     """Check one case; return the number of comparisons by name."""
     seen: Counter[str] = Counter()
-    run = _Run(case)
-    run.compare("at the start", seen)
-    for step in case.steps:
-        run.step(step, seen)
-        run.compare(str(step), seen)
+    try:
+        run = _Run(case)
+        run.compare("at the start", seen)
+        for step in case.steps:
+            run.step(step, seen)
+            run.compare(str(step), seen)
+    except _Spent:
+        seen["the walk is too long"] += 1
     return seen
+
+
+class _Spent(Exception):
+    """The walks of a case have used up its budget."""
+
+
+class _Walk:
+    """A walk whose questions share the budget of the case."""
+
+    def __init__(self, walk: Outlook | _ClockWalk, effort: Effort) -> None:
+        self._walk, self._effort = walk, effort
+
+    def _ask(self, question: Callable[[], T]) -> T:
+        try:
+            with within(self._effort):
+                return question()
+        except UndecidedError:
+            if self._effort.left < 0:
+                raise _Spent from None
+            raise
+
+    @property
+    def truth(self) -> Truth:
+        return self._ask(lambda: self._walk.truth)
+
+    def status(self, row: dict[str, Any]) -> Truth:
+        return self._ask(lambda: self._walk.status(row))
+
+    def possible(self) -> list[Possible]:
+        return self._ask(self._walk.possible)
 
 
 class _ClockWalk:
@@ -221,7 +258,8 @@ class _Run:
             for options in _OPTIONS
         ]
         self.restored = self._fresh()
-        self._walk: Outlook | _ClockWalk | None = None
+        self._walk: _Walk | None = None
+        self._effort = Effort(MOST_WAYS)
         self._walked: object = _NOT_ASKED
         self.walked = Document(
             case.document, facts=case.facts, views=views, options=Options(collect="off")
@@ -249,13 +287,14 @@ class _Run:
             options=Options(keep="needed"),
         )  # fmt: skip
 
-    def _outlook(self) -> Outlook | _ClockWalk:
+    def _outlook(self) -> _Walk:
         """The walk, the same one until the next step."""
         if self._walk is None:
             if "now" in self.case.query:
-                self._walk = _ClockWalk(maintained(self.walked).views["v"])
+                made: Outlook | _ClockWalk = _ClockWalk(maintained(self.walked).views["v"])
             else:
-                self._walk = Outlook(maintained(self.walked).nodes(), self.pattern)
+                made = Outlook(maintained(self.walked).nodes(), self.pattern)
+            self._walk = _Walk(made, self._effort)
         return self._walk
 
     def _possible(self) -> list[tuple[Any, ...]] | None:
@@ -386,10 +425,11 @@ class _Run:
             limits = [math.inf if p.deadline is None else p.deadline for p in paged]
             _same(f"the order of pages {when} with {options}", limits, sorted(limits))
 
-    def _compare_status(self, when: str, outlook: Outlook | _ClockWalk, seen: Counter[str]) -> None:
+    def _compare_status(self, when: str, outlook: _Walk, seen: Counter[str]) -> None:
         """Compare the status of rows that the walk decides, though not all of them."""
         columns = self.walked.view("v").columns
-        for row in product(*(self._values(column) for column in columns)):
+        rows = list(product(*(self._values(column) for column in columns)))
+        for row in self.random.sample(rows, min(_MOST_WALKED, len(rows))):
             asked = dict(zip(columns, row, strict=True))
             inner = {c: round(v * 1e6) if c.endswith("time") else v for c, v in asked.items()}
             try:

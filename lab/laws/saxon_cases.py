@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from lab.laws.xquery_cases import NUMBERS, WORDS, XQueryCase, make_xquery_case
+from lab.laws.xquery_cases import NUMBERS, WORDS, History, XQueryCase, make_xquery_case
 
 _PATHS = (
     "//o", "/r/o", "//i", "//s", "/r/*", "//o/i", "//c", "//o/@k", "//o/c/text()", "//i/..",
@@ -16,11 +16,16 @@ _PATHS = (
 
 
 def make_saxon_case(random: Random) -> XQueryCase:
-    """A random case: a query of the XQuery law, or one that only Saxon evaluates."""
+    """A random case: queries of the XQuery law, or such as only Saxon evaluates."""
     case = make_xquery_case(random)
-    query = case.query if random.random() < 0.3 else _query(random, case.query)
-    updates = tuple(_update(random) if random.random() < 0.5 else each for each in case.updates)
-    return replace(case, query=query, updates=updates)
+    queries = tuple(q if random.random() < 0.3 else _query(random, q) for q in case.queries)
+    histories = tuple(_history(random, each) for each in case.histories)
+    return replace(case, queries=queries, histories=histories)
+
+
+def _history(random: Random, given: History) -> History:
+    updates = (_update(random) if random.random() < 0.5 else each for each in given.updates)
+    return replace(given, updates=tuple(updates))
 
 
 def _query(random: Random, inside: str) -> str:

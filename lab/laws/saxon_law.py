@@ -11,17 +11,23 @@ from typing import Any
 
 import axlog
 from axlog.errors import UpdateError
-from lab.laws.xquery_cases import XQueryCase
+from lab.laws.xquery_cases import History, XQueryCase
 from lab.reference.saxon import same_items, saxon_items, shown
 
 
 def check_saxon(case: XQueryCase) -> None:
     """Check one case."""
-    doc = axlog.parse(case.document)
-    view = doc.watch(case.query, "view", language="xquery", maintainer="saxon")
+    for query in case.queries:
+        for history in case.histories:
+            _follow(query, history)
+
+
+def _follow(query: str, history: History) -> None:
+    doc = axlog.parse(history.document)
+    view = doc.watch(query, "view", language="xquery", maintainer="saxon")
     rows = {row.key_text: row.to_dict() for row in view.rows()}
-    _check(doc, view, case.query, "at first")
-    for update in case.updates:
+    _check(doc, view, query, "at first")
+    for update in history.updates:
         try:
             changes = doc.update(update)
         except UpdateError:
@@ -33,17 +39,19 @@ def check_saxon(case: XQueryCase) -> None:
                 assert change.op == "insert", f"{update}: {change}"
                 assert change.key_text not in rows, f"{update}: {change}"
                 rows[change.key_text] = change.row.to_dict()
-        _check(doc, view, case.query, update)
+        _check(doc, view, query, update)
         now = {row.key_text: row.to_dict() for row in view.rows()}
-        assert rows == now, f"after {update}: changes give {rows}, rows are {now}"
+        assert rows == now, f"{query}\nafter {update}: changes give {rows}, rows are {now}"
 
 
 def _check(doc: axlog.Document, view: Any, query: str, when: str) -> None:
     expected = saxon_items(query, doc.xml())
     found = view.items()
     if expected is None:
-        assert found == [None], f"after {when}: {shown(found)}; Saxon has no value; {doc.xml()}"
+        assert found == [None], (
+            f"{query}\nafter {when}: {shown(found)}; Saxon has no value; {doc.xml()}"
+        )
         return
     assert same_items(found, expected), (
-        f"after {when}: {shown(found)}; Saxon: {shown(expected)}; {doc.xml()}"
+        f"{query}\nafter {when}: {shown(found)}; Saxon: {shown(expected)}; {doc.xml()}"
     )

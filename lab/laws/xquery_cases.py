@@ -8,8 +8,10 @@ from random import Random
 
 WORDS = ("x", "y", "z", "xy")
 NUMBERS = ("1", "2", "3", "3.5", "10")
-_PATHS = ("//o", "//o", "/r/o", "//i", "//s", "/r/s", "/r/*", "//o/i", "//o//i", "//*[c]", "//c")
-_NODE_STEPS = ("/c", "/i", "/i/p", "//p", "/@k", "/..", "/i[1]", "/text()")
+_ORDERS = ("//o", "//o", "//o", "/r/o", "/r/o", "/r/*", "//*[c]")
+_OTHERS = ("//s", "/r/s", "//i", "//o/i", "//o//i")
+_PATHS = (*_ORDERS, *_OTHERS, "//c")
+_NODE_STEPS = ("/c", "/i", "/i/p", "//p", "/@k", "/..", "/i[1]", "/c/text()")
 _VALUE_STEPS = (
     "/position()",
     " ! last()",
@@ -18,32 +20,57 @@ _VALUE_STEPS = (
 )
 
 
+QUERIES = 4
+"""Queries of a case, each over every document: a query is parsed at the cost of a history."""
+HISTORIES = 3
+"""Documents of a case, each with its updates."""
+
+
 @dataclass(frozen=True, slots=True)
-class XQueryCase:
-    """A document, a query over it, statements that change the document, and the maintainer."""
+class History:
+    """A document, and statements that change it one after the other."""
 
     document: str
-    query: str
     updates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class XQueryCase:
+    """Queries, histories that each query is compared on, and the maintainer of the views."""
+
+    queries: tuple[str, ...]
+    histories: tuple[History, ...]
     maintainer: str | None = None
 
 
 def make_xquery_case(random: Random) -> XQueryCase:
     """A random case."""
-    parts = "".join(_order(random, 2) for _ in range(random.randint(0, 4)))
-    parts += "".join(_shipped(random) for _ in range(random.randint(0, 4)))
-    query = _Writer(random).query()
-    updates = tuple(_update(random) for _ in range(random.randint(1, 6)))
-    return XQueryCase(f"<r>{parts}</r>", query, updates)
+    queries = tuple(_Writer(random).query() for _ in range(QUERIES))
+    return XQueryCase(queries, tuple(_history(random) for _ in range(HISTORIES)))
 
 
 def smaller_xquery(case: XQueryCase) -> Iterator[XQueryCase]:
-    """Cases with fewer updates."""
-    for at in range(len(case.updates)):
-        yield replace(case, updates=(*case.updates[:at], *case.updates[at + 1 :]))
+    """Cases with one query, one history, and then fewer updates."""
+    for query in case.queries if len(case.queries) > 1 else ():
+        yield replace(case, queries=(query,))
+    for history in case.histories if len(case.histories) > 1 else ():
+        yield replace(case, histories=(history,))
+    for number, history in enumerate(case.histories):
+        for at in range(len(history.updates)):
+            fewer = replace(history, updates=(*history.updates[:at], *history.updates[at + 1 :]))
+            rest = (*case.histories[:number], fewer, *case.histories[number + 1 :])
+            yield replace(case, histories=rest)
 
 
 # Documents and updates ----------------------------------------------------------------------------
+
+
+def _history(random: Random) -> History:
+    parts = [_order(random, 2) for _ in range(random.choice((0, 1, 2, 3, 3, 4)))]
+    parts += [_shipped(random) for _ in range(random.choice((0, 1, 2, 3, 3, 4)))]
+    random.shuffle(parts)
+    updates = tuple(_update(random) for _ in range(random.randint(1, 6)))
+    return History(f"<r>{''.join(parts)}</r>", updates)
 
 
 def _order(random: Random, depth: int) -> str:
@@ -54,23 +81,41 @@ def _order(random: Random, depth: int) -> str:
     if depth and random.random() < 0.15:
         parts.append(_order(random, depth - 1))
     random.shuffle(parts)
-    keys = f' k="{random.choice(WORDS)}"' if random.random() < 0.5 else ""
-    return f"<o{keys}>{''.join(parts)}</o>"
+    return f"<o{_key(random)}>{''.join(parts)}</o>"
+
+
+def _key(random: Random) -> str:
+    return f' k="{random.choice(WORDS)}"' if random.random() < 0.5 else ""
 
 
 def _item(random: Random) -> str:
-    quantity = f"<q>{random.choice(NUMBERS)}</q>" if random.random() < 0.7 else ""
-    return f"<i><p>{random.choice(NUMBERS)}</p>{quantity}</i>"
+    """An item; some have parts of an order too, so that conditions on orders hold for items."""
+    return (
+        f"<i>{_optional(random, 0.25)}<p>{random.choice(NUMBERS)}</p>{_one(random, 'q', 0.7)}</i>"
+    )
 
 
 def _shipped(random: Random) -> str:
-    number = f"<n>{random.choice(NUMBERS)}</n>" if random.random() < 0.8 else ""
-    return f"<s><c>{random.choice(WORDS)}</c>{number}</s>"
+    word = f"<c>{random.choice(WORDS)}</c>"
+    inside = _one(random, "n", 0.8) + (_item(random) if random.random() < 0.2 else "")
+    return f"<s{_key(random)}>{word}{inside}{_optional(random, 0.3)}</s>"
+
+
+def _optional(random: Random, share: float) -> str:
+    word = f"<c>{random.choice(WORDS)}</c>" if random.random() < share else ""
+    return word + _one(random, "t", share)
+
+
+def _one(random: Random, name: str, share: float) -> str:
+    return f"<{name}>{random.choice(NUMBERS)}</{name}>" if random.random() < share else ""
 
 
 def _update(random: Random) -> str:
-    at = random.randint(1, 4)
-    fragment = random.choice((_order(random, 1), _shipped(random), _item(random)))
+    at = random.choice((1, 1, 1, 2, 2, 3, 4))
+    kind = random.random()
+    fragment = (
+        _order(random, 1) if kind < 0.5 else _shipped(random) if kind < 0.85 else _item(random)
+    )
     match random.randrange(9):
         case 0 | 1:
             place = random.choice(("as first into", "as last into"))
@@ -81,9 +126,11 @@ def _update(random: Random) -> str:
         case 3:
             return f"for $x in (//o)[{at}] return insert node {_item(random)} as last into $x"
         case 4:
-            return f"delete node (//o, //s, //i, //c, //t, //p, //q, //@k)[{at * 3 - at % 3}]"
+            name = random.choice(("o", "s", "i", "c", "t", "p", "q", "n", "@k"))
+            return f"delete node (//{name})[{at}]"
         case 5:
-            name, value = random.choice((("c", WORDS), ("t", NUMBERS), ("p", NUMBERS)))
+            name = random.choice(("c", "t", "p", "n", "n", "q"))
+            value = WORDS if name == "c" else NUMBERS
             new = random.choice(value)
             return f"for $x in (//{name})[{at}] return replace value of node $x with '{new}'"
         case 6:
@@ -98,6 +145,11 @@ def _update(random: Random) -> str:
 # Queries ------------------------------------------------------------------------------------------
 
 
+def _from(text: str, document: str) -> str:
+    """An expression whose paths from the document start at a variable."""
+    return text.replace("//s", f"{document}//s").replace("//o", f"{document}//o")
+
+
 class _Writer:
     """Writes random queries. Variables are nodes, except where a method says so."""
 
@@ -109,7 +161,9 @@ class _Writer:
         return f"${next(self._names, 'z')}"
 
     def query(self) -> str:
-        match self._random.randrange(12):
+        match self._random.randrange(13):
+            case 12:
+                return self._of_items()
             case 8:
                 return self.nodes(1)
             case 9:
@@ -138,7 +192,8 @@ class _Writer:
         """Nodes: a path, or a set of the nodes of two paths."""
         random = self._random
         operator = random.choice(("|", "union", "except", "except", "intersect", "intersect"))
-        both = f"({self.path(depth, True)} {operator} {self.path(depth, True)})"
+        make = self.path if random.random() < 0.2 else self.rows
+        both = f"({make(depth, True)} {operator} {make(depth, True)})"
         return both + random.choice(("", "", "/c", "/i/p", "/.."))
 
     def _of_constructed(self) -> str:
@@ -146,10 +201,11 @@ class _Writer:
         random = self._random
         first, row = self._new(), self._new()
         made = (
-            f"for {first} in {self.path(0, True)} return <w k='{{{first}/c}}'>"
+            f"for {first} in {self.rows(0)} return <w k='{{{first}/c}}'>"
             f"<m>{{{first}/t/text()}}</m>{{{self.value_of(first, 1)}}}</w>"
         )
-        condition = random.choice(("m > 2", "@k = 'x'", "m", "@k = //s/c", "not(@k = //s/c)"))
+        words = "('x', 'y')"
+        condition = random.choice(("m > 2", "@k = 'x'", "m", f"@k = {words}", f"not(@k = {words})"))
         match random.randrange(5):
             case 0:
                 return f"for {row} in ({made}) where {row}[{condition}] return {row}/m/text()"
@@ -162,30 +218,62 @@ class _Writer:
         rows = self._new()
         return f"let {rows} := ({made}) for {row} in {rows} order by {row}/@k return {row}/m"
 
+    def _of_items(self) -> str:
+        """A function of all items of a path or query, or of one."""
+        random = self._random
+        items = self.path(1, True) if random.random() < 0.5 else self.flwor(0, is_nodes=True)
+        one = f"({items})[{random.choice(('1', '2', 'last()'))}]"
+        return random.choice(
+            (
+                f"string-join({items}, '-')",
+                f"data({items})",
+                f"data({items}) ! concat(., '!')",
+                f"string({one})",
+                f"number({one}) + 1",
+                f"name({one})",
+                f"concat('<', {one}, '>', count({items}))",
+                f"tokenize({one}, 'x')",
+                f"zero-or-one({items})",
+                f"exactly-one({items})/..",
+                f"normalize-space({items})",
+                f"substring-before({one}, '.') || '!'",
+                f"<j>{{string-join({items}, ',')}}</j>",
+                f"if (contains({one}, 'x')) then 1 else {one}",
+            )
+        )
+
     def _of_function(self) -> str:
         """A query that calls functions of its prolog."""
         random = self._random
-        body = self.value_of("$p", 1)
-        holds = self.condition_of("$p", 1)
+        body = _from(self.value_of("$p", 1), "$d")  # a function has no context item
+        holds = _from(self.condition_of("$p", 1), "$d")
         prolog = (
-            f"declare function local:v($p) {{ {body} }};"
-            f" declare function local:h($p) {{ {holds} }}; "
+            f"declare function local:v($p, $d) {{ {body} }};"
+            f" declare function local:h($p, $d) {{ {holds} }}; "
         )
         row = self._new()
-        text = f"for {row} in {self.path(0, True)}"
+        text = f"for {row} in {self.rows(0)}"
         if random.random() < 0.6:
-            text += f" where local:h({row})"
-        return f"{prolog}{text} return <f>{{local:v({row})}}</f>"
+            text += f" where local:h({row}, /)"
+        return f"{prolog}{text} return <f>{{local:v({row}, /)}}</f>"
 
     # paths from the document
+
+    def rows(self, depth: int, is_nodes: bool = True) -> str:
+        """A path to elements, mostly to orders, which most conditions and values are about."""
+        random = self._random
+        found = random.choice(_ORDERS if random.random() < 0.75 else _OTHERS)
+        if random.random() < 0.35:
+            found += f"[{self.predicate(depth)}]"
+        return f"({found})[{self.position()}]" if random.random() < 0.06 else found
 
     def path(self, depth: int, is_nodes: bool = False) -> str:
         """A path from the document; `is_nodes`: it gives nodes only."""
         random = self._random
         found = random.choice(_PATHS)
-        if random.random() < 0.5:
+        if random.random() < 0.4:
             found += f"[{self.predicate(depth)}]"
-        if random.random() < 0.3:
+        if random.random() < 0.2:
             found += random.choice(_NODE_STEPS if is_nodes else (*_NODE_STEPS, *_VALUE_STEPS))
         if random.random() < 0.15:
             found += f"[{self.predicate(0)}]"
@@ -202,13 +290,17 @@ class _Writer:
         random = self._random
         if depth and random.random() < 0.4:
             return self._joining_predicate(depth)
-        match random.randrange(8):
+        match random.randrange(9):
+            case 8:
+                place = random.choice(("position() = 1", "position() > 1", "position() = last()"))
+                other = random.choice(("i", "t > 2", "c = 'x'", "not(i)", "i[2]", "count(i) = 1"))
+                return f"{place} {random.choice(('or', 'and'))} {other}"
             case 0:
                 return f"c = '{random.choice(WORDS)}'"
             case 1:
-                return f"t > {random.choice(NUMBERS)}"
+                return f"t {random.choice(('>', '>=', '<'))} {random.choice(NUMBERS)}"
             case 2:
-                return f"contains(c[1], '{random.choice(WORDS)}')"
+                return f"contains(c[1], '{random.choice('xyz')}')"
             case 3:
                 return random.choice(("i", "not(i)", "@k", "empty(c)", "i/q"))
             case 4 | 5:
@@ -246,7 +338,8 @@ class _Writer:
     def value_of(self, variable: str, depth: int) -> str:
         random = self._random
         if depth and random.random() < 0.35:
-            return self._nested_value(variable)
+            of_order = random.random() < 0.35
+            return (self._ordered_value if of_order else self._nested_value)(variable)
         return random.choice(
             (
                 f"count({variable}/i)",
@@ -266,16 +359,17 @@ class _Writer:
         )
 
     def _nested_value(self, variable: str) -> str:
-        """A value that a query inside the query gives."""
+        """A value that a query inside the query gives.
+
+        None raises an error for its data: whether an evaluation notices an error in a value that it
+        does not need, the recommendation leaves open.
+        """
         inner = self._new()
         of_same = f"for {inner} in //s where {inner}/c = {variable}/c"
-        operator = self._random.choice(("<", ">", ">=", "<="))
-        ordered = f"for {inner} in //s where {inner}/n {operator} number({variable}/t[1])"
         return self._random.choice(
             (
                 f"count(//s[c = {variable}/c])",
                 f"sum({of_same} return {inner}/n)",
-                f"count({ordered} return {inner})",
                 f"{of_same} return <m>{{{inner}/n}}{{{variable}/t}}</m>",
                 f"{of_same} order by {inner}/n return {inner}/n/text()",
                 f"exists(//s[c = {variable}/c][n > 1])",
@@ -284,13 +378,37 @@ class _Writer:
                 f"count({variable}/* except //s/*)",
                 f"distinct-values(//s[c = {variable}/c]/n)",
                 f"({of_same} order by {inner}/n descending return {inner}/n)[1]",
+                f"({of_same} return {inner}/n/number(.))[{self.position()}]",
+                f"string(head({of_same} return {inner}/n))",
                 f"head({of_same} return {inner})/n",
                 f"if (exists(//s[c = {variable}/c])) then <y/> else <z>{{{variable}/c}}</z>",
-                f"max({ordered} return {inner}/n/number(.))",
-                f"sum({ordered} return {inner}/n)",
-                f"({ordered} return {inner})[last()]/c",
                 f"{of_same} return <x>{{count(//o[c = {inner}/c][t > {variable}/t])}}</x>",
                 f"count({of_same} group by $g := string({inner}/n[1]) return <g/>)",
+            )
+        )
+
+    def _ordered_value(self, variable: str) -> str:
+        """A value of the nodes whose number is less or greater than one of the outer node."""
+        random, inner = self._random, self._new()
+        operator = random.choice(("<", ">", ">=", "<="))
+        number = random.choice((f"number({variable}/t[1])", f"{variable}/t[1]/number(.)"))
+        left = random.choice((f"{inner}/n", f"{inner}/n/number(.)", f"number({inner}/n[1])"))
+        found = f"for {inner} in //s where {left} {operator} {number}"
+        return random.choice(
+            (
+                f"count({found} return {inner})",
+                f"count({found} return {inner}/n)",
+                f"exists({found} return {inner})",
+                f"empty({found} return {inner}/c)",
+                f"max({found} return {inner}/n/number(.))",
+                f"sum({found} return {inner}/n)",
+                f"({found} return {inner})[last()]/c",
+                f"({found} return {inner}/n)[{self.position()}]",
+                f"({found} return {inner}/n/number(.))[{random.choice(('1', '2', 'last()'))}]",
+                f"string(({found} return {inner}/c)[1])",
+                f"string-join({found} return {inner}/c, '+')",
+                f"count(//s[number(n[1]) {operator} {number}])",
+                f"{found} return {inner}/c",
             )
         )
 
@@ -302,7 +420,8 @@ class _Writer:
             case 0:
                 return f"{variable}/c = '{random.choice(WORDS)}'"
             case 1:
-                return f"{variable}/t > {random.choice(NUMBERS)}"
+                operator = random.choice((">", ">=", "<", "!="))
+                return f"{variable}/t {operator} {random.choice(NUMBERS)}"
             case 2:
                 return f"contains({variable}/c[1], 'x')"
             case 3:
@@ -336,7 +455,8 @@ class _Writer:
     def flwor(self, depth: int, is_nodes: bool = False) -> str:
         random = self._random
         first = self._new()
-        source = self.nodes(0) if random.random() < 0.15 else self.path(1)
+        kind = random.random()
+        source = self.nodes(0) if kind < 0.1 else self.path(1) if kind < 0.25 else self.rows(1)
         text = f"for {first} in {source}"
         variables = [first]
         if random.random() < 0.25:

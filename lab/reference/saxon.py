@@ -97,7 +97,7 @@ def same_items(ours: list[Any], theirs: list[tuple[str, str]]) -> bool:
 def _same(one: Any, other: tuple[str, str]) -> bool:
     kind, text = other
     if kind == "xml":
-        return isinstance(one, str) and _canonical(one) == _canonical(text)
+        return one == text or (isinstance(one, str) and _canonical(one) == _canonical(text))
     if kind == "text":
         return isinstance(one, str) and one == text
     if isinstance(one, str):

@@ -54,13 +54,15 @@ class Plan:
 
 def make_plan(seed: int, count: int) -> Plan:
     """Return a plan: the order monitor with `keep` all or needed, or a document that is edited and
-    fed. Half of the views compute groups, an order or the latest values.
+    fed. Half of the views compute groups, an order or the latest values; of the edited ones a third
+    has functions, positions and whole paths in predicates, and another third is in XQuery.
     """
     draw = Random(f"torture:{seed}")
     kind = draw.choice(("kept", "needed", "edited"))
     computes = draw.random() < 0.5
     if kind == "edited":
-        query = draw.choice(_EDITED_STEPS) if computes else _EDITED_QUERY
+        kinds = (_EDITED_STEPS, _EDITED_PREDICATES, _EDITED_XQUERY)
+        query = draw.choice(draw.choice(kinds)) if computes else _EDITED_QUERY
         return Plan(_EDITED, query, Options(), tuple(_edit(draw, n) for n in range(count)))
     operations = [
         {"stream": update["stream"], "insert": update["insert"]}
@@ -81,11 +83,34 @@ _EDITED_STEPS = (
     "match /r/log/e[k/$x]/n/$n return $x, $n * 1.5 as more order by $x descending, more limit 3",
     "match /r/log/e[k/$x]/n/$n return $x, count() as number having number > 1 order by number",
 )
+_EDITED_PREDICATES = (
+    "match /r/log/e[contains(n, '1')]/k/$x return $x, count() as number",
+    "match /r/log/e[n * 2 > 20][k/$x] return $x, count() as number",
+    "match /r/log/e[last()]/k/$x return $x",
+    "match /r/log/e[position() > last() - 3]/n/$n return count() as number, sum($n) as total",
+    "match /r[count(log/e) > count(seen/k)]/seen/k/$x return $x",
+    "match /r/log/e[not(n[2]) and not(k[1] = 3)]/k/$x return $x, count() as number",
+    "match /r/log/e[position() = 1 or k[1] = 2]/n/$n return $n",
+    "match /r[deep-equal(log/e/k, seen/k)]/log/e/n/$n return max($n) as most",
+    "match /r/seen/k#a, /r/log/e/k#b where a << b or deep-equal(a, b) return count() as number",
+)
+_EDITED_XQUERY = (
+    "for $e in /r/log/e group by $k := $e/k order by $k return <g k='{$k}'>{sum($e/n)}</g>",
+    "for $k in /r/seen/k return <s>{$k/text()}{count(/r/log/e[k = $k])}</s>",
+    "for $k in /r/seen/k return <s>{count(/r/log/e[number(n) > number($k)])}</s>",
+    "(for $e in /r/log/e order by number($e/n) descending return $e/n)[position() <= 2]",
+    "/r/log/e[last()]/n",
+    "for $e in /r/log/e where not($e/k = /r/seen/k) return <e>{$e/n/text()}</e>",
+    "string-join(/r/seen/k, ',')",
+    "sum(/r/log/e/n) - count(//k)",
+)
 _ORDER_STEPS = (
     "match //order[oid/$o][.//city/$c]/payment/total/$t return $c, count() as n, sum($t) as total",
     "match //order#o[oid/$o][.//city/$c]/payment/total/$t"
     " return $c, latest($t by o.time) as last, min($t) as least",
     "match //order[oid/$o]/payment/total/$t return $o, $t order by $t descending limit 4",
+    "match //order[oid/$o][contains(.//city, 'a')]/payment/total[. * 2 > 100]/$t"
+    " return count() as n, sum($t) as total",
     "match //shipping/orders/order[oid/$o]//weight/$w, //webstore/orders/order[oid/$o]//price/$p"
     " where $w * 10 < $p return $o, max($p - $w) as gain order by gain limit 3",
 )

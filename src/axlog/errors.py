@@ -89,6 +89,7 @@ CODES: dict[str, str] = {
     "XPDY0050": "a value is not of the type that `treat as` names",
     "XPST0017": "a function has the wrong number of arguments",
     "XPST0080": "no value can be converted to this type",
+    "XPDY0002": "there is no context item here",
     "XPTY0004": "a value has the wrong type",
     # updates
     "AX301": "the target of the update no longer exists",

@@ -13,9 +13,9 @@ from tests.amounts import chunks
 pytest.importorskip("saxonche")
 
 
-@pytest.mark.parametrize("start", chunks(50, 50))
+@pytest.mark.parametrize("start", chunks(8, 8))
 def test_oracle_law_saxon_holds_for_seeds(start: int) -> None:
-    failures = [f for seed in range(start, start + 50) if (f := run_case(seed, "saxon"))]
+    failures = [f for seed in range(start, start + 8) if (f := run_case(seed, "saxon"))]
     assert not failures, "\n".join([*map(str, failures), failures[0].text()])
 
 
@@ -50,4 +50,4 @@ def test_oracle_an_unsound_proof_is_found(
     mutant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutant(monkeypatch)
-    assert any(run_case(seed, "saxon") for seed in range(200))
+    assert any(run_case(seed, "saxon") for seed in range(40))

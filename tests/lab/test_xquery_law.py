@@ -9,12 +9,12 @@ from tests.amounts import chunks
 pytest.importorskip("saxonche")
 
 
-@pytest.mark.parametrize("start", chunks(100, 50))
+@pytest.mark.parametrize("start", chunks(10, 5))
 def test_oracle_law_xquery_holds_for_seeds(start: int) -> None:
-    failures = [f for seed in range(start, start + 50) if (f := run_case(seed, "xquery"))]
+    failures = [f for seed in range(start, start + 5) if (f := run_case(seed, "xquery"))]
     assert not failures, "\n".join([*map(str, failures), failures[0].text()])
 
 
 def test_oracle_a_plan_that_notifies_nobody_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KeptCollection, "notify", lambda self: None)
-    assert any(run_case(seed, "xquery") for seed in range(100))
+    assert any(run_case(seed, "xquery") for seed in range(20))

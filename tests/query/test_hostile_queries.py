@@ -17,6 +17,8 @@ import pytest
 import axlog
 from axlog.document.parser import Limits
 from axlog.errors import AxlogError, QueryError, UndecidedError
+from axlog.future.truth import Outlook
+from axlog.live.internals import maintained
 from axlog.query.query import parse_query
 from axlog.views.operators.join_generator import MOST_PARTS
 
@@ -209,6 +211,15 @@ def test_a_view_that_explodes_by_an_update_answers_no_more():
     with pytest.raises(QueryError) as raised:
         doc.view("v").rows()
     assert raised.value.code == "AX215"
+
+
+def test_the_possible_rows_of_a_product_are_refused():
+    """The ways inside one message count, too."""
+    doc = axlog.parse(GROWING)
+    pattern = parse_query(EXPLODING["a product of variables"]).pattern
+    with pytest.raises(UndecidedError) as raised:
+        Outlook(maintained(doc).nodes(), pattern).possible()
+    assert raised.value.code == "AX502"
 
 
 def test_views_with_more_branches_than_python_nests_loops():

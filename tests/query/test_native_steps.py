@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from axlog.errors import QueryError
+from axlog.errors import QueryError, ValueProblem
 from axlog.query.native import parse_pattern
 from axlog.query.query import parse_query
 from axlog.query.steps import Compute, Distinct, Filter, Group, Order
@@ -100,3 +100,18 @@ def test_places_that_need_a_pattern_refuse_steps() -> None:
         parse_pattern("match //a/$x return count()")
     with pytest.raises(QueryError, match="AX211"):
         parse_query("match //a/$x return count()").only_pattern  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "match //a/$x return $x div 0 as n",
+        "match //a/$x return sum($x) mod 0.0 as n",
+        "match //a[b idiv 0 > 1]/$x return $x",
+        "match //a/$x where $x div 0 = 1 return $x",
+    ],
+)
+def test_a_division_by_zero_that_is_written_is_refused(text: str) -> None:
+    with pytest.raises(ValueProblem, match="FOAR0001") as raised:
+        parse_query(text)
+    assert raised.value.place is not None

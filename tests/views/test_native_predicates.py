@@ -9,8 +9,9 @@ from random import Random
 import pytest
 
 import axlog
-from axlog.errors import AxlogError, QueryError, UndecidedError, UpdateError
+from axlog.errors import AxlogError, QueryError, UndecidedError, UnsupportedError, UpdateError
 from axlog.query.query import parse_query
+from tests.amounts import cases
 
 SAME = {  # native predicates of order#t, and what XPath selects
     "/shop/order#t[count(item) > 1]": "/shop/order[count(item) > 1]",
@@ -45,6 +46,13 @@ SAME = {  # native predicates of order#t, and what XPath selects
     "//order#t[item[2]/price > 5]": "//order[item[2]/price > 5]",
     "//order[2]/item[1]/price#t": "//order[2]/item[1]/price",
     "//item#t[position() > 1][1]": "//item[position() > 1][1]",
+    "/shop/order#t[not(item[1]/price > 5)]": "/shop/order[not(item[1]/price > 5)]",
+    "/shop/order#t[item[last()]/price > 5 or client = 'a']":
+        "/shop/order[item[last()]/price > 5 or client = 'a']",
+    "/shop/order#t[position() = 1 or item[2]]": "/shop/order[position() = 1 or item[2]]",
+    "/shop/order#t[client and position() = 2]": "/shop/order[client and position() = 2]",
+    "/shop/order#t[client][not(position() = last())]":
+        "/shop/order[client][not(position() = last())]",
 }  # fmt: skip
 
 
@@ -100,6 +108,51 @@ def test_rows_are_those_of_xpath(seed: int) -> None:
             assert row["n"] == len(wanted), (native, statement)
 
 
+def _condition(random: Random, depth: int) -> str:
+    """A condition on an order or an item, with positions inside `and`, `or` and `not`."""
+    number = random.randint(1, 3)
+    if depth == 0 or random.random() < 0.3:
+        return random.choice(
+            (
+                "client",
+                "client = 'a'",
+                "price > 5",
+                f"item[{number}]",
+                "item[last()]/price > 5",
+                f"item[price > 4][{number}]",
+                f"item[{number}][price > 4]",
+                f"wanted/item[position() < {number}]/price = 3",
+                f"position() = {number}",
+                f"position() > {number}",
+                "position() = last()",
+                f"position() >= last() - {number}",
+            )
+        )
+    one, other = _condition(random, depth - 1), _condition(random, depth - 1)
+    return random.choice((f"({one} and {other})", f"({one} or {other})", f"not({one})"))
+
+
+@pytest.mark.parametrize("seed", range(cases(2)))
+def test_random_conditions_with_positions_are_those_of_xpath(seed: int) -> None:
+    random = Random(f"conditions {seed}")
+    doc = axlog.parse(f"<shop>{''.join(_order(random) for _ in range(4))}</shop>")
+    texts: list[tuple[str, axlog.View]] = []
+    while len(texts) < 20:
+        conditions = f"[{_condition(random, 2)}]{random.choice(('', '', '[client]'))}"
+        text = f"{random.choice(('/shop/order', '//item', '//*'))}#t{conditions}"
+        with suppress(UnsupportedError):  # a second position behind another predicate
+            texts.append((text, doc.watch(f"match {text} return t.id", maintainer="incremental")))
+    xpaths = [doc.watch(text.replace("#t", "")) for text, _ in texts]
+    for _ in range(15):
+        statement = _statement(random)
+        with suppress(UpdateError):  # the statement finds no target
+            doc.update(statement)
+        for (text, view), xpath in zip(texts, xpaths, strict=True):
+            wanted = sorted({str(row.values_[0]) for row in xpath.rows()})
+            found = sorted(str(row["t.id"]) for row in view.rows())
+            assert found == wanted, (text, statement, doc.xml())
+
+
 @pytest.mark.parametrize("maintainer", ["counting", "reevaluate", "algebraic"])
 def test_maintainers(maintainer: str) -> None:
     doc = axlog.parse("<s><a><b>1</b><b>2</b></a><a><b>3</b></a></s>")
@@ -117,6 +170,7 @@ def test_streams_and_stores(tmp_path: Path) -> None:
         "first": "match //s/a[1]/$x return $x",
         "two": "match //s/a[position() > last() - 2]/$x return count() as n, max($x) as top",
         "pairs": "match //p[count(q) = 2]/n/$n return $n",
+        "absent": "match //p[not(q[3]) and not(n[2])]/n/$n return $n",
     }
     call = '<r xmlns:ax="urn:axlog"><s><ax:call stream="in"/></s></r>'
     with axlog.open(tmp_path / "store", call, views=views) as doc:
@@ -131,12 +185,19 @@ def test_streams_and_stores(tmp_path: Path) -> None:
             doc.view("first").status({"x": "0"})
         with pytest.raises(UndecidedError, match="all nodes of a path"):
             doc.view("pairs").status({"n": "7"})
-    assert rows == {"first": [{"x": "0"}], "two": [{"n": 2, "top": 2}], "pairs": [{"n": "7"}]}
+    assert rows == {"first": [{"x": "0"}], "two": [{"n": 2, "top": 2}], "pairs": [{"n": "7"}],
+                    "absent": [{"n": "7"}]}  # fmt: skip
     with axlog.open(tmp_path / "store") as doc:
         assert {n: [r.to_dict() for r in doc.view(n).rows()] for n in views} == rows
         changes = doc.feed("in", "<a>9</a>")
         assert [(c.view, c.op, c.row.to_dict()) for c in changes] == [
             ("two", "update", {"n": 2, "top": 9})
+        ]
+        assert len(doc.view("absent").why({"n": "7"})) == 1
+        changes = doc.update("insert node <q/> into //p")
+        assert sorted((c.view, c.op) for c in changes) == [
+            ("absent", "delete"),
+            ("pairs", "delete"),
         ]
 
 
@@ -152,6 +213,20 @@ def test_rejected_values_change_nothing() -> None:
     assert [row["n"] for row in view.rows()] == [1]
 
 
+def test_a_rejected_value_leaves_what_blocks_as_it_was() -> None:
+    doc = axlog.parse("<s><a><b>1</b></a><a><b>2</b></a></s>")
+    text = "match /s/a[not(c[1])]/b/$x return sum($x) as n"
+    view = doc.watch(text, on_value_error="reject")
+    assert [row["n"] for row in view.rows()] == [3]
+    with pytest.raises(AxlogError):
+        doc.update("insert node <c/> into /s/a[1], insert node <a><b>x</b></a> into /s")
+    assert [row["n"] for row in view.rows()] == [3]
+    doc.update("insert node <c/> into /s/a[1]")
+    assert [row["n"] for row in view.rows()] == [2]
+    doc.update("delete node /s/a[1]/c")
+    assert [row["n"] for row in view.rows()] == [3]
+
+
 def test_nodes_in_where() -> None:
     doc = axlog.parse("<s><a><b k='1' l='2'/></a><a><b l='2' k='1'/></a><a/></s>")
     pairs = doc.watch("match //a#x, //a#y where x << y and deep-equal(x, y) return x.id, y.id")
@@ -165,7 +240,11 @@ def test_nodes_in_where() -> None:
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [
-        ("match //a[not(b[1])]", "AX211", "a position inside"),
+        ("match //a[b[1] or count(c) > 1]", "AX211", "a position inside a function"),
+        ("match //a[not(b[1]/$x)]/$y return $y", "AX211", "a position beside variables"),
+        ("match //a[not(b[2])][1]", "AX211", "a position behind an `or` or `not`"),
+        ("match //a[1][not(position() = 1)]", "AX211", "a second position"),
+        ("match not(//a[1])", "AX211", "of whole paths"),
         ("match //a[b/$x][1] return $x", "AX211", "behind a predicate with variables"),
         ("match //a[count(b) > 1][1]", "AX211", "functions of a path"),
         ("match //a[1][b][2]", "AX211", "a second position"),

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -130,6 +131,82 @@ def test_incremental_refuses_what_is_evaluated_again() -> None:
     assert "maintainer  dataflow, incremental: " in str(doc.watch(GROUPS).explain())
     assert doc.watch(GROUPS, maintainer="incremental").explain().maintainer == "dataflow"
     assert doc.watch("//order/total", maintainer="incremental").explain().maintainer == "counting"
+
+
+ONE_ITEM: dict[str, list[Any]] = {
+    "string((//order/client)[1])": ["a", "b"],
+    "name((//order)[1]/*[1])": ["client", "client"],
+    "concat('first: ', (//client)[1])": ["first: a", "first: b"],
+    "zero-or-one(//order[@nr = 3])/total": ["<total>7</total>", "<total>7</total>"],
+    "number((//total)[1]) + 1": [11.0, 6.0],
+    "tokenize((//client)[1], 'x')": ["a", "b"],
+    "string-join(//client, ' ')": ["a b a", "b a"],
+    "<all>{string-join(//order/@nr, ',')}</all>": ["<all>1,2,3</all>", "<all>2,3</all>"],
+    "data((//client)[1])": ["a", "b"],
+}
+
+
+@pytest.mark.parametrize("query", ONE_ITEM)
+def test_functions_of_one_item_of_a_path_are_kept(query: str) -> None:
+    before, after = ONE_ITEM[query]
+    doc = axlog.parse(ORDERS)
+    view = doc.watch(query, maintainer="incremental")
+    assert view.items() == [before]
+    doc.update("delete node //order[1]")
+    assert view.items() == [after]
+
+
+def test_a_function_of_one_item_reads_two_of_many() -> None:
+    doc = axlog.parse("<r><a>1</a><a>2</a><b>0</b></r>")
+    view = doc.watch("string(//a)", maintainer="incremental")
+    assert view.items() == [None]
+    doc.update("delete node //a[1]")
+    assert view.items() == ["2"]
+    assert [change.op for change in doc.update("replace value of node //a with 5")] == ["update"]
+    assert view.items() == ["5"]
+
+
+@pytest.mark.parametrize("body", ["count(//order)", "client", "name()", "position()", "($o, .)"])
+def test_a_function_has_no_context_item(body: str) -> None:
+    doc = axlog.parse(ORDERS)
+    with pytest.raises(QueryError, match="XPDY0002") as raised:
+        doc.watch(f"declare function local:f($o) {{ {body} }}; //order[local:f(.)]")
+    assert "pass the document" in str(raised.value)
+
+
+def test_steps_inside_a_function_have_their_context_item() -> None:
+    doc = axlog.parse(ORDERS)
+    prolog = "declare function local:f($o) { $o/order[client = 'a'][last()]/(. , total/data()) };"
+    assert doc.watch(f"{prolog} local:f(/orders)[2]").items() == ["7"]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["position() = 1 or item = 8", "item[2] or position() = 1", "position() <= count(item)"],
+)
+def test_a_position_beside_what_nodes_contain(condition: str) -> None:
+    doc = axlog.parse(
+        "<shop><order nr='1'><item/></order><order nr='2'><item>1</item></order></shop>"
+    )
+    view = doc.watch(f"/shop/order[{condition}]/@nr")
+    assert not view.explain().is_incremental
+    assert view.items() == ["1"]
+    doc.update("insert node <item>8</item> into /shop/order[2]")
+    assert view.items() == ["1", "2"]
+
+
+def test_positions_in_the_answer_of_a_comparison_by_order() -> None:
+    doc = axlog.parse("<r><o><t>5</t></o><s><n>4</n></s><s><n>2</n></s><s><n>3</n></s></r>")
+    less = "for $b in //s where $b/n < number($a/t) return $b/n"
+    views = [
+        doc.watch(f"for $a in //o return ({less})[{place}]", maintainer="incremental")
+        for place in ("1", "last()", "position() > 1")
+    ]
+    assert [view.items() for view in views] == [
+        ["<n>4</n>"], ["<n>3</n>"], ["<n>2</n>", "<n>3</n>"]
+    ]  # fmt: skip
+    doc.update("replace value of node //t with 4")
+    assert [view.items() for view in views] == [["<n>2</n>"], ["<n>3</n>"], ["<n>3</n>"]]
 
 
 def test_a_value_that_has_none_is_null_and_comes_back() -> None:

@@ -21,6 +21,7 @@ from lxml import etree
 
 from axlog.document.bulk_columns import by_label, enter_groups
 from axlog.document.bulk_records import Records, records_of
+from axlog.document.free_memory import LARGE, give_back
 from axlog.document.parser import DEFAULT_LIMITS, Element, Limits, Source, parse, read
 from axlog.document.recorder import SPACES, Recorder
 from axlog.document.tree import (
@@ -46,23 +47,30 @@ def load(
     """Load a tree from XML; every node gets this time."""
     if not -(1 << 63) <= time < 1 << 63:
         raise StreamError("AX409", f"{time} microseconds do not fit in 64 bits")
-    tree = Tree()
-    recorder = Recorder(tree, limits, keep_whitespace)
     collecting = gc.isenabled()
     gc.disable()  # hundreds of thousands of fresh objects, none of them garbage
     try:
-        root, may_declare = read(source, limits, drops_blanks=not keep_whitespace)
-        records = None
-        if not may_declare:
-            records = records_of(root, limits, keep_whitespace, recorder.intern)
-        if records is None:
-            recorder.record(with_surroundings(root), may_declare)
-            records = _recorded(recorder)
-        _fill(tree, records, time)
-        _settle(recorder)
+        tree = _loaded(source, limits, keep_whitespace, time)
     finally:
         if collecting:
             gc.enable()
+    if len(tree.text_bytes) >= LARGE:
+        give_back()
+    return tree
+
+
+def _loaded(source: Source, limits: Limits, keep_whitespace: bool, time: int) -> Tree:
+    tree = Tree()
+    recorder = Recorder(tree, limits, keep_whitespace)
+    root, may_declare = read(source, limits, drops_blanks=not keep_whitespace)
+    records = None
+    if not may_declare:
+        records = records_of(root, limits, keep_whitespace, recorder.intern)
+    if records is None:
+        recorder.record(with_surroundings(root), may_declare)
+        records = _recorded(recorder)
+    _fill(tree, records, time)
+    _settle(recorder)
     tree.clock = time
     return tree
 

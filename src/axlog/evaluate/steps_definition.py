@@ -29,6 +29,7 @@ from axlog.query.normalize import bound_names, bound_variables, normalise
 from axlog.query.pattern import Branch, Kind, Or, Pattern, PatternNode, branches_of
 from axlog.query.query import Query
 from axlog.query.steps import (
+    Absent,
     Aggregate,
     Cell,
     Chosen,
@@ -71,7 +72,13 @@ def ordered_by_definition(tree: Tree, query: Query) -> list[Values]:
     return [row[: len(query.row_key.columns)] for row, _ in kept_by_definition(tree, query)]
 
 
-def kept_by_definition(tree: Tree, query: Query) -> list[tuple[Values, int]]:
+Match: TypeAlias = Callable[[Tree, Pattern], Iterable[Valuation]]
+"""The valuations of a pattern; a caller with many queries can keep them."""
+
+
+def kept_by_definition(
+    tree: Tree, query: Query, match: Match = valuations
+) -> list[tuple[Values, int]]:
     """The rows of a query with hidden columns, at the clock of the tree.
 
     A query about the clock is matched as it was written, `now` included.
@@ -82,15 +89,18 @@ def kept_by_definition(tree: Tree, query: Query) -> list[tuple[Values, int]]:
         names = {node.name for node in clock.written.nodes()}  # others were made for maintainers
         outputs = (o for o in pattern.outputs if o.kind is Kind.VARIABLE or o.of in names)
         pattern = replace(clock.written, outputs=tuple(outputs))
-    return apply_steps(base_rows(tree, pattern, key.steps), pattern, key.steps, tree.clock)
+    rows = base_rows(tree, pattern, key.steps, match)
+    return apply_steps(rows, pattern, key.steps, tree.clock)
 
 
-def base_rows(tree: Tree, pattern: Pattern, steps: Sequence[Step]) -> list[tuple[Values, int]]:
+def base_rows(
+    tree: Tree, pattern: Pattern, steps: Sequence[Step], match: Match = valuations
+) -> list[tuple[Values, int]]:
     """The rows that the first step gets, with counts."""
     is_there = position_test(tree, steps)
     if not has_groups(tuple(steps)):
         counted: Rows = Counter(
-            row_of(tree, pattern, each)[1] for each in valuations(tree, pattern) if is_there(each)
+            row_of(tree, pattern, each)[1] for each in match(tree, pattern) if is_there(each)
         )
         return list(counted.items())
     written = replace(pattern, branches=_written(pattern.branches))
@@ -99,7 +109,7 @@ def base_rows(tree: Tree, pattern: Pattern, steps: Sequence[Step]) -> list[tuple
     variables = sorted(bound_variables(branches))
     names = sorted(name for name in bound_names(branches) if not name.startswith(ANCHOR))
     distinct: dict[Any, Values] = {}
-    for valuation in filter(is_there, valuations(tree, written)):
+    for valuation in filter(is_there, match(tree, written)):
         # What only one alternative of an `or` binds tells no two tuples apart.
         identity = (
             tuple(valuation.nodes.get(number) for number in bound),
@@ -113,9 +123,27 @@ def base_rows(tree: Tree, pattern: Pattern, steps: Sequence[Step]) -> list[tuple
 def position_test(tree: Tree, steps: Sequence[Step]) -> Callable[[Valuation], bool]:
     """Whether the nodes of a valuation are at the positions that the query names."""
     step = positions_of(tuple(steps))
-    chosen = [(each.column.removesuffix(".id"), _chosen_nodes(tree, each)) for each in
-              (() if step is None else step.chosen)]  # fmt: skip
-    return lambda valuation: all(valuation.names[name] in nodes for name, nodes in chosen)
+    return (lambda valuation: True) if step is None else _position_test(tree, step)
+
+
+def _position_test(tree: Tree, step: Positions) -> Callable[[Valuation], bool]:
+    chosen = [(_name(each.column), _chosen_nodes(tree, each)) for each in step.chosen]
+    absent = [(_name(each.column), _blocked_nodes(tree, each)) for each in step.absent]
+    return lambda valuation: (
+        all(valuation.names[name] in nodes for name, nodes in chosen)
+        and not any(valuation.names[name] in nodes for name, nodes in absent)
+    )
+
+
+def _name(column: str) -> str:
+    return column.removesuffix(".id")
+
+
+def _blocked_nodes(tree: Tree, absent: Absent) -> set[int]:
+    """The nodes at which the inside of a `not` holds."""
+    holds = _position_test(tree, absent.positions)
+    stands = absent.pattern.outputs[0].of
+    return {each.names[stands] for each in valuations(tree, absent.pattern) if holds(each)}
 
 
 def _chosen_nodes(tree: Tree, chosen: Chosen) -> set[int]:

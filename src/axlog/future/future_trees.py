@@ -157,6 +157,7 @@ class FutureTrees:
     def _texts(self, demand: Demand, time: int) -> dict[Profile, str]:
         nodes = self.nodes
         found: dict[Profile, str] = {}
+        spend(len(nodes.texts) >> 2)
         for text in nodes.texts:
             inside = nodes.nothing(nodes.inside(TEXT, text, demand)[1])
             for profile in nodes.of(TEXT, text, text, inside, time, demand):

@@ -125,7 +125,9 @@ class _Indexed(list[Need]):
             return
         for size in range(len(brought) + 1):
             for part in combinations(tuple(brought), size):
-                yield from self._by_brought.get(frozenset(part), ())
+                alike = self._by_brought.get(frozenset(part), ())
+                spend(len(alike) >> 4)
+                yield from alike
 
     def _drop(self, need: Need) -> None:
         """Remove the needs that this one dominates."""
@@ -134,6 +136,7 @@ class _Indexed(list[Need]):
         spend(len(candidates) >> 4)
         for brought in candidates:
             if need.brought <= brought:
+                spend(len(self._by_brought[brought]) >> 4)
                 for one in [n for n in self._by_brought[brought] if need.asks_no_more_than(n)]:
                     self._by_brought[brought].remove(one)
                     self.remove(one)

@@ -33,6 +33,7 @@ from axlog.future.disjuncts import is_name, is_text
 from axlog.future.grounding import Ground
 from axlog.future.key_relations import KeyRelations, key_strings, program_of, resolved
 from axlog.future.keys import Key
+from axlog.future.search_budget import spend
 from axlog.future.value_classes import is_of_times, needs_types, samples_of
 from axlog.query.compile import Edge, Relation
 from axlog.query.formula import Formula
@@ -328,6 +329,7 @@ class NodeProfiles:
         key = (kind, label, value, inside, time, demand)
         if at is None and key in self._known:
             return self._known[key]
+        spend(1)
         found = list(self._compute(kind, label, value, inside, time, demand, at))
         if at is None:
             self._known[key] = found

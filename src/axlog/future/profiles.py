@@ -41,6 +41,8 @@ from axlog.future.scenarios import may_bring
 from axlog.future.search_budget import spend
 from axlog.query.pattern import Pattern
 
+_SEARCH = 50
+"""The part of the budget that a search costs, however small it is."""
 _MOST_RECENT = 64
 """Number of questions whose future trees are kept."""
 
@@ -176,6 +178,7 @@ class _Search:
         """The unions of profiles that are possible below the document node."""
         tree, nodes = self.tree, self.nodes
         visited, demands = _demands(tree, nodes)
+        spend(_SEARCH + len(visited))
         below: dict[int, list[tuple[int, Reached]]] = {}
         for node in reversed(visited):
             if node == DOCUMENT_NODE:

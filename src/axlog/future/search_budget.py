@@ -60,6 +60,16 @@ def bounded(nodes: int, least: int = LEAST) -> Iterator[None]:
         _effort.reset(token)
 
 
+@contextmanager
+def within(effort: Effort) -> Iterator[None]:
+    """Let all analyses inside the block share a budget, also with those of other blocks."""
+    token = _effort.set(effort)
+    try:
+        yield
+    finally:
+        _effort.reset(token)
+
+
 def spend(ways: int) -> None:
     """Spend part of the budget of the running analysis, if it has one."""
     effort = _effort.get()

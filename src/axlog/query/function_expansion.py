@@ -15,9 +15,11 @@ from typing import Any
 from axlog.errors import QueryError
 from axlog.query.depth import check_depth, too_deep
 from axlog.query.expression_categories import Category, classify, need_updating
+from axlog.query.plan_rewrites import ON_CONTEXT
 from axlog.query.positions import place_at
 from axlog.query.syntax_tree import (
     Call,
+    Context,
     Counted,
     Expression,
     Flwor,
@@ -25,9 +27,11 @@ from axlog.query.syntax_tree import (
     ForAt,
     GroupBy,
     Let,
+    Path,
     Predicate,
     Quantified,
     Reference,
+    Root,
     SequenceType,
     Typed,
     Update,
@@ -36,6 +40,7 @@ from axlog.query.tokenizer import unsupported
 
 MOST_CALLS = 1_000
 """Calls that the expansion of one query may have: nested functions multiply them."""
+_POSITIONS = ("position", "last")
 MOST_NESTED = 30
 """Functions that may call each other in a row."""
 
@@ -62,6 +67,7 @@ def expanded(
     for function in functions.values():
         check_depth(function.body, text)
         _check_category(function, functions, text)
+        _check_context(function, function.body, text)
     found: Expression = _Expansion(functions, text).of(expression, ())
     return found
 
@@ -80,6 +86,35 @@ def _check_category(
             place=place_at(text, function.at),
             advice="declare updating function",
         )
+
+
+def _check_context(function: Function, value: Any, text: str) -> None:
+    """Refuse a body that reads the context item: inside a function there is none.
+
+    Steps and predicates have a context item of their own.
+    """
+    match value:
+        case Context(at=at) | Root(at=at):
+            raise _without_context(function, at, text)
+        case Call(name=name, arguments=(), at=at) if name in ON_CONTEXT or name in _POSITIONS:
+            raise _without_context(function, at, text)
+        case Path(start=start):
+            _check_context(function, start, text)
+            return
+    parts = value if isinstance(value, tuple) else ()
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = tuple(getattr(value, each.name) for each in fields(value))
+    for part in parts:
+        _check_context(function, part, text)
+
+
+def _without_context(function: Function, at: int, text: str) -> QueryError:
+    return QueryError(
+        "XPDY0002",
+        f"inside the function {function.name}() there is no context item",
+        place=place_at(text, at),
+        advice=f"pass the document as an argument: {function.name}(..., /)",
+    )
 
 
 def _with_updates(value: Any, functions: Mapping[tuple[str, int], Function]) -> Any:

@@ -17,6 +17,11 @@ FUNCTIONS = frozenset(
     upper-case year-from-date year-from-dateTime years-from-duration zero-or-one""".split()
 )
 """The functions of values."""
+_OF_SEQUENCES = frozenset(
+    """avg boolean codepoints-to-string count data deep-equal distinct-values empty error exists
+    head index-of insert-before max min not one-or-more remove reverse string-join subsequence sum
+    tail""".split()
+)
 CONTEXT_FUNCTIONS = frozenset("collection doc document id last position".split())
 """The functions of the context: where an expression is evaluated."""
 TYPES = frozenset(
@@ -28,3 +33,6 @@ CASTS = frozenset(f"xs:{name}" for name in TYPES)
 """The constructor functions of types: `xs:date(...)`."""
 CLOCK = frozenset("current-date current-dateTime current-time implicit-timezone".split())
 """Refused by name: these are not functions of the document."""
+OF_ONE_ITEM = (FUNCTIONS - _OF_SEQUENCES) | CASTS
+"""The functions whose arguments have at most one item each: two are an error, as many as it takes.
+"""

@@ -72,7 +72,6 @@ class PatternBuilder(ConditionBuilder):
         self._outputs: list[int] = []
         self._roots: list[tuple[int, Path]] = []
         self._extras: list[Extra] = []
-        self._has_positions = False
 
     def places(self) -> Places:
         """The offsets of names, variables, constraints and outputs, in the order of writing."""

@@ -46,7 +46,7 @@ from axlog.query.native_paths import (
     renamed,
     source_of,
 )
-from axlog.query.native_positions import is_positional
+from axlog.query.native_positions import is_positional, marker
 from axlog.query.native_scalars import TimeLiteral, offset_of, unquoted
 from axlog.query.native_text import expression_text
 from axlog.query.native_whole_paths import WholePathBuilder
@@ -60,6 +60,7 @@ from axlog.query.pattern import (
     Or,
     PatternNode,
     Variable,
+    is_position,
 )
 from axlog.query.pattern import Constant as Compared
 from axlog.query.positions import place_at
@@ -84,6 +85,7 @@ class ConditionBuilder(WholePathBuilder):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._paths = 0
+        self._has_positions = False
 
     # connectives
 
@@ -93,6 +95,9 @@ class ConditionBuilder(WholePathBuilder):
             whole.take(self.conditions(child))
         if len(children) == 1:
             whole.path = self.conditions(children[0]).path
+        elif any(isinstance(item, PatternNode) and is_position(item) for item in whole.items):
+            # beside it, and not before it: `[paid and position() = 1]` counts unpaid ones too
+            whole.items = [Or((whole.branches(),))]
         return whole
 
     def alternatives(self, children: list[Any]) -> Conditions:
@@ -278,6 +283,11 @@ class ConditionBuilder(WholePathBuilder):
         if isinstance(given, Path):
             return of_path(given)
         if isinstance(given, Condition):
+            position = self.position(given)
+            if position is not None:  # inside `and`, `or`, `not`
+                self._has_positions = True
+                dot = Token("DOT", ".", given.at)
+                return Conditions([marker(position, self._text)], relative=[dot])
             found = None if given.operator in _NODE_OPERATORS else self._compared(given)
             if found is not None:
                 return found

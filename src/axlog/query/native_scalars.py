@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from lark import Token, Transformer_NonRecursive
 
 from axlog.document.times import UNITS
-from axlog.errors import Place, QuerySyntaxError, UnsupportedError
+from axlog.errors import Place, QuerySyntaxError, UnsupportedError, ValueProblem
 from axlog.query.function_names import CLOCK, FUNCTIONS, TYPES
 from axlog.query.pattern import Kind
 from axlog.query.positions import place_at
@@ -28,6 +28,7 @@ from axlog.query.time_literals import date_text, exact_number, microseconds_of_d
 _KINDS = tuple(kind.value for kind in Kind if kind is not Kind.VARIABLE)
 _ONE_ARGUMENT = frozenset(AGGREGATES) - {"count", "string-join"}
 _CHOICES = ("latest", "earliest")
+_DIVISIONS = ("div", "idiv", "mod")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,13 @@ class ScalarBuilder(Transformer_NonRecursive[Token, Any]):
         left, operator, right = children
         return Binary(str(operator), left, right, left.at)
 
-    calculated = compared
+    def calculated(self, children: list[Any]) -> Scalar:
+        left, operator, right = children
+        if str(operator) in _DIVISIONS and isinstance(right, Constant) and right.exact == 0:
+            raise ValueProblem(
+                "FOAR0001", "a division by zero", place=place_at(self._text, right.at)
+            )
+        return Binary(str(operator), left, right, left.at)
 
     def sign(self, children: list[Any]) -> Scalar:
         sign, operand = children

@@ -154,9 +154,9 @@ class _Builder:
     def _positions(self) -> Positions | None:
         """The step that looks at positions; the pattern shows the ids of the nodes."""
         found = self.parts.positions
-        for each in () if found is None else found.chosen:
-            self.base.setdefault(each.column, len(self.parts.text))
-            self.types[each.column] = "id"
+        for column in () if found is None else found.columns:
+            self.base.setdefault(column, len(self.parts.text))
+            self.types[column] = "id"
         return found
 
     def _refuse_clock(self) -> None:

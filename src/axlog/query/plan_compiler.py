@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from axlog.document.parser import DEFAULT_LIMITS, Limits
+from axlog.query.function_names import OF_ONE_ITEM
 from axlog.query.plan import Collection, Index, KeysOf, Leaf, OutputItems, Plan
 from axlog.query.plan_comparisons import GENERAL, ComparisonCompiler
 from axlog.query.plan_groups import Regrouping
@@ -108,6 +109,8 @@ class PlanCompiler:
         try:
             self._collect(expression)
             reason = whole_reads(self._builder.collections)
+            if reason is None and self._builder.has_mixed_positions:
+                reason = f"{AGAIN}: these positions"
         except TooManyCollections:
             whole = Collection(None, outputs=[OutputItems(expression)])
             self._builder.collections[:] = [whole]
@@ -138,6 +141,8 @@ class PlanCompiler:
                     return Kept(number, 0, "all", (), value.at)
             case Call(name="not" | "boolean", arguments=(inside,)):
                 return replace(value, arguments=(self._condition(inside),))
+            case Call(name=name, arguments=arguments) if name in OF_ONE_ITEM:
+                return replace(value, arguments=tuple(map(self._first_two, arguments)))
             case Call(name="if", arguments=(condition, first, second)):
                 chosen = (self.rewritten(first), self.rewritten(second))
                 return replace(value, arguments=(self._condition(condition), *chosen))
@@ -169,6 +174,13 @@ class PlanCompiler:
                 self._builder.collections[argument.collection].read.add(argument.output)
             return replace(argument, aspect=call.name, at=call.at)
         return replace(call, arguments=(argument,))
+
+    def _first_two(self, argument: Expression) -> Expression:
+        """An argument of which at most one item is allowed: a second one is as good as all."""
+        found: Expression = self.rewritten(argument)
+        if isinstance(found, Kept) and found.aspect == "all":
+            return replace(found, aspect="1:2")
+        return found
 
     def _looked_up(self, found: _Found, aspect: str) -> Expression:
         at = 0

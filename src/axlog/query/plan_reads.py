@@ -8,6 +8,8 @@ from axlog.query.plan import ChosenOf, Collection
 from axlog.query.syntax_tree import Call, Counted, For, ForKept, Kept, Path, Root, Step, walk
 
 AGAIN = "evaluated again with every update that may concern it"
+_JOINS = "string-join"
+"""Its value is all items, so it costs what it shows."""
 _FAR = frozenset("ancestor ancestor-or-self following preceding".split())
 
 
@@ -41,6 +43,6 @@ def _reason(node: object) -> str | None:
             return "a loop over all items of another query"
         case Path(start=Kept(aspect="all", keys=()), steps=(_, *_)):
             return "a path from all items of another query"
-        case Call(arguments=(Kept(aspect="all", keys=()), *_), name=name):
+        case Call(arguments=(Kept(aspect="all", keys=()), *_), name=name) if name != _JOINS:
             return f"{name}() of all items of another query"
     return None

@@ -130,6 +130,17 @@ def _asks_position(value: Any) -> bool:
     return any(_asks_position(getattr(value, name)) for name in field_names(type(value)) or ())
 
 
+def reads_nodes(value: Any) -> bool:
+    """Whether an expression has a path: its value may change while positions stay."""
+    if isinstance(value, Path | Root | Context):
+        return True
+    if isinstance(value, Call) and not value.arguments and value.name in ON_CONTEXT:
+        return True
+    if isinstance(value, tuple):
+        return any(map(reads_nodes, value))
+    return any(reads_nodes(getattr(value, name)) for name in field_names(type(value)) or ())
+
+
 def position_bounds(condition: Expression) -> tuple[int, int] | None:
     """The positions that a predicate selects, if they are one range with constant ends.
 

@@ -3,7 +3,7 @@
 - relative paths of the query start at the document, and every variable has a name of its own
 - `let` variables that stand for paths and queries are replaced by them; nested queries are merged
 - `for` over another query continues that query: what it constructs is data of the same tuple
-- `head`, `tail` and `subsequence` are positions
+- `head`, `tail` and `subsequence` are positions, `data` of a path is its last step
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from axlog.query.syntax_tree import (
     Flwor,
     For,
     ForAt,
+    Group,
     GroupBy,
     Let,
     OrderBy,
@@ -186,6 +187,9 @@ class _Simplification:
         match found:
             case Call(name="head" | "tail" | "subsequence"):
                 return _by_position(found)
+            case Call(name="data", arguments=(Path() as items,), at=at):
+                each = Call("data", (Path(Context(at), (), at),), at)
+                return _joined(Path(items, (Group(each, at, is_map=True),), at))
             case Path():
                 return _joined(found)
         return found

@@ -28,6 +28,7 @@ from axlog.query.plan_rewrites import (
     in_context,
     is_position,
     position_bounds,
+    reads_nodes,
     references_in,
 )
 from axlog.query.syntax_tree import (
@@ -91,6 +92,7 @@ class PlanBuilder:
         self.kinds: dict[str, ValueKind] = {}
         self.given: set[str] = set()  # external variables: the same in every tuple
         self.chains: dict[str, list[For]] = {}  # by variable, the `for` clauses that bind it
+        self.has_mixed_positions = False  # conditions on positions and on what nodes contain
         self._limits = limits
         self._numbers = count(1)
 
@@ -245,6 +247,9 @@ class SourceCompiler:
             if step.axis != "child" or self._mentions_outer(block):
                 return False
             if references_in(predicate.condition):
+                return False
+            if reads_nodes(predicate.condition):  # siblings are evaluated together, at their parent
+                self._builder.has_mixed_positions = True
                 return False
             here = Path(Reference(block.variable, step.at), (), step.at)
             clauses = tuple(self._rewritten(each) for each in block.clauses)

@@ -114,15 +114,36 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
+class Absent:
+    """A `not` with positions inside: rows of another pattern that block rows.
+
+    A row of `pattern` whose nodes are at their `positions` blocks the rows that show the id of its
+    first column in `column`: the id of the node at which the `not` stands.
+    """
+
+    pattern: Pattern
+    positions: Positions
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
 class Positions:
     """The rows whose nodes are at their positions: `item[1]`.
 
-    `written` has the paths with their positions. `dropped` are columns that only serve this step.
+    `written` has the paths with their positions. `absent` has the `not`s with positions inside.
+    `dropped` are columns that only serve this step.
     """
 
     written: Pattern
     chosen: tuple[Chosen, ...]
     dropped: tuple[str, ...] = ()
+    absent: tuple[Absent, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of ids that the step reads."""
+        both = [each.column for each in self.chosen] + [each.column for each in self.absent]
+        return tuple(dict.fromkeys(both))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +218,8 @@ def positions_of(steps: tuple[Step, ...]) -> Positions | None:
 def side_patterns(steps: Iterable[Step]) -> Iterator[Pattern]:
     """The patterns beside that of the query whose rows decide which rows it has.
 
-    They are those of `unless`, each before those inside it, and those of the siblings of nodes.
+    They are those of `unless` and `absent`, each before those inside it, and those of the siblings
+    of nodes.
     """
     for step in steps:
         if isinstance(step, Clock):
@@ -206,6 +228,9 @@ def side_patterns(steps: Iterable[Step]) -> Iterator[Pattern]:
                 yield from side_patterns((each.clock,))
         elif isinstance(step, Positions):
             yield from (each.pattern for each in step.chosen)
+            for absent in step.absent:
+                yield absent.pattern
+                yield from side_patterns((absent.positions,))
 
 
 def order_of(steps: tuple[Step, ...]) -> Order | None:

@@ -7,9 +7,9 @@ bag of the view's rows. A value that an expression cannot compute for a row is N
 (`problems`); with `on_value_error="reject"` it raises instead. An order without a limit drops no
 row, so it needs no operator.
 
-A `not` about the clock is an anti join. The rows that block come from patterns of their own
-(`sides`), each through a chain of its own. The inputs of a chain are the rows of its pattern, then
-those of its sides, each followed by the sides inside it (`steps.side_patterns`).
+A `not` about the clock or with positions is an anti join. The rows that block come from patterns of
+their own (`sides`), each through a chain of its own. The inputs of a chain are the rows of its
+pattern, then those of its sides, each followed by the sides inside it (`steps.side_patterns`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from axlog.query.steps import (
 )
 from axlog.query.syntax_tree import Reference
 from axlog.views.operators import aggregates as kinds
-from axlog.views.operators.anti_join import RIGHT
+from axlog.views.operators.anti_join import RIGHT, AntiJoin
 from axlog.views.operators.clock_filter import ClockFilter
 from axlog.views.operators.distinct import Distinct as DistinctOperator
 from axlog.views.operators.feed import Feed, Stored
@@ -186,22 +186,22 @@ class StepChain:
         return found
 
     def _apply_whole(self, delta: Bag, others: Sequence[Bag]) -> Bag:
-        applied: list[tuple[Operator, Bag]] = []
+        applied: list[tuple[Operator, int, Bag]] = []
         found: Bag = {}
         try:
             for side, moved in self._sides_moved(others):
                 add_all(found, self._pass_checked(moved, side.at, RIGHT, applied))
             add_all(found, self._pass_checked(delta, 0, 0, applied))
         except ValueProblem:
-            for operator, given in reversed(applied):
-                operator.apply(0, negated(given))
+            for operator, port, given in reversed(applied):
+                operator.apply(port, negated(given))
             for _ in self._sides_moved([negated(each) for each in others]):
                 pass
             raise
         return found
 
     def _pass_checked(
-        self, delta: Bag, at: int, port: int, applied: list[tuple[Operator, Bag]]
+        self, delta: Bag, at: int, port: int, applied: list[tuple[Operator, int, Bag]]
     ) -> Bag:
         """Pass a delta from an operator on, and note what operators with state got."""
         for operator in self.operators[at:]:
@@ -210,8 +210,8 @@ class StepChain:
                     for read in self._checked:
                         read(row)
             given, delta = delta, operator.apply(port, delta)
-            if not port:
-                applied.append((operator, given))
+            if not port or isinstance(operator, AntiJoin):  # a semi join keeps its right side apart
+                applied.append((operator, port, given))
             port = 0
         return delta
 
@@ -324,14 +324,19 @@ class StepChain:
         return [*made, *_without(step.dropped, made[-1] if made else below)]
 
     def _by_positions(self, step: Positions, below: Source) -> list[Operator]:
-        """A semi join with the chosen siblings for each position, and a projection."""
-        columns = [(each.column,) for each in step.chosen]
-        made: list[Operator] = [Stored(below.schema, {}, columns)]
+        """A semi join for each position, an anti join for each `not` with some, a projection."""
+        made: list[Operator] = [Stored(below.schema, {}, [(name,) for name in step.columns])]
         for each in step.chosen:
             joined = intersection(made[-1], (each.column,))
             made.append(joined)
             chain = StepChain((), each.pattern.columns)
             chain.operators = chosen_operators(each, joined)
+            self.sides.append(Side(len(self.operators) + len(made) - 1, chain))
+        for absent in step.absent:
+            made.append(difference(made[-1], (absent.column,)))
+            pattern = absent.pattern
+            shown = Compute((Cell(absent.column, Reference(pattern.columns[0], 0), "id"),))
+            chain = StepChain((absent.positions, shown), pattern.columns, self._text)
             self.sides.append(Side(len(self.operators) + len(made) - 1, chain))
         return [*made, *_without(step.dropped, made[-1])]
 

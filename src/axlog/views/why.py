@@ -212,7 +212,9 @@ def step_derivations(
         compared = Clock(clock.written, tests)
         steps = tuple(compared if step is clock else step for step in steps)
     is_there = position_test(tree, steps)
-    steps = tuple(replace(s, chosen=()) if isinstance(s, Positions) else s for s in steps)
+    steps = tuple(
+        replace(s, chosen=(), absent=()) if isinstance(s, Positions) else s for s in steps
+    )
     group = next((at for at, step in enumerate(steps) if isinstance(step, Group)), None)
     before = [step for step in steps[:group] if not isinstance(step, Order)]
     chain = StepChain(before, pattern.columns, clock=tree.clock)

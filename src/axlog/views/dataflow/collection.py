@@ -198,7 +198,7 @@ class KeptCollection:
         asked = self._compared(unit, keys, aspect)
         if asked is None:
             return [] if aspect == "all" else defined(tree, aspect, [])
-        if aspect != "all" and ordered.is_plain(output):
+        if aspect != "all" and ":" not in aspect and ordered.is_plain(output):
             total = Summary()
             if aspect in ("count", "exists", "empty"):
                 total.count = ordered.number(asked)

@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from axlog.document.delta import Delta, renames
+from axlog.document.ids import Id
 from axlog.document.times import Times
 from axlog.document.tree import NONE, Tree
 from axlog.errors import QueryError, ValueProblem
@@ -76,6 +77,7 @@ class Dataflow(Maintainer):
         self._rows: dict[_Key, tuple[Values, int]] = {}
         self._shown: dict[Unit, list[_Key]] = {}
         self._before: dict[_Key, tuple[Values, int] | None] = {}
+        self._places: dict[_Key, tuple[Any, ...]] = {}
         self._touched: set[int] = set()
         self._is_loaded = False
         self._cost = MeasuredCost()  # of updates, if they may evaluate the whole query
@@ -157,7 +159,7 @@ class Dataflow(Maintainer):
             for unit in by_node.get(node, ()):
                 unit.collection.stale.add(unit)
         self._touched = set()
-        self._before = {}
+        self._before, self._places = {}, {}
         for collection, source in zip(self.collections, self._sources, strict=True):
             source.update(answers.get(source.root, {}) if isinstance(source, Tuples) else {})
             collection.refresh()
@@ -220,8 +222,8 @@ class Dataflow(Maintainer):
 
     def _replace(self, unit: Unit, old: list[Entry]) -> None:
         """Follow the entries of a unit of the last collection."""
-        for key in self._shown.pop(unit, ()):
-            self._remember(key)
+        for number, key in enumerate(self._shown.pop(unit, ())):
+            self._remember(key, unit, number)
             values, count = self._rows.pop(key)
             if count > 1:
                 self._rows[key] = (values, count - 1)
@@ -229,16 +231,17 @@ class Dataflow(Maintainer):
         keys: list[_Key] = []
         for number, item in enumerate(items):
             key = self._key(unit, number, item)
-            self._remember(key)
+            self._remember(key, unit, number)
             count = self._rows[key][1] if key in self._rows else 0
             self._rows[key] = (self._values(unit, number, item), count + 1)
             keys.append(key)
         if keys:
             self._shown[unit] = keys
 
-    def _remember(self, key: _Key) -> None:
+    def _remember(self, key: _Key, unit: Unit, number: int) -> None:
         if self._is_loaded and key not in self._before:
             self._before[key] = self._rows.get(key)
+            self._places[key] = (unit.place, number)
 
     def _values(self, unit: Unit, number: int, item: Item) -> Values:
         value = item_value(self.tree, item)
@@ -268,16 +271,29 @@ class Dataflow(Maintainer):
                 self._rows[key] = ((identifier, values[1], identifier), count)
 
     def _changes(self) -> Iterator[Change]:
+        """The changes of rows: of nodes in document order, then of values by their tuples.
+
+        The units of an update are evaluated in any order, and a store that is opened again must
+        give every change its number.
+        """
         columns = self._columns
-        for key, before in self._before.items():
-            after = self._rows.get(key)
+        keys = sorted(self._before, key=self._place) if len(self._before) > 1 else self._before
+        for key in keys:
+            before, after = self._before[key], self._rows.get(key)
             if before is None and after is not None:
                 yield Change("insert", Row(columns, *after))
             elif before is not None and after is None:
                 yield Change("delete", Row(columns, *before))
             elif before is not None and after is not None and _differ(before[0][-2], after[0][-2]):
                 yield Change("update", Row(columns, *after), Row(columns, *before))
-        self._before = {}
+        self._before, self._places = {}, {}
+
+    def _place(self, key: _Key) -> tuple[Any, ...]:
+        found = self._rows.get(key) or self._before[key]
+        identifier = None if found is None else found[0][-1]
+        if isinstance(identifier, Id):
+            return 0, identifier.key
+        return 1, *self._places[key]
 
     # Explanations ---------------------------------------------------------------------------------
 
