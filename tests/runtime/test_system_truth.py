@@ -121,6 +121,13 @@ def truths(model: PipelineModel) -> list[str | None]:
         ("match /a/in[b/$x][d/$x] return $x", 'match /b/row[x/"1"][x/"2"]', "never"),
         ('match /a/in/b[$x][y/$z] where $z != "1" return $x, $z',
          'match /b[row/x/$v][row/z/$v] where $v = "1" return $v', "never"),
+        # a value that must equal a constant is as good as known
+        ('match /a/in/b[n = $x][m = $y] where $x = "1" and $y = "1" and $x != $y return $x, $y',
+         "match /b/row", "never"),
+        ("match /a/in/b[n = $x][m = $y] where $y < 2 and $x != $y return $x, $y",
+         'match /b/row[x/"1"][y = 1]', "possible"),
+        ("match /a/in/b[n = $x][m = $y] where $y < 2 and $x != $y return $x, $y",
+         'match /b/row[x/"1"][y/"1"]', "never"),
         # `not`: the rows without it
         ("match /a/in/b[not(d)]/$x return $x", "match /b[not(row/x)]/row/y", "never"),
     ],
