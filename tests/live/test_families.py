@@ -54,7 +54,19 @@ def fed(k: int, x: int, at: int) -> tuple[str, str, str, int]:
     return "feed", "p", f"<a><k>{k}</k><x>{x}</x></a>", at
 
 
+THREE = 'match /r[p/a[k/"{}"]/x/$x][q/b/x/$x][q/b/k/$x] return $x'
+
 FOUND = {
+    "views whose join of three gives never changes with never=joins stay alone": SharedCase(
+        (
+            ("watch", "v1", THREE.format(1)),
+            ("open", "q"),
+            ("watch", "v3", THREE.format(2)),
+            ("end", "p", 3),
+        ),
+        options=(("collect", "state"), ("keep", "all"), ("never", "joins")),
+        open=("p",),
+    ),
     "the status of a member with steps is that of its own constants": SharedCase(
         (
             ("watch", "v1", COUNTS.format(2)),

@@ -130,6 +130,7 @@ class Document:
         )
         if options.share == "off" or (options.share == "auto" and options.keep != "all"):
             self._maintained.families.share_from = None
+        self._maintained.families.is_requested = options.share == "always"
         declared = list(facts)
         if declared or tree.facts or tree.references:
             _declare(tree, declared, options, checks=tree is not source)

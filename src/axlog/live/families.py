@@ -86,6 +86,7 @@ class Families:
     def __init__(self, document: MaintainedTree) -> None:
         self._document = document
         self.share_from: int | None = SHARE_FROM  # None: views do not share plans
+        self.is_requested = False  # whether plans are shared because the user asks for it
         self.by_shape: dict[Shape, Family] = {}
         self.members: dict[str, Member] = {}
         self._alone: dict[Shape, dict[str, None]] = {}  # names of views that may share a plan

@@ -185,11 +185,14 @@ class NeverTracker:
     def _keeps_alone(self, evidence: Evidence | None) -> bool:
         """Return whether the join of a view gives `never` changes that a family must have too.
 
-        With `never="joins"`, members of families whose join has more parts or `not`s have none.
+        With `never="joins"` and `share="always"`, members of families whose join has more parts or
+        `not`s have none.
         """
         if not isinstance(evidence, JoinEvidence):
             return False
-        return self.how != "joins" or isinstance(evidence.prospects, Prospects)
+        if self.how == "joins" and self._document.families.is_requested:
+            return isinstance(evidence.prospects, Prospects)
+        return True
 
     def _admit_guests(self) -> None:
         """Examine the members of families too, while a stream ends."""
