@@ -195,6 +195,33 @@ def test_a_position_beside_what_nodes_contain(condition: str) -> None:
     assert view.items() == ["1", "2"]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "//t/../a/t/string()",
+        "//t/following-sibling::a/t ! string(.)",
+        "data(//t/../a/t)",
+        "//t/../a/(t, string(t))[2]",
+    ],
+)
+def test_values_of_a_node_that_several_nodes_lead_to_come_once(query: str) -> None:
+    doc = axlog.parse("<r><t>5</t><t>6</t><a><t>1</t></a></r>")
+    view = doc.watch(query)
+    assert view.items() == ["1"]
+    doc.update("delete node /r/t[1]")
+    assert view.items() == ["1"]
+    doc.update("delete node /r/t")
+    assert view.items() == []
+
+
+def test_what_is_read_from_the_root_of_a_node_is_followed() -> None:
+    doc = axlog.parse("<r><a/><b/></r>")
+    view = doc.watch("count(root((//a)[1])//b)")
+    assert view.items() == [1]
+    doc.update("insert node <b/> into /r")
+    assert view.items() == [2]
+
+
 def test_positions_in_the_answer_of_a_comparison_by_order() -> None:
     doc = axlog.parse("<r><o><t>5</t></o><s><n>4</n></s><s><n>2</n></s><s><n>3</n></s></r>")
     less = "for $b in //s where $b/n < number($a/t) return $b/n"
