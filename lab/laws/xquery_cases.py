@@ -239,6 +239,8 @@ class _Writer:
                 f"name({one})",
                 f"concat('<', {one}, '>', count({items}))",
                 f"tokenize({one}, 'x')",
+                f"(count({items}))[{random.choice(('1', '2', 'last()'))}]",
+                f"count({items})[. > 1]",
                 f"zero-or-one({items})",
                 f"exactly-one({items})/..",
                 f"normalize-space({items})",

@@ -201,7 +201,7 @@ class PlanCompiler:
                     if isinstance(before, Root | Reference):
                         break
                 start = self.rewritten(before)
-                if not isinstance(start, Kept):
+                if not isinstance(start, Kept) or start.aspect != "all":
                     break
                 return self._sliced(start, step, path.steps[at + 1 :], path.at)
         return Path(
