@@ -476,10 +476,13 @@ class MaintainedView(FutureRows):
                 change.row = split_row(change.row, self._key)
                 if change.before is not None:
                     change.before = split_row(change.before, self._key)
-            if change.op == "never":
+            op = change.op
+            if op == "insert" or op == "update":
+                continue
+            if op == "never":
                 change.final = True
                 self.never += 1
-            elif change.op == "delete":
+            else:
                 change.final = self._is_final(change)
         self.position = position
         if self.times == "dates":
@@ -525,6 +528,11 @@ class MaintainedView(FutureRows):
         self.position += len(changes)
         changes[:0] = numbered
         changes += self.number(late, time)
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether changes are passed on: to a subscriber, or to those that come later."""
+        return bool(self._listeners) or self._buffer is not None
 
     def emit(self, changes: list[Change]) -> list[Exception]:
         """Pass every change to every subscriber; return the exceptions that they raised.
