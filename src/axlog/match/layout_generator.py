@@ -11,6 +11,7 @@ Not handled: layouts for which the code would be too long (`TooLong`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import prod
 
 from axlog.document.parser import Limits
 from axlog.document.recorder import SPACES
@@ -77,10 +78,8 @@ class LayoutWriter(RowWriter):
 
     def rows_of_loops(self, relation: Relation, at: Node, parts: list[Edge], emit: Emit) -> int:
         """Several branches with columns: one inside the other, if few rows can result."""
-        most = 1
-        for edge in parts:
-            most *= self._rows_at_most(edge, at)
-        if most > _FEW_ROWS:
+        is_known = at.name in self._nodes  # an element
+        if not is_known or prod(self._rows_at_most(edge, at) for edge in parts) > _FEW_ROWS:
             return super().rows_of_loops(relation, at, parts, emit)
         counted = self.count_branches([each for each in relation.edges if each not in parts], at)
         own = self.own_columns(relation, at)

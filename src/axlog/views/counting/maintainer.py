@@ -175,7 +175,8 @@ class Counting(Maintainer):
         columns, counts = self._names, self._counts
         if self._over != self._under:
             moved = self._unscaled(moved)
-        over, under, pick = self._over, self._under, self._show.pick
+        over, under = self._over, self._under
+        pick = self._show.pick if type(self) is Counting else None  # others follow rows that come
         for binding, count in moved.items():
             old = counts.get(binding, 0)
             new = old + count
