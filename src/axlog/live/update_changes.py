@@ -27,7 +27,6 @@ def emit(each: ViewChanges) -> None:
     """
     raised: list[Exception] = []
     for view, changes in each:
-        if view.is_followed:
-            raised += view.emit(changes)
+        raised += view.emit(changes)
     if raised:
         raise raised[0]

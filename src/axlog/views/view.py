@@ -529,17 +529,14 @@ class MaintainedView(FutureRows):
         changes[:0] = numbered
         changes += self.number(late, time)
 
-    @property
-    def is_followed(self) -> bool:
-        """Whether changes are passed on: to a subscriber, or to those that come later."""
-        return bool(self._listeners) or self._buffer is not None
-
     def emit(self, changes: list[Change]) -> list[Exception]:
         """Pass every change to every subscriber; return the exceptions that they raised.
 
         An exception of one subscriber does not stop the others.
         """
         raised: list[Exception] = []
+        if not self._listeners and self._buffer is None:
+            return raised
         if self._buffer is not None:
             self._buffer.add(changes)
         if not self._listeners:
