@@ -268,10 +268,7 @@ FEATURES = (
         1000, "the rows with smaller values are read",
     ),
     Feature("a stream's delete by key, never=joins", "siblings", "constant", _delete("joins")),
-    Feature(
-        "a stream's delete by key, never=kept", "siblings", "linear", _delete("kept"), 100,
-        "the possible rows are computed anew",
-    ),
+    Feature("a stream's delete by key, never=kept", "siblings", "constant", _delete("kept")),
     Feature(
         "taking back a message", "messages", "linear", _retract, 1000,
         "the message is searched by its number",

@@ -12,6 +12,12 @@ _ORDERS = ("//o", "//o", "//o", "/r/o", "/r/o", "/r/*", "//*[c]")
 _OTHERS = ("//s", "/r/s", "//i", "//o/i", "//o//i")
 _PATHS = (*_ORDERS, *_OTHERS, "//c")
 _NODE_STEPS = ("/c", "/i", "/i/p", "//p", "/@k", "/..", "/i[1]", "/c/text()")
+_FAR_STEPS = (
+    "/../c", "/following-sibling::*", "/i/../c", "/ancestor::o/t", "/preceding-sibling::*/c",
+    "/../o/i",
+)  # fmt: skip
+"""Steps that may lead from several nodes to one."""
+_FAR_VALUES = ("/string()", " ! name(.)", "/number()", "/(string(.), 1)", "/(. | ..)")
 _VALUE_STEPS = (
     "/position()",
     " ! last()",
@@ -233,6 +239,8 @@ class _Writer:
                 f"name({one})",
                 f"concat('<', {one}, '>', count({items}))",
                 f"tokenize({one}, 'x')",
+                f"(count({items}))[{random.choice(('1', '2', 'last()'))}]",
+                f"count({items})[. > 1]",
                 f"zero-or-one({items})",
                 f"exactly-one({items})/..",
                 f"normalize-space({items})",
@@ -277,6 +285,10 @@ class _Writer:
             found += random.choice(_NODE_STEPS if is_nodes else (*_NODE_STEPS, *_VALUE_STEPS))
         if random.random() < 0.15:
             found += f"[{self.predicate(0)}]"
+        if depth and random.random() < 0.1:
+            found += random.choice(_FAR_STEPS)
+            if not is_nodes and random.random() < 0.7:
+                found += random.choice(_FAR_VALUES)
         return f"({found})[{self.position()}]" if random.random() < 0.1 else found
 
     def position(self) -> str:

@@ -195,6 +195,55 @@ def test_a_position_beside_what_nodes_contain(condition: str) -> None:
     assert view.items() == ["1", "2"]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "//t/../a/t/string()",
+        "//t/following-sibling::a/t ! string(.)",
+        "data(//t/../a/t)",
+        "//t/../a/(t, string(t))[2]",
+    ],
+)
+def test_values_of_a_node_that_several_nodes_lead_to_come_once(query: str) -> None:
+    doc = axlog.parse("<r><t>5</t><t>6</t><a><t>1</t></a></r>")
+    view = doc.watch(query)
+    assert view.items() == ["1"]
+    doc.update("delete node /r/t[1]")
+    assert view.items() == ["1"]
+    doc.update("delete node /r/t")
+    assert view.items() == []
+
+
+@pytest.mark.parametrize(
+    "text", ["(count(//order))[1]", "sum(//item ! 1)[last()]", "count(//b)[. = 3]"]
+)
+def test_a_filter_of_an_aggregate_filters_its_value(text: str) -> None:
+    doc = axlog.parse("<s><order/><order/><order/><item/><item/><item/><b/><b/><b/></s>")
+    assert doc.watch(text).items() == [3]
+    assert doc.watch(f"let $n := {text} return $n[1] + 1").items() == [4]
+
+
+def test_slices_of_slices() -> None:
+    doc = axlog.parse("<s><a>1</a><a>2</a><a>3</a></s>")
+    queries = (
+        "((//a)[2])[1]",
+        "((//a)[position() > 1])[2]",
+        "(head(//a))[1]",
+        "(tail(//a))[last()]",
+    )
+    assert [doc.watch(query).items() for query in queries] == [
+        ["<a>2</a>"], ["<a>3</a>"], ["<a>1</a>"], ["<a>3</a>"]
+    ]  # fmt: skip
+
+
+def test_what_is_read_from_the_root_of_a_node_is_followed() -> None:
+    doc = axlog.parse("<r><a/><b/></r>")
+    view = doc.watch("count(root((//a)[1])//b)")
+    assert view.items() == [1]
+    doc.update("insert node <b/> into /r")
+    assert view.items() == [2]
+
+
 def test_positions_in_the_answer_of_a_comparison_by_order() -> None:
     doc = axlog.parse("<r><o><t>5</t></o><s><n>4</n></s><s><n>2</n></s><s><n>3</n></s></r>")
     less = "for $b in //s where $b/n < number($a/t) return $b/n"

@@ -278,6 +278,8 @@ class Evaluator:
         values = [self.value(argument, scope) for argument in arguments]
         if not values and function.takes_context:
             values = [[scope.item]]
+        if name == "root":  # what is read from there may be anywhere
+            self.depend(DOCUMENT_NODE)
         return function.value(self.tree, values)
 
     # Paths --------------------------------------------------------------------------------------

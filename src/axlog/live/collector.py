@@ -239,9 +239,12 @@ class Collector:
 
     # Updates --------------------------------------------------------------------------------------
 
-    def before(self, stream: str, is_insertion: bool) -> None:
-        """Prepare for an update of a stream that becomes nodes, after `refresh`."""
-        self.tracker.before(stream, is_insertion)
+    def before(self, stream: str, is_insertion: bool, is_restorable: bool = False) -> None:
+        """Prepare for an update of a stream that becomes nodes, after `refresh`.
+
+        `is_restorable`: it deletes what the stream can bring again (`future/restoration.py`).
+        """
+        self.tracker.before(stream, is_insertion, is_restorable)
 
     def abandon(self) -> None:
         """Discard the preparations and the key values of a message that was rejected."""

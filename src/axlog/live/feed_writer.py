@@ -337,7 +337,9 @@ class _FeedWriter(RowWriter):
         """Whether the message may have dropped rows, or made some impossible."""
         timed = self._collector.timed
         joins = [join for join, _, _ in timed if isinstance(join, WaitingRows)]
-        if not timed or len(timed) > MOST_JOINS or len(joins) < len(timed):
+        if not timed:
+            return "collector.is_busy or collector.until < t"
+        if len(timed) > MOST_JOINS or len(joins) < len(timed):
             return "collector.is_busy or is_overdue(t)"
         tests = []
         for number, join in enumerate(joins):
@@ -366,6 +368,15 @@ class _FeedWriter(RowWriter):
         """The same as `Route.carry_found`, of a route with a sink for each relation."""
         route = self._route
         self.constants |= {"take": route.take}
+        roots = [route.root_of(sink) for _, sink in route.into_rows]
+        if len(roots) == 1 and roots[0] is not None and found is not None:
+            ((at, _),) = route.into_rows
+            if found[at] == _name_of(found[at]):  # the rows are the answers
+                self.constants["take"] = route.taker(roots[0])
+                self._end_stage("join")
+                self.line(f"emitted = take({found[at]}, t) if {found[at]} else []")
+                self._use_keys(found)
+                return
         self.line("answers = {}")
         self.line("meters.bags = bags")
         for number, (at, sink) in enumerate(route.into_rows):

@@ -425,6 +425,8 @@ class MaintainedTree:
             each = self.families.distributed(each)
         if self.held is None:
             emit(each)
+            if len(each) == 1:
+                return each[0][1]
         else:
             self.held += each
         return [change for _, emitted in each for change in emitted]

@@ -20,6 +20,7 @@ from math import inf
 from axlog.document.delta import Delta, takes_away
 from axlog.errors import AxlogError, UndecidedError, UnsupportedError, UpdateError
 from axlog.evaluate.joins import Bag
+from axlog.future.restoration import loses_no_future
 from axlog.future.scenario_tracker import may_fall_by_message
 from axlog.future.scenarios import may_bring
 from axlog.live.hooks import How
@@ -39,6 +40,7 @@ from axlog.views.change import Change
 from axlog.views.counting.ended_rows import Ended
 from axlog.views.counting.join_prospects import AnyProspects, Watch
 from axlog.views.counting.join_watch import EndedWay
+from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.prospects import Prospects
 from axlog.views.counting.quick_expiry import Expire, quick_expiry
 from axlog.views.counting.stream_inputs import StreamInputs
@@ -65,6 +67,7 @@ class NeverTracker:
         self.quick: dict[Watch, tuple[Expire, MaintainedView]] = {}
         """The joins of one view whose deadlines pass in one step, with it."""
         self._update = Update()
+        self._is_restorable = False  # whether the update deletes what can be brought again
         self._guests: list[MaintainedView] = []  # members of families, while a stream ends
         self._is_eager = False  # whether some view must examine every message
         self.is_busy = False  # whether some view must examine the current update
@@ -325,6 +328,10 @@ class NeverTracker:
                 if not evidence.is_kept:
                     self._evidence[view] = self._choice.without_join(view)  # may be decided now
             self._look()
+        if self._is_restorable and takes_away(delta):
+            for view, evidence in self._evidence.items():
+                if evidence.is_kept and self._loses_nothing(evidence):
+                    self._evidence[view] = self._choice.without_join(view)  # made anew when needed
         every = self._evidence.values()
         if not any(isinstance(e, ScenarioEvidence) and e.is_kept for e in every):
             return
@@ -338,8 +345,13 @@ class NeverTracker:
             update.is_stale = True
         self._look()
 
-    def before(self, stream: str, is_insertion: bool) -> None:
-        """Prepare for an update of a stream. Messages that were set aside are nodes by now."""
+    def before(self, stream: str, is_insertion: bool, is_restorable: bool = False) -> None:
+        """Prepare for an update of a stream. Messages that were set aside are nodes by now.
+
+        `is_restorable`: it deletes what the stream can bring again. Most views need no preparation
+        for that.
+        """
+        self._is_restorable = is_restorable
         tree = self._document.tree
         node = tree.calls_by_stream.get(stream)
         if is_insertion and node is not None:
@@ -348,9 +360,19 @@ class NeverTracker:
                 return
         self._admit_guests()
         for evidence in list(self._evidence.values()):
-            self._prepare(evidence)
+            if not (is_restorable and self._loses_nothing(evidence)):
+                self._prepare(evidence)
         self.catch_up()
         self._update.shown = {v: e.shown() for v, e in self._evidence.items() if e.is_kept}
+
+    def _loses_nothing(self, evidence: Evidence) -> bool:
+        """Return whether no row of a view becomes impossible by what can be brought again."""
+        if not isinstance(evidence, ScenarioEvidence):
+            return False
+        view = evidence.view  # the engine of counting knows which values above the call are read
+        return isinstance(view.maintainer, Counting) and loses_no_future(
+            self._document.tree, view.pattern
+        )
 
     def abandon(self) -> None:
         """Discard the preparations for an update that was rejected."""

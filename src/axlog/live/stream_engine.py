@@ -191,7 +191,9 @@ class StreamEngine:
     def parses(self, stream: str) -> bool:
         """Return whether the generated function of a stream parses most messages."""
         way = self._ways.get(stream)
-        return stream in self.feeds and way is not None and way.unread is None
+        if way is None or stream not in self.feeds or way.unread is not None:
+            return False
+        return way.layouts is None or way.layouts.match is None
 
     def _pass_time(self, way: ShortWay, clock: int) -> ViewChanges | None:
         """Return the changes of the clock before a message; None: it must take the long path.

@@ -25,6 +25,7 @@ from axlog.document.delta import Delta
 from axlog.document.loader import read_forest
 from axlog.document.messages import Message
 from axlog.document.operations import (
+    Delete,
     Insert,
     Operation,
     call_of,
@@ -46,6 +47,7 @@ from axlog.document.tree import NONE
 from axlog.errors import AxlogError, StreamError, ValueProblem
 from axlog.evaluate.siblings import matching_siblings
 from axlog.future.references import Fact
+from axlog.future.restoration import can_bring_again
 from axlog.live.collector import Collection, Collector, Dropped
 from axlog.live.feed_writer import Feed
 from axlog.live.hooks import How, StreamHooks
@@ -250,7 +252,7 @@ class Streams(StreamHooks):
                 tree, stream, lambda call: matching_siblings(tree, wanted, index, call)
             )
 
-        return self._take(stream, pattern, at, latest, operations)
+        return self._take(stream, pattern, at, latest, operations, is_deletion=True)
 
     def end(self, stream: str, at: Time | None, latest: int | None) -> list[Change]:
         if stream in self.collector.closed:
@@ -361,6 +363,7 @@ class Streams(StreamHooks):
         done: Callable[[], None] | None = None,
         *,
         is_insertion: bool = False,
+        is_deletion: bool = False,
     ) -> list[Change]:
         document = self.maintained
         with document.lock:
@@ -370,11 +373,13 @@ class Streams(StreamHooks):
             self.collector.refresh()
             try:
                 call_of(document.tree, stream)
-                self.collector.before(stream, is_insertion)
+                made = operations() if is_deletion else None
+                self.collector.before(stream, is_insertion, self._is_restorable(stream, made))
                 given = None if at is None else microseconds(at)
                 check_ahead(given, latest, stream)
                 time = time_of_message(document.tree, stream, given)
-                emitted = self._carry_out(operations(), time, (stream, status.messages))
+                made = operations() if made is None else made
+                emitted = self._carry_out(made, time, (stream, status.messages))
             except AxlogError as error:
                 status = self.engine.status(stream)  # another one, if the document was restored
                 status.refused += 1
@@ -386,6 +391,15 @@ class Streams(StreamHooks):
             emitted = self.collector.after_nodes(emitted, document.tree.clock)
             # Outside of the try: an exception of a subscriber is no fault of the message.
             return document.announce(emitted)
+
+    def _is_restorable(self, stream: str, made: list[Operation] | None) -> bool:
+        """Return whether a stream deletes only what it can bring again, and no value above it."""
+        document, tree = self.maintained, self.maintained.tree
+        if made is None or document.engine.is_value_sensitive(
+            tree.parent(tree.calls_by_stream[stream])
+        ):
+            return False
+        return can_bring_again(tree, stream, [o.target for o in made if isinstance(o, Delete)])
 
     def _carry_out(self, made: list[Operation], time: int, origin: tuple[str, int]) -> ViewChanges:
         """Apply the operations of a message: to the document, or as rows that leave no nodes."""

@@ -11,13 +11,14 @@ Not handled: layouts for which the code would be too long (`TooLong`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import prod
 
 from axlog.document.parser import Limits
 from axlog.document.recorder import SPACES
-from axlog.match.matcher_generator import RowWriter
+from axlog.match.matcher_generator import Emit, RowWriter, product
 from axlog.match.message_layout import Layout, LayoutElement, Place
 from axlog.match.walk_writer import ATTRIBUTE, DESCENT, DOCUMENT, ELEMENT, TEXT, Node, Then
-from axlog.query.compile import Edge, Relation
+from axlog.query.compile import Column, Edge, Relation
 from axlog.query.pattern import (
     AnyComment,
     AnyInstruction,
@@ -31,6 +32,8 @@ from axlog.query.pattern import (
 
 MOST_LINES = 600
 """The most lines of a matcher."""
+_FEW_ROWS = 4
+"""The most rows for which branches are nested in each other."""
 _MOST_DEPTH = 60
 """Python indents at most a hundred blocks."""
 
@@ -49,6 +52,7 @@ class LayoutWriter(RowWriter):
         self._root = layout.root
         self._nodes: dict[str, LayoutElement] = {"e": layout.root}
         self.used: set[Place] = set()
+        self._most: dict[tuple[Edge, LayoutElement], int] = {}  # see `_rows_at_most`
         self.constants["SPACES"] = SPACES
 
     def matcher(self, here: tuple[Relation, ...], everywhere: tuple[Relation, ...]) -> str:
@@ -71,6 +75,51 @@ class LayoutWriter(RowWriter):
     def share_children(self, edges: list[Edge], at: Node) -> bool:
         """Write nothing: the children are known."""
         return False
+
+    def rows_of_loops(self, relation: Relation, at: Node, parts: list[Edge], emit: Emit) -> int:
+        """Several branches with columns: one inside the other, if few rows can result."""
+        is_known = at.name in self._nodes  # an element
+        if not is_known or prod(self._rows_at_most(edge, at) for edge in parts) > _FEW_ROWS:
+            return super().rows_of_loops(relation, at, parts, emit)
+        counted = self.count_branches([each for each in relation.edges if each not in parts], at)
+        own = self.own_columns(relation, at)
+
+        def nest(left: list[Edge], known: dict[Column, str], counts: list[str]) -> None:
+            if not left:
+                self.use_row(relation, known, product(counts), emit)
+                return
+
+            def inside(values: dict[Column, str], count: str) -> None:
+                same = [f"{known[c]} == {v}" for c, v in values.items() if c in known]
+                levels = self.open_if(same)
+                nest(left[1:], values | known, [*counts, count])
+                self.close(levels)
+
+            self.write_edge(left[0], at, inside)
+
+        nest(parts, dict(own), counted)
+        return len(counted)
+
+    def _rows_at_most(self, edge: Edge, at: Node) -> int:
+        """The number of times that the code of a branch uses a row; many if it is long or loops."""
+        known = self._most.get((edge, self._nodes[at.name]))
+        if known is not None:
+            return known
+        lines, depth, used, found = len(self.lines), self.depth, set(self.used), [0]
+
+        def count(values: dict[Column, str], number: str) -> None:
+            found[0] += 1
+
+        try:
+            self.write_edge(edge, at, count)
+            if any(line.lstrip().startswith("for ") for line in self.lines[lines:]):
+                found[0] = _FEW_ROWS + 1
+        except TooLong:
+            found[0] = _FEW_ROWS + 1
+        del self.lines[lines:]
+        self.depth, self.used = depth, used
+        self._most[edge, self._nodes[at.name]] = found[0]
+        return found[0]
 
     # Walks ----------------------------------------------------------------------------------------
 

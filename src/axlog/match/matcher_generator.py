@@ -115,7 +115,7 @@ def generate(
 
 # Rows ---------------------------------------------------------------------------------------------
 
-_Emit: TypeAlias = Callable[[dict[Column, str], str], None]
+Emit: TypeAlias = Callable[[dict[Column, str], str], None]
 """Writes the use of one row: the expressions of its columns, and that of its count."""
 
 
@@ -170,7 +170,7 @@ class RowWriter(WalkWriter):
             self.close(levels)
         for relation, bag in deep.items():
             levels = self.open_if_written([relation])
-            self._edge(Edge(Axis.DESCENDANT, relation), document, self._into(relation, bag))
+            self.write_edge(Edge(Axis.DESCENDANT, relation), document, self._into(relation, bag))
             self.close(levels)
         return [*bags.items(), *deep.items()]
 
@@ -198,9 +198,9 @@ class RowWriter(WalkWriter):
         if is_shared:
             self.forget_children(at)
 
-    def _rows_of_all(self, wanted: list[tuple[Relation, _Emit]], at: Node) -> None:
+    def _rows_of_all(self, wanted: list[tuple[Relation, Emit]], at: Node) -> None:
         """The rows of several relations at a node. Relations that only go on alike share a walk."""
-        walks: dict[object, list[tuple[Relation, _Emit]]] = {}
+        walks: dict[object, list[tuple[Relation, Emit]]] = {}
         is_deep = self.depth > self.deepest
         for relation, emit in wanted:
             walk = None if is_deep else _only_walk(relation)
@@ -234,7 +234,7 @@ class RowWriter(WalkWriter):
         self.line(f"{name} = {'{}' if relation.columns else '0'}")
         return name
 
-    def _into(self, relation: Relation, bag: str) -> _Emit:
+    def _into(self, relation: Relation, bag: str) -> Emit:
         return _IntoBag(self, relation.columns, bag)
 
     def _found(self, edge: Edge, at: Node) -> str:
@@ -244,7 +244,7 @@ class RowWriter(WalkWriter):
             return number
         if self.depth <= self.deepest or at.kind != ELEMENT:
             name = self._zero(edge.relation)
-            self._edge(edge, at, self._into(edge.relation, name))
+            self.write_edge(edge, at, self._into(edge.relation, name))
             return name
 
         def write(top: Node) -> None:
@@ -264,11 +264,11 @@ class RowWriter(WalkWriter):
 
     # Relations ------------------------------------------------------------------------------------
 
-    def _edge(self, edge: Edge, at: Node, emit: _Emit) -> None:
+    def write_edge(self, edge: Edge, at: Node, emit: Emit) -> None:
         """The rows of a relation at all nodes that an edge reaches."""
         self.walk(edge.axis, edge.relation, at, lambda node: self._rows(edge.relation, node, emit))
 
-    def _rows(self, relation: Relation, at: Node, emit: _Emit) -> None:
+    def _rows(self, relation: Relation, at: Node, emit: Emit) -> None:
         """The rows of a relation at a node that passes its test."""
         levels = self.open_if(self.comparisons(relation, at))
         is_shared = self.share_children(list(relation.edges), at)
@@ -287,12 +287,12 @@ class RowWriter(WalkWriter):
         elif len(parts) < 2 and len(set(columns)) == len(columns):
             levels += self._rows_of_walk(relation, at, parts, emit)
         else:
-            levels += self._rows_of_loops(relation, at, parts, emit)
+            levels += self.rows_of_loops(relation, at, parts, emit)
         self.close(levels)
         if is_shared:
             self.forget_children(at)
 
-    def _counted(self, edges: list[Edge], at: Node) -> list[str]:
+    def count_branches(self, edges: list[Edge], at: Node) -> list[str]:
         """Count the rows of branches, each an early exit; one block for each stays open."""
         numbers = []
         for edge in edges:
@@ -300,7 +300,7 @@ class RowWriter(WalkWriter):
             self.open(f"if {numbers[-1]}:")
         return numbers
 
-    def _rows_of_walk(self, relation: Relation, at: Node, parts: list[Edge], emit: _Emit) -> int:
+    def _rows_of_walk(self, relation: Relation, at: Node, parts: list[Edge], emit: Emit) -> int:
         """One branch with columns at most: its rows are used where they are found."""
         counted = [edge for edge in relation.edges if edge not in parts]
         last = parts[0] if parts else None
@@ -308,25 +308,25 @@ class RowWriter(WalkWriter):
             last = next((edge for edge in counted if self.counted(edge, at) is None), None)
             counted = [edge for edge in counted if edge is not last]
         is_deep = self.depth > self.deepest
-        numbers = self._counted(counted, at)
-        own = self._own(relation, at)
+        numbers = self.count_branches(counted, at)
+        own = self.own_columns(relation, at)
 
         def use(values: dict[Column, str], count: str) -> None:
-            self._use(relation, own | values, _product([count, *numbers]), emit)
+            self.use_row(relation, own | values, product([count, *numbers]), emit)
 
         if last is None:
             use({}, "1")
         elif not is_deep:
-            self._edge(last, at, use)
+            self.write_edge(last, at, use)
         else:
             self._use_all(last.relation, self._found(last, at), use)
         return len(numbers)
 
-    def _rows_of_loops(self, relation: Relation, at: Node, parts: list[Edge], emit: _Emit) -> int:
+    def rows_of_loops(self, relation: Relation, at: Node, parts: list[Edge], emit: Emit) -> int:
         """Several branches with columns: nested loops over few rows, else the relation's plan."""
         edges = [edge for edge in relation.edges if edge not in parts] + parts
-        found = dict(zip(edges, self._counted(edges, at), strict=True))
-        own = self._own(relation, at)
+        found = dict(zip(edges, self.count_branches(edges, at), strict=True))
+        own = self.own_columns(relation, at)
         bags = [as_bag(edge.relation, found[edge]) for edge in relation.edges]
         self.open(f"if {' * '.join(f'len({found[edge]})' for edge in parts)} > {FEW}:")
         rows = self._join(relation, [own[column] for column, _ in relation.own], bags, "Tables()")
@@ -350,13 +350,13 @@ class RowWriter(WalkWriter):
             values = {c: f"{row}[{i}]" for i, c in enumerate(columns)} | values
             self.open_if(same)
         into = emit if is_flat else self._into(relation, rows)
-        self._use(relation, values, _product(counts), into)
+        self.use_row(relation, values, product(counts), into)
         self.close(self.depth - depth + 1)
         if not is_flat:
             self._use_all(relation, rows, emit)
         return len(found)
 
-    def _rows_of_plan(self, relation: Relation, at: Node, emit: _Emit) -> None:
+    def _rows_of_plan(self, relation: Relation, at: Node, emit: Emit) -> None:
         """The general case: a bag for each part, joined by the relation's plan."""
         self._each(relation.columns, self._joined(relation, at), emit)
 
@@ -384,14 +384,14 @@ class RowWriter(WalkWriter):
         self.line(f"{rows} = {plan}.join({_tuple(own)}, {_tuple(bags)}, {tables}, {most}, work)")
         return rows
 
-    def _each(self, columns: tuple[Column, ...], bag: str, use: _Emit) -> None:
+    def _each(self, columns: tuple[Column, ...], bag: str, use: Emit) -> None:
         """Use every row of a bag."""
         row, count = self.fresh("r"), self.fresh("c")
         self.open(f"for {row}, {count} in {bag}.items():")
         use({column: f"{row}[{i}]" for i, column in enumerate(columns)}, count)
         self.close()
 
-    def _use_all(self, relation: Relation, found: str, use: _Emit) -> None:
+    def _use_all(self, relation: Relation, found: str, use: Emit) -> None:
         """Use the rows of a bag, or a number."""
         if relation.columns:
             self._each(relation.columns, found, use)
@@ -400,7 +400,7 @@ class RowWriter(WalkWriter):
             use({}, found)
             self.close()
 
-    def _own(self, relation: Relation, at: Node) -> dict[Column, str]:
+    def own_columns(self, relation: Relation, at: Node) -> dict[Column, str]:
         """The node's own columns; a value that must be built is built once."""
         return {
             column: self.own_value(at)
@@ -421,7 +421,9 @@ class RowWriter(WalkWriter):
             return "t"
         return self.value_of(at) if source == "value" else self.label_of(at)
 
-    def _use(self, relation: Relation, values: dict[Column, str], count: str, emit: _Emit) -> None:
+    def use_row(
+        self, relation: Relation, values: dict[Column, str], count: str, emit: Emit
+    ) -> None:
         """Use a row, if the relation's tests hold."""
         layout, row = list(values), _tuple(list(values.values()))
         checks = [self.constant("test", make_check(test, layout)) for test in relation.tests]
@@ -473,7 +475,7 @@ def _rarest(text: bytes) -> tuple[int, bytes]:
     return -len(text), text
 
 
-def _product(counts: list[str]) -> str:
+def product(counts: list[str]) -> str:
     return " * ".join(count for count in counts if count != "1") or "1"
 
 

@@ -201,7 +201,7 @@ class PlanCompiler:
                     if isinstance(before, Root | Reference):
                         break
                 start = self.rewritten(before)
-                if not isinstance(start, Kept):
+                if not isinstance(start, Kept) or start.aspect != "all":
                     break
                 return self._sliced(start, step, path.steps[at + 1 :], path.at)
         return Path(
@@ -335,13 +335,23 @@ class PlanCompiler:
         return found
 
     def _of_path(self, path: Path) -> _Found | None:
+        known = len(self._builder.collections)
         block = self._sources.block(path, None)
         if block is None:
             return None
         tail = path.steps[len(path.steps) - block[1] :] if block[1] else ()
         returned = Path(Reference(block[0].variable, path.at), tail, path.at)
         is_values = bool(tail) and is_value_step(tail[-1])
-        return self._finished(block[0], [], returned, is_path=not is_values)
+        is_path = not is_values
+        if tail and not isinstance(tail[-1], Step) and not _goes_down(tail[:-1]):
+            # several tuples may reach a node: it has its values once
+            del self._builder.collections[known:]
+            name = self._builder.new_name()
+            nodes = Path(path.start, path.steps[:-1], path.at)
+            first = self._first(For(name, nodes, path.at))
+            values = Path(Reference(name, path.at), tail[-1:], path.at)
+            return None if first is None else self._finished(first, [], values, is_path=is_path)
+        return self._finished(block[0], [], returned, is_path=is_path)
 
     def _of_query(self, query: Flwor) -> _Found | None:
         first, *rest = query.clauses
@@ -519,3 +529,8 @@ class PlanCompiler:
         rest = [regroup.of(each) for each in waiting]
         after = regroup.of(returned)
         return self._finished(Block(KeysOf(number, names)), rest, after)
+
+
+def _goes_down(steps: Iterable[object]) -> bool:
+    """Whether steps lead from different nodes to different nodes."""
+    return all(isinstance(step, Step) and step.axis in DOWN for step in steps)

@@ -35,6 +35,8 @@ def _reason(node: object) -> str | None:
     match node:
         case Root():
             return "a path that no pattern expresses"
+        case Call(name="root"):
+            return "root()"
         case Step(axis=axis) if axis in _FAR:
             return f"the axis {axis}"
         case Counted():

@@ -50,7 +50,7 @@ class FinalStep:
     @property
     def rows(self) -> int:
         """The number of rows of the view."""
-        return len(self._maintainer.kept.counts)
+        return len(self._maintainer.kept)
 
     waiting = 0
     due: int | None = None

@@ -24,6 +24,7 @@ from axlog.evaluate.joins import Bag, Row, add_all, picker
 from axlog.evaluate.scalars import compile_scalar
 from axlog.evaluate.sort_keys import exact_row_key, order_key
 from axlog.query.columns import Columns
+from axlog.query.row_key import RowKey
 from axlog.query.steps import (
     Aggregate,
     Cell,
@@ -234,16 +235,19 @@ class StepChain:
                 delta = operator.apply(0, delta)
         return delta
 
-    def group_path(self) -> GroupPath | None:
-        """The same for one row, without bags; None if other operators than one group have state."""
+    def group_path(self, key: RowKey) -> GroupPath | None:
+        """The same for one row, without bags; None if other operators than one group have state.
+
+        `key`: of the view's rows, one for each group.
+        """
         groups = [each for each in self.operators if isinstance(each, GroupOperator)]
-        if self.rejects or len(groups) != 1:
+        if self.rejects or len(groups) != 1 or key.hides:
             return None
         at = self.operators.index(groups[0])
-        before, after = _function(self.operators[:at]), _function(self.operators[at + 1 :])
-        if before is None or after is None:
+        before, after = self.operators[:at], self.operators[at + 1 :]
+        if len(key.positions) != len(groups[0].keys) or not all(map(_is_plain, before + after)):
             return None
-        return GroupPath(before, groups[0].put, after)
+        return GroupPath(_function(before), groups[0].put, _function(after))
 
     # State ----------------------------------------------------------------------------------------
 
@@ -358,7 +362,8 @@ class StepChain:
         ]  # fmt: skip
         if all(_is_copy(cell, times) for cell in cells):
             positions = [given.index(cell.expression.name) for cell in cells]  # type: ignore[union-attr]
-            return Map(below, names, picker(positions), copied)
+            renames = positions == list(range(len(given)))
+            return Map(below, names, picker(positions), copied, renames=renames)
         functions = [
             self._scalar(cell.expression, given, () if cell.type == "time" else times)
             for cell in cells
@@ -418,7 +423,8 @@ class StepChain:
             case "count":
                 return kinds.CountDistinct(read) if step.is_distinct else kinds.Count(read)
             case "sum":
-                return kinds.Sum(self._checked_addend(read))
+                at = None if self.rejects else columns.index(step.argument)
+                return kinds.Sum(self._checked_addend(read), at)
             case "avg":
                 return kinds.Average(self._checked_addend(read))
             case "min":
@@ -440,24 +446,29 @@ class Side(NamedTuple):
 class GroupPath(NamedTuple):
     """A chain with one group, for one row at a time."""
 
-    before: Callable[[Row], Row | None]
-    """The row that the group gets; None: it is dropped."""
+    before: Callable[[Row], Row | None] | None
+    """The row that the group gets, None if it is dropped; None: the row as it is."""
     put: Callable[[Row, int], tuple[Row | None, Row | None]]
     """Adds a row to its group; the row of the group before and after it."""
-    after: Callable[[Row], Row | None]
-    """The row that the view shows of a group; None: none."""
+    after: Callable[[Row], Row | None] | None
+    """The row that the view shows of a group, None if it shows none; None: that of the group."""
+
+
+def _is_plain(operator: Operator) -> bool:
+    return isinstance(operator, Map | FilterOperator)
 
 
 def _function(operators: Sequence[Operator]) -> Callable[[Row], Row | None] | None:
-    """Maps and filters as one function; None if there are other operators."""
+    """Maps and filters as one function; None if there are none."""
     parts: list[tuple[bool, Callable[[Row], Any]]] = []
     for operator in operators:
         if isinstance(operator, Map):
-            parts.append((False, operator.function))
+            if not operator.renames:
+                parts.append((False, operator.function))
         elif isinstance(operator, FilterOperator):
             parts.append((True, operator.passes))
-        else:
-            return None
+    if not parts:
+        return None
     if len(parts) == 1 and not parts[0][0]:
         return parts[0][1]
 

@@ -64,8 +64,10 @@ class StepRows:
         self.columns = key.kept
         self._pick = picker(key.positions)
         self._is_all = key.is_all  # the key is the whole row: no row replaces another
-        self._columns, self._width, self._hides = key.columns, len(key.columns), key.hides
         self.counts: Bag = dict(first)
+
+    def __len__(self) -> int:
+        return len(self.counts)
 
     def take(self, delta: Bag) -> list[Change]:
         """Add to the counts; return the changes."""
@@ -98,25 +100,6 @@ class StepRows:
                 changes.append(change)
         return changes
 
-    def move(self, before: Cells | None, after: Cells | None) -> list[Change]:
-        """Replace one row by another with the same key; None: there is none."""
-        if before == after:
-            return []
-        counts = self.counts
-        if before is not None:
-            del counts[before]
-        if after is None:
-            return [Change("delete", self._shown(before))] if before is not None else []
-        counts[after] = 1
-        if before is None:
-            return [Change("insert", self._shown(after))]
-        return [Change("update", self._shown(after), self._shown(before))]
-
-    def _shown(self, row: Cells) -> Row:
-        """A row as the view shows it: with its key, without hidden columns."""
-        shown = row[: self._width] if self._hides else row
-        return Row(self._columns, shown, 1, None if self._is_all else self._pick(row))
-
     def _paired(self, gone: list[tuple[Cells, int]], come: list[tuple[Cells, int]]) -> list[Change]:
         columns, pick = self.columns, self._pick
         before = {pick(row): Row(columns, row, count) for row, count in gone}
@@ -131,6 +114,62 @@ class StepRows:
         """The current rows."""
         columns = self.columns
         return [Row(columns, row, count) for row, count in self.counts.items()]
+
+
+class GroupRows(StepRows):
+    """The rows of a view that has one for each group (`StepChain.group_path`), by their keys.
+
+    No row is looked up by its aggregates: the hash of a decimal takes longer than its addition.
+    """
+
+    def __init__(self, key: RowKey, first: Bag) -> None:
+        self._rows: dict[Cells, Row] = {}
+        self._columns = key.columns
+        super().__init__(key, first)
+
+    @property
+    def counts(self) -> Bag:
+        """The rows, each with the count 1."""
+        return {row.values_: 1 for row in self._rows.values()}
+
+    @counts.setter
+    def counts(self, counts: Bag) -> None:
+        self._rows = {self._pick(row): self._shown(row) for row in counts}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def _shown(self, row: Cells) -> Row:
+        return Row(self._columns, row, 1, None if self._is_all else self._pick(row))
+
+    def rows(self) -> Iterable[Row]:
+        return list(self._rows.values())
+
+    def take(self, delta: Bag) -> list[Change]:
+        pick, rows = self._pick, self._rows
+        gone = {pick(row): row for row, count in delta.items() if count < 0}
+        come = {pick(row): row for row, count in delta.items() if count > 0}
+        before = {key: rows.pop(key) for key in gone}
+        rows.update((key, self._shown(row)) for key, row in come.items())
+        return [
+            *(Change("delete", row) for key, row in before.items() if key not in come),
+            *(
+                Change("update", rows[key], before[key])
+                if key in before
+                else Change("insert", rows[key])
+                for key in come
+            ),
+        ]
+
+    def move(self, before: Cells | None, after: Cells | None) -> list[Change]:
+        """Replace the row of a group by another; None: there is none."""
+        rows = self._rows
+        if after is None:
+            return [] if before is None else [Change("delete", rows.pop(self._pick(before)))]
+        key = self._pick(after)
+        was = rows.get(key)
+        now = rows[key] = Row(self._columns, after, 1, None if self._is_all else key)
+        return [Change("insert", now) if was is None else Change("update", now, was)]
 
 
 def checked_policy(given: str) -> OnValueError:

@@ -476,10 +476,13 @@ class MaintainedView(FutureRows):
                 change.row = split_row(change.row, self._key)
                 if change.before is not None:
                     change.before = split_row(change.before, self._key)
-            if change.op == "never":
+            op = change.op
+            if op == "insert" or op == "update":
+                continue
+            if op == "never":
                 change.final = True
                 self.never += 1
-            elif change.op == "delete":
+            else:
                 change.final = self._is_final(change)
         self.position = position
         if self.times == "dates":
@@ -532,6 +535,8 @@ class MaintainedView(FutureRows):
         An exception of one subscriber does not stop the others.
         """
         raised: list[Exception] = []
+        if not self._listeners and self._buffer is None:
+            return raised
         if self._buffer is not None:
             self._buffer.add(changes)
         if not self._listeners:

@@ -176,6 +176,7 @@ class Counting(Maintainer):
         if self._over != self._under:
             moved = self._unscaled(moved)
         over, under = self._over, self._under
+        pick = self._show.pick if type(self) is Counting else None  # others follow rows that come
         for binding, count in moved.items():
             old = counts.get(binding, 0)
             new = old + count
@@ -183,7 +184,8 @@ class Counting(Maintainer):
                 counts[binding] = new
             if not old:
                 shown = new if over == under else new * over // under
-                changes.append(Change("insert", Row(columns, self._enter(binding), shown)))
+                values = pick(binding) if pick is not None else self._enter(binding)
+                changes.append(Change("insert", Row(columns, values, shown)))
             elif not new:
                 del counts[binding]
                 values = self._leave(binding)
@@ -365,7 +367,8 @@ class Showing:
         self.reads = bool(self._read_at or self._gathers)
         self.has_ids = any(output.kind is Kind.ID for output, _ in self._outputs)
         self.needs_nodes = self.reads or any(o.kind in _OF_NODES for o, _ in self._outputs)
-        self._pick = None if self.needs_nodes else picker([at for _, at in self._outputs])
+        self.pick = None if self.needs_nodes else picker([at for _, at in self._outputs])
+        """The values of a row from its binding, if it shows strings and times alone."""
 
     def nodes_read(self, binding: Binding) -> Iterator[int]:
         """The nodes whose value, content or collected paths the row shows."""
@@ -375,8 +378,8 @@ class Showing:
             yield DOCUMENT_NODE if anchor is None else int(binding[anchor])
 
     def values(self, binding: Binding) -> Values:
-        if self._pick is not None:  # strings and times alone
-            return self._pick(binding)
+        if self.pick is not None:
+            return self.pick(binding)
         found = [
             gather(self.tree, each.node, DOCUMENT_NODE if at is None else int(binding[at]))
             for each, at in self._gathers

@@ -46,6 +46,8 @@ Carry: TypeAlias = Callable[[tuple[Bag, ...], int], ViewChanges]
 """Applies the bags of one message, in the order of the relations of the route, at a time."""
 FoundBags: TypeAlias = Mapping[int, Bag]
 """The bags of one message by the number of their relation, without the empty ones."""
+Take: TypeAlias = Callable[[Bag, int], ViewChanges]
+"""Passes the answers of one root relation, at a time, to its views."""
 _NUMBER = itemgetter(0)
 _NOTHING: Bag = {}
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
@@ -123,6 +125,7 @@ class Route:
             ]
         self._views: dict[Relation, list[tuple[int, MaintainedView]]] = {}
         self._joint: list[tuple[int, MaintainedView, tuple[Relation, ...]]] = []
+        self._only: dict[Relation, Take] = {}  # of roots that feed one view
         self.uses: list[tuple[Use, int, int]] = []
         """Functions that note the values of a key, with the numbers of the first and last bag."""
         own = [*self.here, *self.everywhere] if self.is_direct else []
@@ -312,6 +315,12 @@ class Route:
                     self._joint.append((number, view, roots))
                 else:
                     self._views.setdefault(roots[0], []).append((number, view))
+        joint = {root for _, _, roots in self._joint for root in roots}
+        self._only = {
+            root: self._alone_in(root, found[0][1])
+            for root, found in self._views.items()
+            if len(found) == 1 and root not in joint
+        }
 
     def carry(self, bags: tuple[Bag, ...], time: int) -> ViewChanges:
         """`carry_found` for the bags of all relations."""
@@ -362,6 +371,11 @@ class Route:
 
     def take(self, answers: Answers, time: int) -> ViewChanges:
         """Pass the answers of a message to the views; their changes."""
+        if len(answers) == 1:
+            ((root, bag),) = answers.items()
+            only = self._only.get(root)
+            if only is not None:
+                return only(bag, time)
         found: list[tuple[int, MaintainedView, list[Change]]] = []
         for root, bag in answers.items():
             for number, view in self._views.get(root, ()):
@@ -377,6 +391,24 @@ class Route:
         if len(found) > 1:
             found.sort(key=_NUMBER)
         return [(view, changes) for _, view, changes in found]
+
+    def taker(self, root: Relation) -> Take:
+        """`take` for the answers of one root relation."""
+        return self._only.get(root) or (lambda bag, time: self.take({root: bag}, time))
+
+    def _alone_in(self, root: Relation, view: MaintainedView) -> Take:
+        """`take` for a root relation that feeds one view and no other."""
+        kept = view.maintainer
+        assert isinstance(kept, Counting)
+
+        def take(bag: Bag, time: int) -> ViewChanges:
+            if view.maintainer is not kept:
+                self._only.pop(root, None)  # another maintains it, or it was set aside
+                return self.take({root: bag}, time)
+            changes = view.taken(kept.take(bag), time)
+            return [(view, changes)] if changes else []
+
+        return take
 
     def _carry_whole(self, found: FoundBags, time: int) -> ViewChanges:
         """Do the same; a view that rejects a value takes back what the others did.
@@ -414,6 +446,10 @@ class Route:
             moved = [answers.get(root, _NOTHING) for root in roots]
             if any(moved) and isinstance(maintainer, Counting):
                 yield number, view, maintainer, moved
+
+    def root_of(self, sink: Sink) -> Relation | None:
+        """The root relation whose answers a sink adds to, and nothing else; None: it does more."""
+        return self._root_of.get(sink)
 
     def _deliver(self, found: FoundBags) -> Answers:
         """The answers for the bags of one message; updates the tables."""

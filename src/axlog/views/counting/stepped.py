@@ -26,7 +26,7 @@ from axlog.views.change import Change, Row, Values
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting, Showing
 from axlog.views.step_cut import FinalSteps, LocalSteps, Owns, StepCut
-from axlog.views.step_rows import Stepping, StepRows
+from axlog.views.step_rows import GroupRows, Stepping, StepRows
 from axlog.views.value_codec import restored_row, saved_row
 
 
@@ -55,8 +55,10 @@ class SteppedCounting(Counting):
 
     def _start(self, clock: int) -> None:
         self.chain = self.stepping.chain(self.stepping.key.pattern.columns, clock)
-        self.kept = StepRows(self.stepping.key, self.chain.first())
-        self._path = self.chain.group_path()
+        key, first = self.stepping.key, self.chain.first()
+        self._path = self.chain.group_path(key)
+        self._groups = None if self._path is None else GroupRows(key, first)
+        self.kept = StepRows(key, first) if self._groups is None else self._groups
 
     def _load(self, first: Bag) -> None:
         values = self._values_of(first)
@@ -133,7 +135,7 @@ class SteppedCounting(Counting):
 
     def size(self) -> int:
         self.engine.build(self.root)
-        return len(self.kept.counts)
+        return len(self.kept)
 
     @property
     def has_rows(self) -> bool:
@@ -152,18 +154,23 @@ class SteppedCounting(Counting):
         return self.kept.take(self.chain.apply(values, others))
 
     def take(self, moved: Bag) -> list[Change]:
-        path = self._path
-        if path is not None and len(moved) == 1 and not self._show.needs_nodes:
+        path, groups, pick = self._path, self._groups, self._show.pick
+        if path is not None and groups is not None and len(moved) == 1 and pick is not None:
             ((binding, count),) = moved.items()
-            row = path.before(self._show.values(binding))
-            if row is None:
-                return []
+            row: Any = pick(binding)
+            if path.before is not None:
+                row = path.before(row)
+                if row is None:
+                    return []
             old, new = path.put(row, count)
             if old is new:
                 return []
-            return self.kept.move(
-                None if old is None else path.after(old), None if new is None else path.after(new)
-            )
+            if path.after is not None:
+                old = None if old is None else path.after(old)
+                new = None if new is None else path.after(new)
+                if old == new:
+                    return []
+            return groups.move(old, new)
         return self.kept.take(self.chain.apply(self._values_of(moved)))
 
     def take_all(self, moved: Sequence[Bag]) -> list[Change]:

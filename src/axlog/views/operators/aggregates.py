@@ -190,10 +190,15 @@ class SumState(ExactSum):
 class Sum(Aggregate):
     """The exact sum of the values; 0 if there are none."""
 
-    __slots__ = ()
+    __slots__ = ("column",)
 
     name = "sum"
     is_small = True
+
+    def __init__(self, read: Read, column: int | None = None) -> None:
+        """`column`: the position of the values in a row, where `read` only makes them numbers."""
+        super().__init__(read)
+        self.column = column
 
     def new(self) -> SumState:
         return SumState()

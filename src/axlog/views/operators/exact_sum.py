@@ -13,8 +13,9 @@ from axlog.evaluate.arithmetic import ARITHMETIC
 from axlog.query.dates import DayTimeDuration, Duration, YearMonthDuration, whole
 from axlog.query.numbers import DECIMALS
 
-_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
-_plus, _times = _EXACT.add, _EXACT.multiply
+EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+"""The context of sums: nothing is rounded."""
+_plus, _times = EXACT.add, EXACT.multiply
 _shown = DECIMALS.add
 """An exact sum; raises if it has more than `MOST_DIGITS` digits."""
 _ZERO = Decimal(0)

@@ -7,11 +7,14 @@ keys, the aggregates and the output row written out. `Group.apply` is the defini
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal, DecimalException
 from functools import lru_cache
 from types import CodeType
 from typing import Any, TypeAlias
 
 from axlog.evaluate.joins import Row
+from axlog.query.numbers import DECIMALS
+from axlog.views.operators.exact_sum import EXACT
 from axlog.views.operators.measures import Measures, Member
 
 Put: TypeAlias = Callable[[Row, int], tuple[Row | None, Row | None]]
@@ -26,9 +29,12 @@ def generate_put(
     `keys`: the positions of the keys in a row; `always`: an empty group stays.
     """
     reads = measures.reads
-    scope: dict[str, Any] = {"groups": groups, "new": measures.new}
+    scope: dict[str, Any] = {
+        "groups": groups, "new": measures.new, "Decimal": Decimal, "plus": EXACT.add,
+        "shown": DECIMALS.add, "DecimalException": DecimalException,
+    }  # fmt: skip
     scope.update((f"read{at}", read) for at, read in enumerate(reads))
-    exec(_compiled(_source(tuple(keys), len(reads), measures.shown, always)), scope)
+    exec(_compiled(_source(tuple(keys), measures.summed, measures.shown, always)), scope)
     put: Put = scope["put"]
     return put
 
@@ -38,7 +44,12 @@ def _compiled(source: str) -> CodeType:
     return compile(source, "<group>", "exec")
 
 
-def _source(keys: tuple[int, ...], reads: int, shown: Sequence[int | None], always: bool) -> str:
+def _source(
+    keys: tuple[int, ...],
+    summed: Sequence[int | None],
+    shown: Sequence[int | None],
+    always: bool,
+) -> str:
     lines = [
         "def put(row, count):",
         f"key = {_tuple([f'row[{at}]' for at in keys])}",
@@ -48,18 +59,16 @@ def _source(keys: tuple[int, ...], reads: int, shown: Sequence[int | None], alwa
         "before = member.row",
         "total = member.count = member.count + count",
     ]
-    if reads:
-        lines.append(f"{_tuple([f'state{at}' for at in range(reads)])} = member.states")
-    for at in range(reads):
-        lines += [
-            f"value = read{at}(row)",
-            "if value is not None:",
-            f"    state{at}.add(value, count)",
-        ]
+    if summed:
+        lines.append(f"{_tuple([f'state{at}' for at in range(len(summed))])} = member.states")
+    for at, column in enumerate(summed):
+        lines += _add(at, column)
     if not always:
         lines += ["if not total:", "    del groups[key]", "    return before, None"]
     cells = [f"row[{at}]" for at in keys]
-    cells += ["total" if at is None else f"state{at}.result()" for at in shown]
+    for at in sorted({at for at in shown if at is not None}):
+        lines += _show(at, summed[at])
+    cells += ["total" if at is None else f"cell{at}" for at in shown]
     lines += [
         f"after = {_tuple(cells)}",
         "if after == before:",
@@ -68,6 +77,41 @@ def _source(keys: tuple[int, ...], reads: int, shown: Sequence[int | None], alwa
         "return before, after",
     ]
     return "\n    ".join(lines) + "\n"
+
+
+def _add(at: int, column: int | None) -> list[str]:
+    """The addition of a row to one state; one text of digits, as most sums get, without a call."""
+    general = [
+        f"value = read{at}(row)",
+        "if value is not None:",
+        f"    state{at}.add(value, count)",
+    ]
+    if column is None:
+        return general
+    return [
+        f"value = row[{column}]",
+        "if count == 1 and type(value) is str and value.isascii()"
+        " and value.replace('.', '', 1).isdigit():",
+        f"    state{at}.decimals += 1",
+        f"    state{at}.decimal = plus(state{at}.decimal, Decimal(value))",
+        "else:",
+        *(f"    {line}" for line in general),
+    ]
+
+
+def _show(at: int, column: int | None) -> list[str]:
+    """The value of one aggregate; that of a sum of decimals, as most sums are, without a call."""
+    if column is None:
+        return [f"cell{at} = state{at}.result()"]
+    return [
+        f"if state{at}.decimals and state{at}.others is None:",
+        "    try:",
+        f"        cell{at} = shown(state{at}.decimal, state{at}.integer)",
+        "    except DecimalException:",
+        f"        cell{at} = None",
+        "else:",
+        f"    cell{at} = state{at}.result()",
+    ]
 
 
 def _tuple(cells: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ class Map(Operator):
     """
 
     name = "map"
-    __slots__ = ("_pure", "_shown", "below", "function", "schema")
+    __slots__ = ("_pure", "_shown", "below", "function", "renames", "schema")
 
     def __init__(
         self,
@@ -28,8 +28,10 @@ class Map(Operator):
         schema: Sequence[Column],
         function: Callable[[Row], Row],
         copied: Sequence[Column] = (),
+        *,
+        renames: bool = False,
     ) -> None:
-        """`function`: the output row of an input row.
+        """`function`: the output row of an input row; `renames`: it is the same row.
 
         `copied`: the columns that output and input have in common, with equal values. Only these
         are looked up in the input, and only these can be a partition key.
@@ -37,6 +39,7 @@ class Map(Operator):
         self.below = below
         self.schema = tuple(schema)
         self.function = function
+        self.renames = renames
         self._shown = tuple(copied)
         self._pure = picker([self.schema.index(column) for column in self._shown])
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from axlog.evaluate.joins import Row
 from axlog.query.compile import Column
-from axlog.views.operators.aggregates import Aggregate, Count, State
+from axlog.views.operators.aggregates import Aggregate, Count, State, Sum
 from axlog.views.operators.operator import Counted
 
 Tables: TypeAlias = Sequence[Iterable[Counted]]
@@ -28,12 +28,14 @@ class Member:
 class Measures:
     """Named aggregates. The number of rows needs no state: every set of rows has it."""
 
-    __slots__ = ("_kept", "columns", "reads", "shown")
+    __slots__ = ("_kept", "columns", "reads", "shown", "summed")
 
     def __init__(self, aggregates: Sequence[tuple[Column, Aggregate]]) -> None:
         self.columns = tuple(column for column, _ in aggregates)
         self._kept = [each for _, each in aggregates if not _counts_rows(each)]
         self.reads = [each.read for each in self._kept]
+        self.summed = [each.column if isinstance(each, Sum) else None for each in self._kept]
+        """The column of each sum of values as they are; None: another aggregate."""
         self.shown = [
             None if _counts_rows(each) else self._kept.index(each) for _, each in aggregates
         ]
