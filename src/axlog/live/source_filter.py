@@ -22,7 +22,8 @@ from axlog.match.filters import Filter
 from axlog.query.compile import Relation
 from axlog.query.native import parse_pattern
 from axlog.query.pattern import Axis, Kind, Output, Pattern
-from axlog.views.counting.routes import Known, Route, Wants
+from axlog.views.counting.routes import Route, Wants
+from axlog.views.counting.row_sinks import Known
 
 
 def filter_at_source(route: Route, wants: Wants | None) -> Filter | None:

@@ -519,11 +519,7 @@ class StreamEngine:
     def patterns(self, stream: str) -> tuple[str, ...]:
         """Return the patterns that views look for in messages: at the root, or anywhere (`//`)."""
         route = self.route(stream)
-        if route is None:
-            return ()
-        found = [str(relation.node) for relation in route.here]
-        found += [f"//{str(relation.node).lstrip('/')}" for relation in route.everywhere]
-        return tuple(sorted(set(found)))
+        return () if route is None else route.patterns()
 
     def route(self, stream: str) -> Route | None:
         """Return the route of a stream's rows, with its filter. None: no call, or no program."""

@@ -40,7 +40,8 @@ from axlog.query.compile import Relation
 from axlog.query.pattern import Kind, Pattern
 from axlog.views.counting.facts import Facts, facts_of
 from axlog.views.counting.maintainer import Counting
-from axlog.views.counting.routes import Known, Wants
+from axlog.views.counting.routes import Wants
+from axlog.views.counting.row_sinks import Known
 from axlog.views.maintainer import PutAside
 from axlog.views.view import MaintainedView
 

@@ -30,6 +30,14 @@ from axlog.query.compile import Relation
 from axlog.query.pattern import Axis
 from axlog.views.counting.join_outlook import Use
 from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.row_sinks import (
+    Known,
+    guarded,
+    into_all,
+    into_answers,
+    on_first_use,
+    only,
+)
 from axlog.views.counting.sites import SiteRelation
 from axlog.views.operators.join_generator import Scale, can_generate, generate_sink
 from axlog.views.step_chain import negated
@@ -53,8 +61,6 @@ _NOTHING: Bag = {}
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 KeyUser: TypeAlias = "tuple[tuple[Relation, ...], Watch, int]"
 """The relations of a key's values, with the join that uses them and the part that has the key."""
-Known: TypeAlias = Mapping[str, frozenset[str | int]]
-"""By column, the values that can still matter; an absent column may have any value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +125,8 @@ class Route:
             self.here = tuple(r for r, sinks in here.items() if sinks)
             self.everywhere = tuple(r for r, sinks in everywhere.items() if sinks)
             known = wants or Wants()
-            self.sinks = [_only(r, known.here.get(r), here[r]) for r in self.here]
-            self.sinks += [
-                _only(r, known.everywhere.get(r), everywhere[r]) for r in self.everywhere
-            ]
+            self.sinks = [only(r, known.here.get(r), here[r]) for r in self.here]
+            self.sinks += [only(r, known.everywhere.get(r), everywhere[r]) for r in self.everywhere]
         self._views: dict[Relation, list[tuple[int, MaintainedView]]] = {}
         self._joint: list[tuple[int, MaintainedView, tuple[Relation, ...]]] = []
         self._only: dict[Relation, Take] = {}  # of roots that feed one view
@@ -180,7 +184,7 @@ class Route:
 
     def _made_above(self, node: int, state: SiteRelation) -> list[Sink]:
         if node == DOCUMENT_NODE:
-            sink = _into_answers(state.relation)
+            sink = into_answers(state.relation)
             self._root_of[sink] = state.relation
             return [sink]
         above = self.engine.tree.parent(node)
@@ -222,13 +226,13 @@ class Route:
         """The sink of one part of a join."""
         if state.is_identity or not then:
             return then
-        joined = _into_all(then)
+        joined = into_all(then)
         if state.rule.is_guarded:
-            joined = _guarded(state, joined)
+            joined = guarded(state, joined)
         root = self._alone.get(then[0]) if len(then) == 1 and not state.rule.is_guarded else None
         scale = None if root is None else partial(self._scale, root)
         make = partial(self._generated, state, part, joined, scale)
-        return [self._noted_watches(_on_first_use(make) if self._is_lazy else make(), state, then)]
+        return [self._noted_watches(on_first_use(make) if self._is_lazy else make(), state, then)]
 
     def _generated(self, state: SiteRelation, part: int, joined: Sink, scale: Scale | None) -> Sink:
         sink, source = generate_sink(state.join, part, joined, scale)
@@ -265,7 +269,7 @@ class Route:
         sinks = then()
         if not sinks:
             return []
-        into = _into_all(sinks)
+        into = into_all(sinks)
         (join,) = self._through(state, len(state.relation.edges) + number, sinks)
 
         def sink(row: Row, count: int, answers: Answers) -> None:
@@ -289,7 +293,7 @@ class Route:
         sinks = then()
         if not sinks:
             return []
-        into = _into_all(sinks)
+        into = into_all(sinks)
 
         def sink(row: Row, count: int, answers: Answers) -> None:
             found: Bag = {}
@@ -302,6 +306,12 @@ class Route:
                 into(each, more, answers)
 
         return [self._noted_watches(sink, state, sinks)]
+
+    def patterns(self) -> tuple[str, ...]:
+        """The patterns that views look for in messages: at the root, or anywhere (`//`)."""
+        found = [str(relation.node) for relation in self.here]
+        found += [f"//{str(relation.node).lstrip('/')}" for relation in self.everywhere]
+        return tuple(sorted(set(found)))
 
     def follow(self, views: Iterable[MaintainedView]) -> None:
         """Pass answers on to these views (`carry`)."""
@@ -484,74 +494,6 @@ class Route:
 def found_bags(bags: tuple[Bag, ...]) -> dict[int, Bag]:
     """The bags of all relations by their number, without the empty ones."""
     return {number: bag for number, bag in enumerate(bags) if bag}
-
-
-def _on_first_use(make: Callable[[], Sink]) -> Sink:
-    """A sink that is made when its first row arrives."""
-    made: Sink | None = None
-
-    def sink(row: Row, count: int, answers: Answers) -> None:
-        nonlocal made
-        if made is None:
-            made = make()
-        made(row, count, answers)
-
-    return sink
-
-
-def _into_answers(root: Relation) -> Sink:
-    def sink(row: Row, count: int, answers: Answers) -> None:
-        known = answers.get(root)
-        if known is None:
-            answers[root] = {row: count}
-        else:
-            total = known.get(row, 0) + count
-            if total:
-                known[row] = total
-            else:
-                del known[row]
-
-    return sink
-
-
-def _guarded(state: SiteRelation, then: Sink) -> Sink:
-    """A sink for joined rows: they pass the semi joins and anti joins, and are projected."""
-    passes, project = [guard.passes for guard in state.guards], state.rule.project
-
-    def sink(row: Row, count: int, answers: Answers) -> None:
-        for guard in passes:
-            if not guard(row):
-                return
-        then(project(row), count, answers)
-
-    return sink
-
-
-def _into_all(sinks: list[Sink]) -> Sink:
-    if len(sinks) == 1:
-        return sinks[0]
-
-    def sink(row: Row, count: int, answers: Answers) -> None:
-        for each in sinks:
-            each(row, count, answers)
-
-    return sink
-
-
-def _only(relation: Relation, known: Known | None, sinks: list[Sink]) -> Sink:
-    """The sinks of a relation, restricted to rows whose values can still matter."""
-    then = _into_all(sinks)
-    if not known:
-        return then
-    tests = [(relation.columns.index(column), values) for column, values in known.items()]
-
-    def sink(row: Row, count: int, answers: Answers) -> None:
-        for at, values in tests:
-            if row[at] not in values:
-                return
-        then(row, count, answers)
-
-    return sink
 
 
 def _wanted(states: Iterable[SiteRelation], axes: Iterable[Axis]) -> tuple[Relation, ...]:

@@ -232,9 +232,8 @@ class WaitingRows:
     @property
     def is_busy(self) -> bool:
         """Whether a single message can drop rows."""
-        return any(
-            side.key or (side.is_bounded and not side.is_born_dead) for side in self.pair.sides
-        )
+        sides = self.pair.sides
+        return any(s.key or (s.is_bounded and not s.is_born_dead) for s in sides)
 
     @property
     def is_late(self) -> bool:

@@ -1,0 +1,81 @@
+"""Sinks: functions that rows enter on their way from a message to the answers (`routes.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from axlog.evaluate.joins import Row
+from axlog.match.matcher_generator import Answers, Sink
+from axlog.query.compile import Relation
+from axlog.views.counting.sites import SiteRelation
+
+Known = Mapping[str, frozenset[str | int]]
+"""By column, the values that can still matter; an absent column may have any value."""
+
+
+def on_first_use(make: Callable[[], Sink]) -> Sink:
+    """A sink that is made when its first row arrives."""
+    made: Sink | None = None
+
+    def sink(row: Row, count: int, answers: Answers) -> None:
+        nonlocal made
+        if made is None:
+            made = make()
+        made(row, count, answers)
+
+    return sink
+
+
+def into_answers(root: Relation) -> Sink:
+    def sink(row: Row, count: int, answers: Answers) -> None:
+        known = answers.get(root)
+        if known is None:
+            answers[root] = {row: count}
+        else:
+            total = known.get(row, 0) + count
+            if total:
+                known[row] = total
+            else:
+                del known[row]
+
+    return sink
+
+
+def guarded(state: SiteRelation, then: Sink) -> Sink:
+    """A sink for joined rows: they pass the semi joins and anti joins, and are projected."""
+    passes, project = [guard.passes for guard in state.guards], state.rule.project
+
+    def sink(row: Row, count: int, answers: Answers) -> None:
+        for guard in passes:
+            if not guard(row):
+                return
+        then(project(row), count, answers)
+
+    return sink
+
+
+def into_all(sinks: list[Sink]) -> Sink:
+    if len(sinks) == 1:
+        return sinks[0]
+
+    def sink(row: Row, count: int, answers: Answers) -> None:
+        for each in sinks:
+            each(row, count, answers)
+
+    return sink
+
+
+def only(relation: Relation, known: Known | None, sinks: list[Sink]) -> Sink:
+    """The sinks of a relation, restricted to rows whose values can still matter."""
+    then = into_all(sinks)
+    if not known:
+        return then
+    tests = [(relation.columns.index(column), values) for column, values in known.items()]
+
+    def sink(row: Row, count: int, answers: Answers) -> None:
+        for at, values in tests:
+            if row[at] not in values:
+                return
+        then(row, count, answers)
+
+    return sink
