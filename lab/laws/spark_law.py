@@ -37,6 +37,7 @@ from axlog.errors import AxlogError
 from axlog.pipeline import kinds
 from axlog.spark.batch_result import BatchReport
 from axlog.spark.session import session
+from axlog.spark.sources import LEAST
 from axlog.spark.streaming_query import Maintained, maintain
 from axlog.views.change import Change
 from lab.laws.buckets_law import compare
@@ -105,7 +106,11 @@ def check_spark(made: SparkCase, spark: Any = None) -> None:
 
 @cache
 def _session() -> Any:
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"}
+    settings = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.adaptive.enabled": "false",
+        LEAST: "2",  # several parts of a source in a batch
+    }
     return session("local[2]", "axlog law", quick=True, settings=settings)
 
 

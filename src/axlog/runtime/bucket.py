@@ -468,9 +468,14 @@ def _are_bindings(item: Item) -> bool:
 
 
 def _late(item: Item, clock: int) -> LateError:
+    return late_error(item[STREAM], item[TIME], clock)
+
+
+def late_error(stream: str, time: int, clock: int) -> LateError:
+    """The reason why a message is rejected whose time is before the clock, in microseconds."""
     return LateError(
         "AX404",
-        f"a message of {item[STREAM]!r} has time {item[TIME] / 1e6:.6f} s,"
+        f"a message of {stream!r} has time {time / 1e6:.6f} s,"
         f" before the clock at {clock / 1e6:.6f} s",
         advice='send messages in time order, or declare late="clock" on the call',
     )
