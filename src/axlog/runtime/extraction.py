@@ -22,7 +22,7 @@ document: a plan of bindings rejects it, with advice.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
@@ -39,6 +39,7 @@ from axlog.evaluate.joins import Bag, Value, add_all
 from axlog.live.internals import streams_of
 from axlog.match.batch_parser import chunks, roots_of
 from axlog.match.message_values import may_have_markup
+from axlog.match.plan_reader import PlanReader
 from axlog.match.stream_plan import MessagePlan
 from axlog.runtime.bucket_tuner import Tuned
 from axlog.runtime.definition import Definition
@@ -91,7 +92,7 @@ class Message(NamedTuple):
 
 Values: TypeAlias = tuple[Any, ...]
 """The values of a message, in the order of `Message`."""
-_CONTENT = Message._fields.index("content")
+_STREAM, _CONTENT = map(Message._fields.index, ("stream", "content"))
 
 
 @dataclass(slots=True)
@@ -198,6 +199,12 @@ class Extractor:
             found = {stream: streams_of(document).engine.plan(stream) for stream in plan.streams}
             self._plans.append((unit, {s: p for s, p in found.items() if p is not None}))
         self._matches = any(unit.kind == "bindings" for unit in plan.units)
+        self._readers = {
+            (unit.name, stream): PlanReader(plan)
+            for unit, plans in self._plans
+            for stream, plan in plans.items()
+            if UnitRoute.serves(unit, plan, stream)
+        }
         self._routes: dict[tuple[int, str, int | None], PlainRoute | None] = {}
 
     def tune(self, tuned: Tuned) -> None:
@@ -296,25 +303,33 @@ class Extractor:
         ):
             return None
         found: list[UnitRoute] = []
-        for unit, plans in self._plans:
+        for unit in self.plan.units:
             if unit.kind == "bindings" and stream in unit.unused:
                 continue
             if unit.kind != "bindings" and not unit.takes(stream):
                 continue
-            route = UnitRoute.of(unit, plans.get(stream), stream)
-            if route is None or (unit.name, stream) in self._narrow:
+            reader = self._readers.get((unit.name, stream))
+            if reader is None or (unit.name, stream) in self._narrow:
                 return None
-            found.append(route)
+            found.append(UnitRoute(unit, reader, stream))
         return found
 
     def _parsed(self, messages: Iterable[Values]) -> Iterator[tuple[Values, Element | None]]:
-        """Yield messages with their roots; parse many together if some unit needs them."""
+        """Yield messages with their roots; parse many together if some unit needs them.
+
+        Messages of streams with known layouts are left: most of them are not parsed.
+        """
         if not self._matches:
             return ((message, None) for message in messages)
         return chain.from_iterable(
-            zip(chunk, roots_of([message[_CONTENT] for message in chunk]), strict=True)
-            for chunk in chunks(messages)
+            zip(chunk, self._roots(chunk), strict=True) for chunk in chunks(messages)
         )
+
+    def _roots(self, chunk: Sequence[Values]) -> Sequence[Element | None]:
+        known = {stream for (_, stream), each in self._readers.items() if each.knows_layouts}
+        if not known:
+            return roots_of([message[_CONTENT] for message in chunk])
+        return roots_of([b"" if m[_STREAM] in known else m[_CONTENT] for m in chunk])
 
     def _document(self, message: Message) -> str:
         if message.action == "refused":

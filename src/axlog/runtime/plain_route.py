@@ -20,6 +20,7 @@ from zlib import crc32
 from axlog.document.parser import Element
 from axlog.errors import AxlogError
 from axlog.evaluate.joins import Bag
+from axlog.match.plan_reader import PlanReader
 from axlog.match.stream_plan import MessagePlan
 from axlog.runtime.order import BINDINGS, SOURCES_APART, Item
 from axlog.runtime.plan import Unit
@@ -59,22 +60,20 @@ class UnitRoute:
 
     __slots__ = ("bags", "buckets", "positions", "rows", "unit")
 
-    def __init__(self, unit: Unit, plan: MessagePlan, stream: str) -> None:
+    def __init__(self, unit: Unit, reader: PlanReader, stream: str) -> None:
         self.unit = unit
         self.buckets = unit.buckets
-        self.bags = plan.bags
+        self.bags = reader.bags
         self.positions = unit.positions.get(stream) or ()
         self.rows: Rows = {}
 
-    @classmethod
-    def of(cls, unit: Unit, plan: MessagePlan | None, stream: str) -> UnitRoute | None:
-        """Return it, or None if messages of the stream need the full path."""
+    @staticmethod
+    def serves(unit: Unit, plan: MessagePlan | None, stream: str) -> bool:
+        """Whether messages of a stream can take the short path to a unit."""
         if unit.kind != "bindings" or plan is None or plan.replace is not None or unit.by_message:
-            return None
+            return False
         positions = unit.positions.get(stream) or ()
-        if unit.buckets > 1 and (not positions or ALL in positions):
-            return None
-        return cls(unit, plan, stream)
+        return unit.buckets == 1 or (bool(positions) and ALL not in positions)
 
     def bucket(self, bags: tuple[Bag, ...]) -> int | None:
         """Return the bucket of all rows of a message; None if they have several."""
