@@ -115,6 +115,10 @@ def test_the_parts_of_a_file_of_lines_are_what_it_reads(
             for update in reading.updates:
                 at = int(update.origin.partition("@")[2])
                 assert _text(update.content).encode() in content[at:].partition(b"\n")[0]
+        wanted = [update.origin for update in one.read(None, 1000).updates]
+        origins = [update.origin for reading in readings for update in reading.updates]
+        assert [one.origin(each) for each in origins] == wanted
+        assert [one.origin(each) for each in origins[::-1]] == wanted[::-1]
 
 
 def test_a_plan_follows_a_file_of_lines_as_it_grows(tmp_path: Path) -> None:

@@ -202,14 +202,7 @@ def test_all_sources_and_sinks_as_the_embedded_engine_has_them(
     progress = on_spark.run(models["spark"], once=True, on_progress=reports.append)
     shown["spark"] = capsys.readouterr().out
     expected = left_by(tmp_path / "embedded")
-    found = left_by(tmp_path / "spark")
-    # Tasks that read a part of a file do not know how many lines are before it.
-    line = (tmp_path / "b.jsonl").read_bytes().index(b"no line")
-    found["dead"] = [
-        (stream, "b.jsonl:5" if origin == f"b.jsonl@{line}" else origin)
-        for stream, origin in found["dead"]
-    ]
-    assert found == expected
+    assert left_by(tmp_path / "spark") == expected
     assert expected["sql"] == ["2", "4", "5"]
     assert {stream for stream, _ in expected["dead"]} == {"a", "b"}
     keys = {path: {key for at, key, _ in posted if at == path} for path in ("/embedded", "/spark")}

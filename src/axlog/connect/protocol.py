@@ -120,6 +120,14 @@ class Planned(Protocol):
         """Return the updates of a part; always the same, in order."""
 
 
+@runtime_checkable
+class Locating(Protocol):
+    """A planned source whose tasks do not know the usual names of positions."""
+
+    def origin(self, found: str) -> str:
+        """Return the origin that `read` gives an update, from the one that `fetch` gave it."""
+
+
 def plan_of(source: Source, position: Position, load: Load) -> Plan:
     """Return the next updates of any source in parts; one that is not `Planned` is read for it."""
     if isinstance(source, Planned):

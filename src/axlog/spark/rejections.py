@@ -8,6 +8,8 @@ seen. Buckets reject the others without their contents, which are found the same
 
 In a source that is in order nothing is read again.
 
+Rejected messages also get the usual names of their positions here (`Locating`).
+
 Law: the rejected messages, with their contents and reasons, are those of a batch that was read as
 one part.
 
@@ -19,10 +21,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from axlog.connect.protocol import Refusal, Source
+from axlog.connect.protocol import Locating, Refusal, Source
 from axlog.document.clock_bounds import Horizon
 from axlog.runtime.bucket import late_error
 from axlog.runtime.extraction import Message, refused_message
@@ -50,8 +53,11 @@ class Rejections:
         policies: Mapping[str, str],
         horizon: Horizon | None = None,
     ) -> None:
-        """`sources`: None for those that cannot be read again. `policies`: `late` by stream."""
+        """`sources`: None for those that cannot be read again. `policies`: `late` by stream; empty
+        if it depends on more than the sequence whether a message is late.
+        """
         self._sources = sources
+        self._opened: dict[int, Source] = {}
         self._policies = policies
         self._horizon = horizon
 
@@ -68,6 +74,19 @@ class Rejections:
                 continue
             for message in self._messages(part):
                 self._add(message, floor, mine, found)
+        for identity, refusal in found.items():
+            source = self._source(identity // SOURCES_APART)
+            if isinstance(source, Locating):
+                found[identity] = replace(refusal, origin=source.origin(refusal.origin))
+
+    def _source(self, index: int) -> Source | None:
+        """Return a source, which stays open."""
+        make = self._sources[index] if index < len(self._sources) else None
+        if make is None:
+            return None
+        if index not in self._opened:
+            self._opened[index] = make()
+        return self._opened[index]
 
     def _late_parts(self, parts: Iterable[_Read]) -> Iterator[tuple[_Read, int | None]]:
         """Yield parts, each with the latest time before it if one of its messages is earlier."""
@@ -95,7 +114,7 @@ class Rejections:
         known = found.get(identity)
         if known is not None and identity in lacking:
             content = refused_message(message, "").content
-            found[identity] = Refusal(known.stream, content, known.origin, known.error)
+            found[identity] = replace(known, content=content)
         is_refused = self._policies.get(message.stream) == "refuse"
         if known is None and floor is not None and time is not None and time < floor and is_refused:
             error = late_error(message.stream, time, floor).describe()

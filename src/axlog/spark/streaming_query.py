@@ -229,7 +229,7 @@ def maintain(
     else:
         changes = keep_buckets(packets, settled, documents, held, delay, tune, outlook)
         finals = _finals(settled, place)
-    rejections = _rejections(settled, given, horizon) if documents is None else None
+    rejections = _rejections(settled, given, horizon, documents is None)
     delivery = Delivery(
         sinks, dead_letters, report, first, tuning, local, beside, finals, rejections
     )
@@ -400,12 +400,16 @@ def _local(settled: Settled, place: str, hold: Hold, tunes: bool, outlook: int) 
     return DriverBuckets(made, place)
 
 
-def _rejections(settled: Settled, sources: Sequence[Any], horizon: Horizon) -> Rejections:
-    """What completes rejected messages, by reading sources again."""
+def _rejections(
+    settled: Settled, sources: Sequence[Any], horizon: Horizon, judges: bool
+) -> Rejections:
+    """What completes rejected messages, by reading sources again. `judges`: messages are late in
+    their sequence, and not in that of their document.
+    """
     from pyspark.sql import DataFrame
 
     makes = [None if isinstance(source, DataFrame) else made_of(source) for source in sources]
-    return Rejections(makes, settled.plan.late, horizon)
+    return Rejections(makes, settled.plan.late if judges else {}, horizon)
 
 
 def _finals(settled: Settled, place: str) -> DurableFinalSteps | None:

@@ -1,11 +1,13 @@
 """A file of JSON lines, followed as it grows: `{"stream": ..., "insert": XML, "at": TIME}` per
 line. With `format: json` every line is a message itself, an object.
 
-The position is the number of bytes and lines read. A plan divides the file by bytes, at line ends:
-the driver reads one line per part, and lines are not counted, so their origin is a byte offset
-(`in.jsonl@1024` instead of `in.jsonl:17`). A last line without a line end is read if it is
+The position is the number of bytes and lines read. A last line without a line end is read if it is
 a complete JSON object; otherwise the source waits for its end. As the source of one stream, lines
 may omit `stream`. A file that has become shorter is not the file that was read: this is an error.
+
+A plan divides the file by bytes, at line ends: the driver reads one line per part. Tasks do not
+know how many lines are before their part, and name bytes instead (`in.jsonl@1024`). Lines are
+counted only for those that are rejected (`origin`).
 """
 
 from __future__ import annotations
@@ -57,6 +59,7 @@ class JsonLinesSource:
         self._read = read_list if origin.brings_lists else read_update
         self.options = options
         self.timing = Timing(options, origin)
+        self._counted = [(0, 0)]  # offsets, and the line ends before them
         if origin.stream is None and options.format == "json":
             raise _unnamed(options.path)
 
@@ -121,6 +124,24 @@ class JsonLinesSource:
             if rest and not rest.isspace():
                 self._take(rest, f"{self.path.name}@{offset}", updates, refused)
         return Reading(updates, [end, None], refused)
+
+    def origin(self, found: str) -> str:
+        """Return the line that contains a byte: `in.jsonl:17` for `in.jsonl@1024`."""
+        name, _, offset = found.rpartition("@")
+        if name != self.path.name or not offset.isdigit():
+            return found
+        start, number = max(one for one in self._counted if one[0] <= int(offset))
+        try:
+            with self._opened(int(offset)) as (file, _):
+                file.seek(start)
+                left = int(offset) - start
+                while left and (piece := file.read(min(_PIECE, left))):
+                    number += piece.count(b"\n")
+                    left -= len(piece)
+        except ConnectorError:  # it is gone
+            return found
+        self._counted = [(0, 0), (int(offset), number)]
+        return f"{name}:{number + 1}"
 
     @contextmanager
     def _opened(self, offset: int) -> Iterator[tuple[IO[bytes], int]]:
