@@ -55,6 +55,8 @@ class Reading:
     partitions: Sequence[int] = ()  # of each update; empty: the source is one sequence
     waiting: Mapping[int, bool] = field(default_factory=dict)
     """By partition, whether more updates are known to be available; empty: no partitions."""
+    joint: Any = None
+    """JSON: how a part fits to its neighbours, which its task cannot know. See `Joined`."""
 
 
 PART = 2_000
@@ -68,6 +70,7 @@ class Load:
     limit: int  # about how many messages
     tasks: int = 1
     least: int = PART  # messages per task
+    joins: bool = False  # whether the joints of parts will be compared (`Reading.joint`)
 
     def step(self, available: int | None = None) -> int:
         """Return how many messages a task gets, of those that are available."""
@@ -118,6 +121,14 @@ class Planned(Protocol):
 
     def fetch(self, work: Any) -> Reading:
         """Return the updates of a part; always the same, in order."""
+
+
+@runtime_checkable
+class Joined(Protocol):
+    """A planned source whose parts have to fit together."""
+
+    def check_joints(self, joints: Sequence[Any]) -> None:
+        """Raise an error if the parts of a batch do not fit together: their updates are wrong."""
 
 
 @runtime_checkable

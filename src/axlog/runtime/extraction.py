@@ -73,7 +73,8 @@ class Message(NamedTuple):
     stream: str
     action: str
     """insert, delete, end, refused; rest: nothing more for now; mark: a start; part: the part of
-    the source that the following messages are, as JSON in `origin`.
+    the source that the following messages are, as JSON in `origin`; joint: how the part before
+    fits to its neighbours, in the same way.
     """
     content: bytes
     time: int | None
@@ -106,10 +107,11 @@ class ReadPart:
     follows: bool  # another part of its sequence is before it in the batch
     earliest: int | None = None  # time of a message without content that may prove late
     latest: int | None = None
+    joint: str = ""  # JSON: how it fits to its neighbours
 
-    def plain(self) -> tuple[int, int | None, int, str, int | None, int | None]:
+    def plain(self) -> tuple[int, int | None, int, str, int | None, int | None, str]:
         where = self.source, self.partition, self.number
-        return *where, self.work, self.earliest, self.latest
+        return *where, self.work, self.earliest, self.latest, self.joint
 
 
 @dataclass
@@ -249,6 +251,9 @@ class Extractor:
                 follows = message.time is not None
                 part = self._part[of] = ReadPart(*of, message.number, message.origin, follows)
                 out.parts.append(part)
+                continue
+            if message.action == "joint":
+                self._part[message.source, message.partition].joint = message.origin
                 continue
             out.messages += 1
             out.streams.setdefault(message.stream, [0, 0])[0] += 1

@@ -8,7 +8,8 @@ seen. Buckets reject the others without their contents, which are found the same
 
 In a source that is in order nothing is read again.
 
-Rejected messages also get the usual names of their positions here (`Locating`).
+The parts of a file that was divided at its records are checked here, before anything is delivered
+(`Joined`). Rejected messages also get the usual names of their positions here (`Locating`).
 
 Law: the rejected messages, with their contents and reasons, are those of a batch that was read as
 one part.
@@ -25,7 +26,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from axlog.connect.protocol import Locating, Refusal, Source
+from axlog.connect.protocol import Joined, Locating, Refusal, Source
 from axlog.document.clock_bounds import Horizon
 from axlog.runtime.bucket import late_error
 from axlog.runtime.extraction import Message, refused_message
@@ -42,6 +43,7 @@ class _Read(NamedTuple):
     work: str
     earliest: int | None
     latest: int | None
+    joint: str = ""
 
 
 class Rejections:
@@ -65,6 +67,7 @@ class Rejections:
         """Add late messages, and contents that are missing, to the rejected messages of a batch."""
         parts = [_Read(*part) for aside in asides for part in aside["parts"]]
         parts.sort(key=itemgetter(0, 2))
+        self._check_joints(parts)
         lacking = {identity for identity, refusal in found.items() if not refusal.content}
         for part, floor in self._late_parts(parts):
             size = json.loads(part.work)[1]
@@ -78,6 +81,17 @@ class Rejections:
             source = self._source(identity // SOURCES_APART)
             if isinstance(source, Locating):
                 found[identity] = replace(refusal, origin=source.origin(refusal.origin))
+
+    def _check_joints(self, parts: Iterable[_Read]) -> None:
+        """Raise an error if parts of a source do not fit together; nothing is delivered then."""
+        joints: dict[int, list[Any]] = {}
+        for part in parts:
+            if part.joint:
+                joints.setdefault(part.source, []).append(json.loads(part.joint))
+        for index, each in joints.items():
+            source = self._source(index)
+            if isinstance(source, Joined):
+                source.check_joints(each)
 
     def _source(self, index: int) -> Source | None:
         """Return a source, which stays open."""

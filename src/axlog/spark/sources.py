@@ -131,6 +131,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._limit = int(options.get("limit", MOST))
         self._parts = int(options.get("parts", 2))
         self._least = int(options.get("least", PART))
+        self._joins = options.get("joins", "") == "yes"
         self._source: Source | None = None
         self._failed, self._since, self._retry = 0, 0.0, 0.0
         self._place = options.get("place", "")
@@ -246,7 +247,9 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 if self._source is None:
                     self._source = self._make()
                 self._want(self._source)
-                plan = plan_of(self._source, position, Load(limit, self._parts, self._least))
+                plan = plan_of(
+                    self._source, position, Load(limit, self._parts, self._least, self._joins)
+                )
             except (AxlogError, OSError) as error:
                 self._note(error)
                 if self._is_done is None:
@@ -364,7 +367,12 @@ def read_part(
     try:
         if isinstance(source, Planned):
             if part.size:
-                yield list(rows_of(source.fetch(part.work), index, part.number, horizon))
+                reading = source.fetch(part.work)
+                yield list(rows_of(reading, index, part.number, horizon))
+                if reading.joint is not None:
+                    joint = json.dumps(reading.joint)
+                    row = ("joint", b"", None, part.number, joint, None, None, None, None)
+                    yield [(index, "", *row)]
             return
         position, left = part.work if part.size else (None, 0)
         number = part.number
@@ -395,6 +403,7 @@ def frame_of(
     place: str = "",
     filters: bool = False,
     horizon: Horizon | None = None,
+    joins: bool = False,
 ) -> DataFrame:
     """Return a streaming DataFrame of messages: of a source of axlog, or of a user's DataFrame.
 
@@ -414,7 +423,8 @@ def frame_of(
         reader = reader.option("through", base64.b64encode(_pickled(through)).decode())
     settings = {"index": index, "limit": limit, "parts": parts, "hold": hold, "mark": mark,
             "least": spark.conf.get(LEAST, str(PART)), "place": place,
-            "filters": "yes" if filters else "", "horizon": _written(horizon)}  # fmt: skip
+            "filters": "yes" if filters else "", "horizon": _written(horizon),
+            "joins": "yes" if joins else ""}  # fmt: skip
     for name, value in {**settings, "streams": json.dumps(list(streams))}.items():
         reader = reader.option(name, str(value))
     return reader.load()

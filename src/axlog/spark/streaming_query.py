@@ -216,7 +216,7 @@ def maintain(
     horizon = settled.definition.horizon(clock == "wall")
     frames = [
         frame_of(spark, source, at, limit, cores, waits, getattr(source, "streams", ()),
-                 "" if at else mark, send, beside, filters, horizon)
+                 "" if at else mark, send, beside, filters, horizon, joins=True)
         for at, source in enumerate(given)
     ]  # fmt: skip
     packets = extract_packets(frames, send)

@@ -25,6 +25,7 @@ from axlog.connect.kinds import LocalPath, Origin, SourceKind
 from axlog.connect.protocol import Load, Part, Plan, Position, Reading, Refusal
 from axlog.connect.sources.file_listing import FileListing, Place
 from axlog.connect.sources.formats import FormatOptions
+from axlog.connect.sources.record_ranges import fit_together, ranges_of, read_range
 from axlog.connect.sources.times import TimeOptions, Timing
 from axlog.document.parser import DEFAULT_LIMITS, parse
 from axlog.document.record_reader import split
@@ -48,6 +49,12 @@ class DirectoryOptions(TimeOptions, FormatOptions):
         default=None,
         description="The name of the elements that are messages (default: the whole file is one;"
         " of a JSON array, each item is one).",
+    )
+    divide: bool = Field(
+        default=False,
+        description="On Spark, divide a large file at its records among tasks. Outside of records,"
+        " only the root may declare namespaces. It is an error if a part begins in a comment or"
+        " CDATA section that contains the tag of a record, or in a record that contains another.",
     )
     order: Literal["any", "name"] = Field(
         default="any",
@@ -109,12 +116,25 @@ class DirectorySource:
         if self._is_single and place.file is not None:
             place, files, after = self._files.after(place, place.file), files[1:], 0
         each = self._length(files)
-        step = load.step(len(files) if self._is_single else None)
+        step = load.step(self._available(files, each, load.limit))
+        divides = load.joins and self.options.divide and self.label is not None and not after
         parts: list[Part] = []
         group: list[str] = []
         bound = weight = taken = 0
         for path in files:
             self._files.check_readable(path)
+            if divides and path.stat().st_size > step * each:
+                if group:
+                    parts.append(Part({"files": group, "after": after if not parts else 0}, bound))
+                    group, bound, weight = [], 0, 0
+                key, size = self._files.key(path), path.stat().st_size
+                for start, end in ranges_of(size, step * each):
+                    parts.append(Part({"file": key, "bytes": [start, end]}, 1 + end - start))
+                place = self._files.after(place, key)
+                taken += -(-size // each)
+                if until is None and taken >= load.limit:
+                    return Plan(parts, place.plain(), more=path is not files[-1])
+                continue
             key, size = self._files.key(path), 1 if self._is_single else 1 + path.stat().st_size
             place = self._files.after(place, key)
             group.append(key)
@@ -133,6 +153,8 @@ class DirectorySource:
         """Return the messages of some files, whatever files have appeared since."""
         updates: list[StreamUpdate] = []
         refused: list[Refusal] = []
+        if "bytes" in work:
+            return self._fetch_range(work["file"], *work["bytes"])
         after = work.get("after", 0)
         for key in work["files"]:
             for read in islice(self._messages(self._files.file(key)), after, None):
@@ -143,10 +165,48 @@ class DirectorySource:
             after = 0
         return Reading(updates, None, refused)
 
+    def check_joints(self, joints: Sequence[Any]) -> None:
+        """Raise an error if the ranges of a divided file do not fit together."""
+        fit_together(joints)
+
+    def _fetch_range(self, key: str, start: int, end: int) -> Reading:
+        """Return the records that start in a range of bytes; their origins are numbers in it."""
+        assert self.label is not None
+        path = self._files.file(key)
+        stored, stream = path.stat().st_mtime, self._stream(path)
+        try:
+            records, joint = read_range(path, self.label, start, end)
+        except OSError as error:
+            raise ConnectorError("AX858", f"{path}: {error.strerror or error}") from error
+        updates: list[StreamUpdate] = []
+        refused: list[Refusal] = []
+        for number, content in enumerate(records, start=1):
+            origin = f"{path.name}@{start}#{number}"
+            try:
+                element = parse(content, name=origin).root if self.timing.needs_element else None
+                updates.append(
+                    StreamUpdate(stream, "insert", content, self.timing.of(element, stored), origin)
+                )
+            except AxlogError as error:
+                refused.append(Refusal(stream, content, origin, error.describe()))
+        return Reading(updates, None, refused, joint=[key, *joint[1:]])
+
     @property
     def _is_single(self) -> bool:
         """Whether every file is one message."""
         return self.label is None and self.options.format != "json"
+
+    def _available(self, files: Sequence[Path], each: int, limit: int) -> int:
+        """Return about how many messages files have, as far as this matters for a limit."""
+        if self._is_single:
+            return len(files)
+        found = 0
+        for path in files:
+            with suppress(OSError):
+                found += -(-path.stat().st_size // each)
+            if found >= limit:
+                break
+        return found
 
     def _length(self, files: Sequence[Path]) -> int:
         """Return about how many bytes a message has; 1 if every file is one."""
