@@ -134,7 +134,11 @@ class Instance:
         released, late = self.order.take(packets)
         for item, clock in late:
             outcome.refuse(item, _late(item, clock))
+        slept_until = [p.frontier["clock"] for p in packets if p.frontier is not None]
         with self._engine.batch():
+            if slept_until and not self._gets_all:
+                # It missed batches in which it had nothing to do, but the clock advanced.
+                self._engine.advance(max(slept_until))
             for are_bindings, items in groupby(released, _are_bindings):
                 if are_bindings:
                     self._apply_bindings(items, outcome)
