@@ -167,3 +167,8 @@ def test_an_engine_that_slept_knows_the_clock(on_driver: bool) -> None:
     assert [stream for stream, _ in answer.refused] == ["b"]
     for seed in range(4):
         check_buckets(BucketsCase(case, seed, 3, on_driver))
+
+
+def test_updates_held_back_before_a_restart_wait_for_all_partitions() -> None:
+    """Also for those of which nothing was held back, before the source is read again."""
+    check_buckets(make_buckets_case(Random("sp:38")))
