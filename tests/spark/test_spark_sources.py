@@ -2,15 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from axlog.connect.kinds import Origin
-from axlog.connect.protocol import Refusal
+from axlog.connect.protocol import Refusal, Source
 from axlog.connect.sinks.memory import MemorySink
 from axlog.pipeline import kinds
 from axlog.runtime.definition import Definition
@@ -29,10 +28,16 @@ def small_parts(spark: Any) -> Iterator[None]:
     spark.conf.unset(LEAST)
 
 
-def _source(kind: str, place: str, **options: Any) -> Any:
-    found = kinds.source_kind(kind)
-    made = found.options.model_validate(options)
-    return found.make(made, Origin(directory=Path(place), stream="a"))
+def _source(kind: str, place: Path, **options: Any) -> Callable[[], Source]:
+    """A function that opens a source in any process: it refers to nothing of this module."""
+
+    def make() -> Source:
+        found = kinds.source_kind(kind)
+        made = found.options.model_validate(options)
+        source: Source = found.make(made, Origin(directory=place, stream="a"))
+        return source
+
+    return make
 
 
 def _run(spark: Any, source: Any) -> tuple[Counter[Any], list[Refusal]]:
@@ -58,9 +63,7 @@ def test_a_file_that_is_divided_at_its_records(spark: Any, tmp_path: Path) -> No
     """Messages that are late because of another part are rejected with their contents."""
     (tmp_path / "f.xml").write_text(_records())
     options = {"path": "f.xml", "record": "o", "time": "@t"}
-    rows, refused = _run(
-        spark, partial(_source, "directory", str(tmp_path), divide=True, **options)
-    )
+    rows, refused = _run(spark, _source("directory", tmp_path, divide=True, **options))
     assert rows == Counter(str(n) for n in range(30) if n % 3)
     assert sorted(str(one.content) for one in refused) == [
         "<o t='3' w='1'><k>late</k></o>", "<o t='4'><k>unneeded</k></o>",
@@ -72,13 +75,10 @@ def test_a_part_that_begins_in_a_comment_stops_the_query(spark: Any, tmp_path: P
     """Nothing is delivered: its records are none."""
     hidden = "<!--" + "<o t='1' w='1'><k>hidden</k></o>" * 40 + "-->"
     (tmp_path / "f.xml").write_text(_records(hidden))
-    source = partial(
-        _source, "directory", str(tmp_path), path="f.xml", record="o", time="@t", divide=True
-    )
+    options = {"path": "f.xml", "record": "o", "time": "@t"}
     with pytest.raises(Exception, match="cannot be divided at its records"):
-        _run(spark, source)
-    rows, _ = _run(spark, partial(_source, "directory", str(tmp_path), path="f.xml", record="o",
-                                  time="@t"))  # fmt: skip
+        _run(spark, _source("directory", tmp_path, divide=True, **options))
+    rows, _ = _run(spark, _source("directory", tmp_path, **options))
     assert rows == Counter(str(n) for n in range(30) if n % 3)
 
 
@@ -87,7 +87,7 @@ def test_lines_that_are_late_in_another_part(spark: Any, tmp_path: Path) -> None
     lines = [{"insert": f"<o w='1'><k>{n}</k></o>", "at": n} for n in range(20)]
     lines += [{"insert": "<o><k>unneeded</k></o>", "at": 2}, {"insert": "<o", "at": 30}]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    rows, refused = _run(spark, partial(_source, "jsonl", str(tmp_path), path="in.jsonl"))
+    rows, refused = _run(spark, _source("jsonl", tmp_path, path="in.jsonl"))
     assert rows == Counter(map(str, range(20)))
     found = [(one.origin, one.content, one.error.partition(":")[0]) for one in refused]
     assert sorted(found) == [

@@ -228,14 +228,14 @@ class Extractor:
         routes: list[PlainRoute] = []
         for values, root in self._parsed(messages):
             source, stream, action, content, time, number, origin, _, _, partition, row = values
-            if action == "insert" and time is not None and row is None:
+            if action == "insert" and time is not None:
                 try:
                     route = self._routes[source, stream, partition]
                 except KeyError:
                     route = self._route(Message._make(values), out, seen)
                     self._routes[source, stream, partition] = route
                     routes += [] if route is None else [route]
-                if route is not None and route.take(content, time, number, origin, root):
+                if route is not None and route.take(content, time, number, origin, row, root):
                     continue
             message = Message._make(values)
             if message.action == "mark":
@@ -253,7 +253,9 @@ class Extractor:
                 out.parts.append(part)
                 continue
             if message.action == "joint":
-                self._part[message.source, message.partition].joint = message.origin
+                joined = self._part.get((message.source, message.partition))
+                if joined is not None:
+                    joined.joint = message.origin
                 continue
             out.messages += 1
             out.streams.setdefault(message.stream, [0, 0])[0] += 1
@@ -287,10 +289,9 @@ class Extractor:
         first = Seen(lane, "", source * SOURCES_APART + message.number, sequence=of)
         known = seen.setdefault(("", lane), first)
         out.streams.setdefault(stream, [0, 0])
-        return PlainRoute(
-            Shared(source, lane, stream), units, self.past.latest, out, known,
-            self._part.get(of), self._of(*of),
-        )  # fmt: skip
+        shared = Shared(source, lane, stream, message.row is not None)
+        part, progress = self._part.get(of), self._of(*of)
+        return PlainRoute(shared, units, self.past.latest, out, known, part, progress)
 
     def _unit_routes(
         self, stream: str, source: int, partition: int | None, out: Extracted

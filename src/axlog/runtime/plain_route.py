@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from axlog.runtime.extraction import Extracted, ReadPart, Seen
 
 Row: TypeAlias = tuple[Any, ...]
-"""(time, place, number, bags, origin): the values of an item that differ."""
+"""(time, place, number, bags, origin): the values of an item that differ; for messages of a user's
+DataFrame also the row that identifies it."""
 Rows: TypeAlias = dict[int, list[Row]]
 """By bucket."""
 FAR = 1 << 62
@@ -43,11 +44,19 @@ class Shared(NamedTuple):
     source: int
     lane: str
     stream: str
+    has_rows: bool  # whether rows identify the messages, because numbers may be equal
 
     def items(self, rows: Iterable[Row]) -> Iterator[Item]:
         """Yield the items of rows, as `order.py` describes them."""
-        source, lane, stream = self
+        source, lane, stream, has_rows = self
         first = source * SOURCES_APART
+        if has_rows:
+            for time, place, number, bags, origin, row in rows:
+                yield [
+                    time, place, first + number, BINDINGS, bags, None, lane, origin, first + row,
+                    None, stream,
+                ]  # fmt: skip
+            return
         for time, place, given, bags, origin in rows:
             number = first + given
             yield [
@@ -133,7 +142,13 @@ class PlainRoute:
         self._first = self._last = self._taken = self._kept = 0
 
     def take(
-        self, content: bytes, time: int, number: int, origin: str, root: Element | None
+        self,
+        content: bytes,
+        time: int,
+        number: int,
+        origin: str,
+        row: int | None,
+        root: Element | None,
     ) -> bool:
         """Send a message to its buckets; return False if it needs the full path."""
         progress = self._progress
@@ -158,11 +173,13 @@ class PlainRoute:
         elif time == progress.time:
             place = progress.stream
         for route, bucket, bags in found:
-            row = (time, place, number, bags, origin)
+            item: Row = (time, place, number, bags, origin)
+            if row is not None:
+                item = (*item, row)
             try:
-                route.rows[bucket].append(row)
+                route.rows[bucket].append(item)
             except KeyError:
-                route.rows[bucket] = [row]
+                route.rows[bucket] = [item]
         if found:
             self._kept += 1
         if not self._taken:
@@ -193,7 +210,9 @@ class PlainRoute:
                 out.plain.setdefault((route.unit.name, bucket), {})[self.shared] = rows
 
 
-def all_items(items: Iterable[Item], plain: Mapping[tuple[int, str, str], list[Row]]) -> list[Item]:
+def all_items(
+    items: Iterable[Item], plain: Mapping[tuple[int, str, str, bool], list[Row]]
+) -> list[Item]:
     """Return the items of a packet: those written in full, and those of the short path."""
     found = list(items)
     for shared, rows in plain.items():
