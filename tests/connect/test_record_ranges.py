@@ -62,7 +62,7 @@ def _read(path: Path, label: str, step: int) -> list[bytes]:
 
 
 def _canonical(record: bytes) -> bytes:
-    return etree.canonicalize(record.decode()).encode()
+    return str(etree.canonicalize(record.decode())).encode()
 
 
 @pytest.mark.parametrize("is_plain", [True, False])

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import mmap
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -117,7 +117,7 @@ def fit_together(joints: Iterable[Joint]) -> None:
                 )
 
 
-def _beginning(joint: Sequence[object]) -> object:
+def _beginning(joint: Joint) -> int:
     return joint[1]
 
 
