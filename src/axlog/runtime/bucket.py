@@ -35,10 +35,10 @@ from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.short_way import Read
 from axlog.match.stream_plan import MessagePlan
 from axlog.query.compile import Relation
+from axlog.runtime.bindings import Keyed, bags_of, by_bucket, key_of
 from axlog.runtime.change_packets import plain_change, value_of
 from axlog.runtime.definition import Definition
 from axlog.runtime.engine import DocumentEngine, load
-from axlog.runtime.extraction import Keyed, bags_of, by_bucket, key_of
 from axlog.runtime.order import (
     BINDINGS,
     BODY,
