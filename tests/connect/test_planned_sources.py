@@ -241,7 +241,7 @@ def test_the_rows_that_a_delta_table_gets(tmp_path: Path, limit: int) -> None:
     append(5)
     append(4)
     one = source("delta", tmp_path, "s", path="t")
-    found: list[str] = []
+    found: list[tuple[str, Any]] = []
     position = None
     ends = []
     for step in range(5):

@@ -41,7 +41,8 @@ def _source(kind: str, place: Path, **options: Any) -> Callable[[], Source]:
 
 
 def _run(spark: Any, source: Any) -> tuple[Counter[Any], list[Refusal]]:
-    sink, refused = MemorySink(), []
+    sink = MemorySink()
+    refused: list[Refusal] = []
     definition = Definition(DOCUMENT, {"v": (VIEW, None)})
     query = maintain(
         spark, definition, [source], [sink], once=True, hold=0, state="driver",

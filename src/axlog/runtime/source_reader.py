@@ -149,8 +149,8 @@ class Feed:
         self.troubles = None
         refused = list(reading.refused)
         if reading.waiting or any(partition is not None for partition in reading.partitions):
-            for partition in (*reading.waiting, *reading.partitions):
-                self._lane(partition)
+            for known in (*reading.waiting, *reading.partitions):
+                self._lane(known)
             self._drop_whole()
         partitions = reading.partitions or (None,) * len(reading.updates)
         for partition, update in zip(partitions, reading.updates, strict=True):

@@ -78,7 +78,7 @@ class Rejections:
             for message in self._messages(part):
                 self._add(message, floor, mine, found)
         for identity, refusal in found.items():
-            source = self._source(identity // SOURCES_APART)
+            source: Any = self._source(identity // SOURCES_APART)
             if isinstance(source, Locating):
                 found[identity] = replace(refusal, origin=source.origin(refusal.origin))
 
@@ -89,7 +89,7 @@ class Rejections:
             if part.joint:
                 joints.setdefault(part.source, []).append(json.loads(part.joint))
         for index, each in joints.items():
-            source = self._source(index)
+            source: Any = self._source(index)
             if isinstance(source, Joined):
                 source.check_joints(each)
 

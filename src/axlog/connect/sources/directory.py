@@ -128,8 +128,8 @@ class DirectorySource:
                     parts.append(Part({"files": group, "after": after if not parts else 0}, bound))
                     group, bound, weight = [], 0, 0
                 key, size = self._files.key(path), path.stat().st_size
-                for start, end in ranges_of(size, step * each):
-                    parts.append(Part({"file": key, "bytes": [start, end]}, 1 + end - start))
+                for first, last in ranges_of(size, step * each):
+                    parts.append(Part({"file": key, "bytes": [first, last]}, 1 + last - first))
                 place = self._files.after(place, key)
                 taken += -(-size // each)
                 if until is None and taken >= load.limit:

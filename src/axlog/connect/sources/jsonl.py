@@ -36,7 +36,7 @@ _PIECE = 1 << 18
 _SAMPLE = 1 << 16
 """Bytes from which the length of lines is estimated."""
 _PLAIN = frozenset({"stream", "insert", "at"})
-_SCAN = json.JSONDecoder().scan_once
+_DECODE = json.JSONDecoder().raw_decode
 
 
 class JsonLinesOptions(TimeOptions):
@@ -219,8 +219,8 @@ def read_list(line: bytes, stream: str | None, origin: str) -> StreamUpdate:
 def _plain_insert(text: str, stream: str | None, origin: str) -> StreamUpdate | None:
     """Fast path for most lines: an insertion with a time. None: use the full parser."""
     try:
-        written, end = _SCAN(text, 0)
-    except (StopIteration, ValueError, RecursionError):
+        written, end = _DECODE(text)
+    except (ValueError, RecursionError):
         return None
     if end != len(text) or type(written) is not dict or not written.keys() <= _PLAIN:
         return None
