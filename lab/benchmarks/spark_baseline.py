@@ -9,6 +9,7 @@ it drops rows older than a guess.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -53,6 +54,17 @@ def _parsed(frame: DataFrame, watermark: str | None) -> DataFrame:
 def milliseconds(progress: Sequence[Mapping[str, Any]]) -> list[int]:
     """The time of each batch that had input."""
     return [p["durationMs"]["triggerExecution"] for p in progress if p["numInputRows"]]
+
+
+def ends_of(progress: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """When each batch that had input ended, in seconds since 1970, and its messages."""
+    having = [p for p in progress if p["numInputRows"]]
+    started = [datetime.fromisoformat(p["timestamp"]).timestamp() for p in having]
+    taken = [each / 1000 for each in milliseconds(having)]
+    return {
+        "ends": [at + seconds for at, seconds in zip(started, taken, strict=True)],
+        "counts": [p["numInputRows"] for p in having],
+    }
 
 
 def state_rows(progress: Sequence[Mapping[str, Any]]) -> list[int]:

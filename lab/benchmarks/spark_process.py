@@ -15,9 +15,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any, TypeAlias
 
 from axlog.live.document import Document
@@ -54,18 +56,82 @@ def streams(spark: Session, task: dict[str, Any]) -> dict[str, Any]:
     for _ in range(task["rounds"]):
         for side in task["sides"]:
             checkpoint = tempfile.mkdtemp(prefix="axlog-bench-")
-            workers = task.get("workers", [])
-            before, here = processor_seconds(), time.process_time()
-            elsewhere = processor_seconds(*workers) if workers else 0.0
+            meter = Meter(task.get("workers", []))
             try:
                 run = sides[side](spark, task, checkpoint)
-                run["cpu"] = processor_seconds() - before
-                run["driver"] = time.process_time() - here
-                run["executors"] = processor_seconds(*workers) - elsewhere if workers else 0.0
-                found[side].append(run)
+                found[side].append(run | meter.used(run.pop("ends"), run.pop("counts")))
             finally:
+                meter.stop()
                 shutil.rmtree(checkpoint, ignore_errors=True)
     return found
+
+
+class Meter(Thread):
+    """Samples the processor time of this process, its descendants, and of a cluster's workers.
+
+    Python processes of Spark end when they have been idle: what they used is kept.
+    """
+
+    def __init__(self, workers: Sequence[int]) -> None:
+        super().__init__(daemon=True)
+        self._workers = tuple(workers)
+        self._known: dict[int, float] = {}  # by process
+        self._kinds: dict[int, str] = {}
+        self._samples: list[tuple[float, dict[str, float]]] = []
+        self._ended = Event()
+        self._look()
+        self.start()
+
+    def run(self) -> None:
+        while not self._ended.wait(0.25):
+            self._look()
+
+    def stop(self) -> None:
+        """End the sampling."""
+        self._ended.set()
+        self.join()
+
+    def used(self, ends: Sequence[float], counts: Sequence[int]) -> dict[str, float]:
+        """Microseconds per message in the later half of the batches, by kind of process.
+
+        `ends` are the times at which batches ended, and `counts` their messages.
+        """
+        self._look()
+        half = len(ends) // 2
+        messages = max(1, sum(counts[half:]))
+        first, last = self._at(ends[half - 1]), self._at(ends[-1])
+        found = {kind: 1e6 * (last[kind] - first[kind]) / messages for kind in KINDS}
+        return {**found, "cpu": sum(found.values())}
+
+    def _at(self, moment: float) -> dict[str, float]:
+        return next((used for at, used in self._samples if at >= moment), self._samples[-1][1])
+
+    def _look(self) -> None:
+        for pid, kind in [(os.getpid(), ""), *((pid, "executors") for pid in self._workers)]:
+            for child, seconds in processor_times(pid):
+                self._known[child] = seconds
+                if child not in self._kinds:
+                    self._kinds[child] = kind or _kind_of(child)
+        used = dict.fromkeys(KINDS, 0.0)
+        for pid, seconds in self._known.items():
+            used[self._kinds[pid]] += seconds
+        self._samples.append((time.time(), used))
+
+
+KINDS = ("driver", "java", "executors")
+"""The driver's Python, Java, and Python processes that run tasks (or a cluster's workers)."""
+
+
+def _kind_of(pid: int) -> str:
+    if pid == os.getpid():
+        return "driver"
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().replace("\0", " ")
+    except OSError:
+        command = ""
+    if "java" in command.partition(" ")[0]:
+        return "java"
+    return "executors" if "daemon" in command else "driver"  # it reads sources for the driver
 
 
 def _axlog(
@@ -100,12 +166,14 @@ def _kept(
 
     reports: list[BatchReport] = []
     ends: list[float] = []
+    walls: list[float] = []
     first: list[float] = []
 
     def report(told: BatchReport) -> None:
         reports.append(told)
         if told.messages:
             ends.append(time.perf_counter())
+            walls.append(time.time())
         if told.changes and not first:
             first.append(time.time() - task["started"])
 
@@ -121,13 +189,15 @@ def _kept(
         "ms": [1000 * (end - begin) for begin, end in pairwise(ends)],
         "state": [told.state for told in with_input],
         "messages": sum(told.messages for told in with_input),
+        "ends": walls,
+        "counts": [told.messages for told in with_input],
         "changes": sum(change.op == "insert" for told in reports for change in told.changes),
         "first": first[0] if first else None,
     }
 
 
 def _join(spark: Session, task: dict[str, Any], checkpoint: str) -> dict[str, Any]:
-    from lab.benchmarks.spark_baseline import milliseconds, on_time_join, state_rows
+    from lab.benchmarks.spark_baseline import ends_of, milliseconds, on_time_join, state_rows
 
     joined = on_time_join(
         _frame(spark, task, "orders"),
@@ -143,13 +213,14 @@ def _join(spark: Session, task: dict[str, Any], checkpoint: str) -> dict[str, An
         "ms": milliseconds(progress),
         "state": state_rows(progress),
         "messages": sum(p["numInputRows"] for p in progress),
+        **ends_of(progress),
         "changes": sum(max(0, p["sink"]["numOutputRows"]) for p in progress),
     }
 
 
 def _by_hand(spark: Session, task: dict[str, Any], checkpoint: str) -> dict[str, Any]:
     """The job without axlog, over both streams."""
-    from lab.benchmarks.spark_baseline import milliseconds
+    from lab.benchmarks.spark_baseline import ends_of, milliseconds
     from lab.benchmarks.spark_handwritten import on_time
 
     both = [
@@ -165,26 +236,28 @@ def _by_hand(spark: Session, task: dict[str, Any], checkpoint: str) -> dict[str,
         "ms": milliseconds(progress),
         "state": [],
         "messages": sum(p["numInputRows"] for p in progress),
+        **ends_of(progress),
         "changes": sum(max(0, p["sink"]["numOutputRows"]) for p in progress),
     }
 
 
-def processor_seconds(*roots: int) -> float:
-    """The processor time of processes (by default this one) and all their descendants."""
+def processor_times(root: int) -> list[tuple[int, float]]:
+    """The processor seconds of a process and of each of its descendants."""
     stats: dict[int, tuple[int, float]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
         except OSError:  # it has just ended
             continue
-        ticks = sum(map(int, fields[11:15]))
+        ticks = sum(map(int, fields[11:13]))
         stats[int(path.parent.name)] = int(fields[1]), ticks / os.sysconf("SC_CLK_TCK")
-    total, left = 0.0, list(roots) or [os.getpid()]
+    found, left = [], [root]
     while left:
         pid = left.pop()
-        total += stats[pid][1] if pid in stats else 0.0
+        if pid in stats:
+            found.append((pid, stats[pid][1]))
         left += [child for child, (parent, _) in stats.items() if parent == pid]
-    return total
+    return found
 
 
 def _frame(spark: Session, task: dict[str, Any], stream: str) -> Any:

@@ -1,31 +1,41 @@
 """The processor time of each stage of a Spark batch, in one process and without Spark.
 
-The on-time view of the order monitor: messages of `partitions` tasks are parsed and matched
-(`extract`), written as rows for buckets (`pack`), applied by the engines of the buckets
-(`engines`), and their reports are merged (`report`). What Spark adds (reading rows, the shuffle,
-the state store) is not in it. The fixed cost of an engine per batch is found from two sizes of
-batches. docs/scaling.md builds its model on these.
+The on-time view of the order monitor: JSON lines of `partitions` tasks are read (`read`) and become
+rows (`rows`), which are matched (`extract`), written as rows for buckets (`pack`), applied by the
+engines of the buckets (`engines`), and their reports are merged (`report`). What Spark adds (the
+shuffle, the state store) is not in it. The bare parse of the same messages is measured beside it.
+The fixed cost of an engine per batch is found from two sizes of batches. docs/scaling.md builds its
+model on these.
 """
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import process_time
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from lxml.etree import fromstring
+
+from axlog.connect.kinds import Origin
+from axlog.connect.protocol import Load, Part, Reading
+from axlog.connect.sources.jsonl import JsonLinesOptions, JsonLinesSource
 from axlog.runtime.bucket_engines import Buckets
 from axlog.runtime.definition import Definition
-from axlog.runtime.extraction import ASIDE, Extracted, Extractor, Message
+from axlog.runtime.extraction import ASIDE, Extracted, Extractor
 from axlog.runtime.gc_pause import collector_paused
+from axlog.runtime.message_rows import Values, rows_of
 from axlog.runtime.packet_rows import Row, packed
 from axlog.runtime.past import NOTHING
 from axlog.runtime.plan import SparkPlan, make_plan
 from axlog.samples import orders
 from lab.benchmarks.measuring import Result
 
-STAGES = ("extract", "pack", "engines", "report")
+STAGES = ("read", "rows", "extract", "pack", "engines", "report", "bare parse")
 _BATCHES = 4
 _T = TypeVar("_T")
 
@@ -54,6 +64,15 @@ def _rows(found: Extracted, plan: SparkPlan) -> list[Row]:
     return list(packed(found, plan))
 
 
+def _messages(reading: Reading, number: int) -> list[Values]:
+    return list(rows_of(reading, 0, number))
+
+
+def _parsed(rows: Sequence[Values]) -> None:
+    for row in rows:
+        fromstring(row[3])
+
+
 class _Store(dict[str, bytes]):
     """The map of a bucket."""
 
@@ -68,8 +87,6 @@ class _Run:
     """Four batches, of which the first warms up."""
 
     def __init__(self, size: int, count: int, partitions: int) -> None:
-        from axlog.spark.batch_result import gather_batch
-
         definition = Definition(orders.DOCUMENT, {"v": (orders.ON_TIME, None)}, orders.KEYS)
         plan = make_plan(definition, count)
         extractor = Extractor(definition, plan)
@@ -78,33 +95,51 @@ class _Run:
         stores: dict[str, _Store] = {}
         self.seconds = dict.fromkeys(STAGES, 0.0)
         self.bytes = self.rows = self.messages = 0
-        drawn = [
-            Message(0, str(m["stream"]), "insert", str(m["insert"]).encode(),
-                    round(1e6 * float(str(m["at"]))), number, "")
-            for number, m in enumerate(orders.messages(size * _BATCHES, seed=1, rate=0.002))
-        ]  # fmt: skip
-        for batch in range(_BATCHES):
-            if batch == 1:
-                self.seconds = dict.fromkeys(STAGES, 0.0)
-                self.bytes = self.rows = self.messages = 0
-            mine = drawn[batch * size : (batch + 1) * size]
-            part = -(-size // partitions)
-            with collector_paused():
-                inbox: dict[str, list[bytes]] = {}
-                for at in range(0, size, part):
-                    some = mine[at : at + part]
-                    found = self._timed("extract", partial(extractor.extract, some))
-                    rows = self._timed("pack", partial(_rows, found, plan))
-                    for bucket, body in rows:
-                        self.bytes, self.rows = self.bytes + len(body), self.rows + 1
-                        if bucket != ASIDE:
-                            inbox.setdefault(f"{bucket}/0", []).append(body)
-                said: list[Row] = []
-                for key, bodies in inbox.items():
-                    store = stores.setdefault(key, _Store())
-                    said += self._timed("engines", partial(engines.take, key, store, bodies)).rows
-                self._timed("report", partial(gather_batch, batch, said))
-            self.messages += size
+        with TemporaryDirectory(prefix="axlog-bench-") as place:
+            path = Path(place) / "in.jsonl"
+            with path.open("w", encoding="utf-8") as lines:
+                for message in orders.messages(size * _BATCHES, seed=1, rate=0.002):
+                    lines.write(json.dumps(message) + "\n")
+            source = JsonLinesSource(JsonLinesOptions(path=str(path)), Origin())
+            position: Any = None
+            for batch in range(_BATCHES):
+                if batch == 1:
+                    self.seconds = dict.fromkeys(STAGES, 0.0)
+                    self.bytes = self.rows = self.messages = 0
+                found = source.plan(position, Load(size, partitions, 1))
+                position = found.position
+                with collector_paused():
+                    self._batch(batch, source, found.parts, extractor, engines, stores)
+
+    def _batch(
+        self,
+        batch: int,
+        source: JsonLinesSource,
+        parts: Sequence[Part],
+        extractor: Extractor,
+        engines: Buckets,
+        stores: dict[str, _Store],
+    ) -> None:
+        from axlog.spark.batch_result import gather_batch
+
+        inbox: dict[str, list[bytes]] = {}
+        number = 0
+        for part in parts:
+            reading = self._timed("read", partial(source.fetch, part.work))
+            rows = self._timed("rows", partial(_messages, reading, number))
+            number += part.size
+            self.messages += len(rows)
+            self._timed("bare parse", partial(_parsed, rows))
+            found = self._timed("extract", partial(extractor.extract, rows))
+            for bucket, body in self._timed("pack", partial(_rows, found, extractor.plan)):
+                self.bytes, self.rows = self.bytes + len(body), self.rows + 1
+                if bucket != ASIDE:
+                    inbox.setdefault(f"{bucket}/0", []).append(body)
+        said: list[Row] = []
+        for key, bodies in inbox.items():
+            store = stores.setdefault(key, _Store())
+            said += self._timed("engines", partial(engines.take, key, store, bodies)).rows
+        self._timed("report", partial(gather_batch, batch, said))
 
     def _timed(self, stage: str, work: Callable[[], _T]) -> _T:
         before = process_time()

@@ -34,7 +34,7 @@ from axlog.live.document import Document
 from axlog.live.options import Options
 from axlog.samples import orders
 from lab.benchmarks.measuring import Parts, Plot, Ratio, Result
-from lab.benchmarks.spark_process import apart
+from lab.benchmarks.spark_process import KINDS, apart
 
 SETTLED = 10
 """Seconds after which a start adopts what an earlier one has left (`spark/classes.py`)."""
@@ -139,20 +139,20 @@ def _throughput(
 
 
 def _processor_time(result: Result, head: str, runs: dict[str, list[dict[str, Any]]]) -> None:
-    """F23: processor time of all processes per message in the last round, against the job that is
-    written by hand; and the share of the driver's Python.
+    """F23: processor time of all processes per message in the later half of the last round, against
+    the job that is written by hand.
     """
     last = {side: each[-1] for side, each in runs.items()}
-    cost = {side: 1e6 * run["cpu"] / max(1, run["messages"]) for side, run in last.items()}
-    for side, microseconds in cost.items():
-        result.figures[f"{head}: {side}, us of all processors per message"] = microseconds
+    for side, run in last.items():
+        what = f"{head}: {side}, us of all processors per message"
+        result.figures[what] = run["cpu"]
+        for kind in KINDS:
+            result.figures[f"{what}: {kind}"] = run[kind]
     for side in ("axlog", EXECUTORS, "axlog over DataFrames"):
-        ratio = cost[side] / cost[BY_HAND]
+        ratio = last[side]["cpu"] / last[BY_HAND]["cpu"]
         result.ratios.append(
             Ratio(head, f"{side} / {BY_HAND}, processor time", ratio, ratio, "<= 1")
         )
-        share = last[side]["driver"] / last[side]["cpu"]
-        result.figures[f"{head}: {side}, share of the driver's Python"] = share
 
 
 def _rate(run: dict[str, Any], batch: int) -> float:

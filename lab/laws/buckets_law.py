@@ -10,6 +10,7 @@ runner is run on the same case, and sometimes started anew after every few batch
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,9 +18,10 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from axlog.connect.kinds import Options, Origin, SourceKind
-from axlog.connect.protocol import NO_TIME, Position, Reading, Refusal
+from axlog.connect.protocol import Load, Plan, Position, Reading, Refusal
 from axlog.document.stream_update import StreamUpdate
 from axlog.document.times import microseconds
 from axlog.pipeline import kinds
@@ -37,6 +39,8 @@ from axlog.runtime.packets import unpack
 from axlog.runtime.past import NOTHING
 from axlog.runtime.plan import SparkPlan, make_plan
 from axlog.spark.batch_result import gather_batch
+from axlog.spark.rejections import Rejections
+from axlog.spark.sources import Cut
 from axlog.views.change import Change
 from lab.laws.pipeline_cases import (
     Answer,
@@ -259,18 +263,46 @@ def batches_of(random: Random, part: list[list[list[Message]]]) -> Iterator[list
     while any(left):
         batch: list[list[Message]] = []
         for sequence in left:
-            before = NO_TIME
-            for number in range(random.choice((1, 1, 2))):
-                some = random.randrange(1, 6)
-                if sequence:
-                    bound = Message(sequence[0].source, "", "before", b"", before, 0, "")
-                    batch.append([*([bound] if number else []), *sequence[:some]])
-                    times = [one.time for one in sequence[:some] if one.time is not None]
-                    before = max([before, *times])
-                    del sequence[:some]
+            for follows in range(random.choice((1, 1, 2, 3))):
+                some = sequence[: random.randrange(1, 6)]
+                if some:
+                    batch.append([_part(some, bool(follows)), *some])
+                    del sequence[: len(some)]
         random.shuffle(batch)
         yield batch
     yield [[Message(source, "*", "rest", b"", None, 0, "")] for source in range(len(part))]
+
+
+def _part(messages: list[Message], follows: bool) -> Message:
+    """The mark before the messages of a part, from which they can be read again."""
+    first = messages[0]
+    start = first.number % PARTITIONS_APART
+    work = Cut([first.partition, start, len(messages)], len(messages), start, follows=follows)
+    time = 0 if follows else None
+    written = json.dumps(work.plain())
+    of = first.partition
+    return Message(first.source, "", "part", b"", time, first.number, written, partition=of)
+
+
+class _Again:
+    """A source of a case, for what is read again."""
+
+    def read(self, position: Position, limit: int) -> Reading:
+        raise NotImplementedError
+
+    def __init__(self, partitions: Sequence[Sequence_]) -> None:
+        self._partitions = partitions
+
+    def plan(self, position: Position, load: Load, until: Position | None = None) -> Plan:
+        raise NotImplementedError
+
+    def fetch(self, work: Any) -> Reading:
+        partition, start, count = work
+        updates = self._partitions[partition or 0][start : start + count]
+        return Reading(updates, None, partitions=() if partition is None else [partition] * count)
+
+    def close(self) -> None:
+        """There is nothing to release."""
 
 
 def run_buckets(made: BucketsCase) -> Answer:
@@ -280,6 +312,7 @@ def run_buckets(made: BucketsCase) -> Answer:
     plan = make_plan(definition, buckets=made.buckets)
     extractor = Extractor(definition, plan)
     extractor.past = NOTHING
+    rejections = Rejections([partial(_Again, each) for each in case.sources], plan.late)
     changes = first_rows(definition.make())
     refused: list[Refusal] = []
     number = 0
@@ -297,7 +330,7 @@ def run_buckets(made: BucketsCase) -> Answer:
                 ]
                 if random.random() < 0.1:
                     side = side.crashed(number, rows)
-                told = gather_batch(number, side.say(number, rows))
+                told = gather_batch(number, side.say(number, rows), rejections=rejections)
                 aside = [unpack(body) for key, body in rows if key.startswith(f"{ASIDE}/")]
                 extractor.past = extractor.past.after(aside)
                 check_batch(told.changes)

@@ -37,6 +37,7 @@ from axlog.errors import AxlogError
 from axlog.pipeline import kinds
 from axlog.spark.batch_result import BatchReport
 from axlog.spark.session import session
+from axlog.spark.sources import LEAST
 from axlog.spark.streaming_query import Maintained, maintain
 from axlog.views.change import Change
 from lab.laws.buckets_law import compare
@@ -50,7 +51,7 @@ from lab.laws.pipeline_cases import (
     smaller_pipelines,
 )
 
-KINDS = ("memory", "jsonl", "directory", "kafka", "frame")
+KINDS = ("memory", "jsonl", "directory", "kafka", "frame", "parquet", "delta")
 STATES = ("driver", "executors")
 LONGEST = 120.0
 """Seconds to wait for messages that arrive while a query runs."""
@@ -105,7 +106,11 @@ def check_spark(made: SparkCase, spark: Any = None) -> None:
 
 @cache
 def _session() -> Any:
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"}
+    settings = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.adaptive.enabled": "false",
+        LEAST: "2",  # several parts of a source in a batch
+    }
     return session("local[2]", "axlog law", quick=True, settings=settings)
 
 
@@ -236,6 +241,55 @@ class _Directory(_Given):
         return partial(_made, "directory", str(self.place), path=".", time="@at")
 
 
+class _Rows(_Given):
+    """Rows of Parquet files, in groups of three."""
+
+    def add(self, partitions: Sequence[Sequence_]) -> None:
+        import pyarrow.parquet as parquet
+
+        if partitions[0]:
+            aside = self.place / f".{self.brought}.parquet"
+            parquet.write_table(_table(partitions[0]), aside, row_group_size=3)
+            aside.rename(self.place / f"{self.brought}.parquet")
+
+    def open(self) -> Callable[[], Source]:
+        return partial(_made, "parquet", str(self.place), path=".", order="name")
+
+
+class _Delta(_Given):
+    """Rows that are appended to a Delta table, which has none at first."""
+
+    def __init__(self, spark: Any, place: Path, number: int) -> None:
+        super().__init__(spark, place, number)
+        self._append(())
+
+    def add(self, partitions: Sequence[Sequence_]) -> None:
+        if partitions[0]:
+            self._append(partitions[0])
+
+    def _append(self, updates: Sequence_) -> None:
+        from deltalake import write_deltalake
+
+        write_deltalake(str(self.place / "table"), _table(updates), mode="append")
+
+    def open(self) -> Callable[[], Source]:
+        return partial(_made, "delta", str(self.place), path="table")
+
+
+def _table(updates: Sequence_) -> Any:
+    import pyarrow as pa
+
+    names = ("stream", "xml", "time", "action")
+    rows = [(u.stream, _text(u.content), u.at, u.action) for u in updates]
+    types = (pa.string(), pa.string(), pa.float64(), pa.string())
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    return pa.table({n: pa.array(c, t) for n, c, t in zip(names, columns, types, strict=True)})
+
+
+def _text(content: str | bytes) -> str:
+    return content if isinstance(content, str) else content.decode()
+
+
 class _Topic(_Given):
     def __init__(self, spark: Any, place: Path, number: int) -> None:
         super().__init__(spark, place, number)
@@ -293,6 +347,8 @@ _SOURCES: dict[str, Callable[[Any, Path, PipelineCase], list[_Given]]] = {
     "memory": partial(_each, _Memory),
     "jsonl": partial(_each, _Lines),
     "directory": partial(_each, _Directory),
+    "parquet": partial(_each, _Rows),
+    "delta": partial(_each, _Delta),
     "kafka": partial(_each, _Topic),
     "frame": partial(_each, _Frame),
 }

@@ -98,15 +98,8 @@ def kill_worker(place: Path, batch: int, messages: int = MESSAGES) -> Counter[st
     Restart it with the worker that is left; return all changes.
     """
     with cluster(place) as (address, workers):
-        java = " ".join([*QUICK, *archive_options(writes=False)])
-        more = (
-            "partitions: 2, spark: {spark.driver.host: 127.0.0.1, spark.executor.memory: 512m,"
-            f' spark.executor.extraJavaOptions: "{java}"}}'
-        )
-        write_pipeline(place, more, messages)
-        # The workers are on this machine: their Python can be forked, as that of a local session.
-        launcher = preloaded()
-        forked = {"PYSPARK_PYTHON": str(launcher.python)} if launcher else {}
+        more, forked = quick_settings()
+        write_pipeline(place, f"partitions: 2, {more}", messages)
         process = _run(place, "--master", address, **forked)
         _wait_for_batch(place, batch, process)
         os.killpg(workers[0].pid, signal.SIGKILL)
@@ -115,6 +108,19 @@ def kill_worker(place: Path, batch: int, messages: int = MESSAGES) -> Counter[st
         process.wait()
         _finish(_run(place, "--master", address, **forked), place)
     return logged(place)
+
+
+def quick_settings() -> tuple[str, dict[str, str]]:
+    """The settings of a pipeline, and the environment, for short runs on a cluster that is on this
+    machine: its Java starts fast, and its Python can be forked, as that of a local session.
+    """
+    java = " ".join([*QUICK, *archive_options(writes=False)])
+    more = (
+        "spark: {spark.driver.host: 127.0.0.1, spark.executor.memory: 512m,"
+        f' spark.executor.extraJavaOptions: "{java}"}}'
+    )
+    launcher = preloaded()
+    return more, {"PYSPARK_PYTHON": str(launcher.python)} if launcher else {}
 
 
 def on_spark(seed: int) -> str:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from axlog.connect.kinds import Column, Origin, ViewShape
 from axlog.connect.message_paths import MessagePath
-from axlog.connect.protocol import Reading, Sink, Source, reach_of
+from axlog.connect.protocol import Reading, Sink, Source
 from axlog.connect.sinks.jsonl import read_log
 from axlog.connect.sinks.tables import difference
 from axlog.document.parser import Limits, parse
@@ -80,27 +80,6 @@ def test_a_directory_of_messages(tmp_path: Path, limit: int, order: str) -> None
     updates, refused = read_all(one, limit)
     assert updates == [(f"<m at='{n}'/>", str(n)) for n in (1, 2, 3)]
     assert refused == ["m4.xml"]
-
-
-@pytest.mark.parametrize("order", ["any", "name"])
-def test_the_reach_of_a_directory_is_found_without_reading(
-    tmp_path: Path, order: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is the end that reading finds, from every position."""
-    for number in range(7):
-        (tmp_path / f"{number}.xml").write_text("<o" if number == 3 else f'<o at="{number}"/>')
-    one = source("directory", tmp_path, path=".", time="@at", order=order)
-    other = source("directory", tmp_path, path=".", time="@at", order=order)
-    position, found = None, 0
-    for limit in (1, 2, 3, 5):
-        reading = one.read(position, limit)
-        with monkeypatch.context() as context:
-            context.setattr(type(other), "_messages", None)
-            reach = reach_of(other, position, limit)
-        count = len(reading.updates) + len(reading.refused)
-        assert (reach.count, reach.position, reach.more) == (count, reading.position, reading.more)
-        position, found = reading.position, found + count
-    assert found == 7
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 100])

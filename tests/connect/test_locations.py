@@ -46,6 +46,7 @@ ADDRESSES = ["hdfs://host:8020/place", "s3://bucket/place", "S3A://bucket/place"
 PATHS: dict[tuple[str, str, str], dict[str, Any]] = {
     ("source", "directory", "path"): {},
     ("source", "jsonl", "path"): {},
+    ("source", "parquet", "path"): {},
     ("source", "access-log", "path"): {},
     ("source", "folder", "path"): {},
     ("source", "feed", "url"): {},

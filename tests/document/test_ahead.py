@@ -160,7 +160,7 @@ def test_tasks_of_spark_judge_by_the_driver_s_clock():
     at = NOW + timedelta(days=2)
     update = StreamUpdate("f", "insert", "<a/>", at.isoformat(), "here")
     for now, action in ((NOW, "refused"), (at, "insert")):
-        part = sources.Part("null", 1, 0, now=round(now.timestamp() * 1_000_000))
+        part = sources.Cut([None, 1], 1, 0, now=round(now.timestamp() * 1_000_000))
         for horizon in (Horizon(), Horizon(now=at.timestamp)):
             ((row,),) = sources.read_part(lambda: MemorySource([update]), 0, part, horizon)
             assert (row[1], row[2], "AX417" in str(row[8])) == ("f", action, action == "refused")

@@ -14,7 +14,7 @@ from axlog.live.options import Keep
 from axlog.match.filters import Filter
 from axlog.query.query import Query, parse_query
 from axlog.query.xpath_compiler import parse_xpath
-from axlog.runtime.extraction import bags_of
+from axlog.runtime.bindings import bags_of
 from axlog.views.choose import MAINTAINERS, maintainer_named
 
 XML = "<!--top--><a><!--1--><c/>t<?p one?><?q two?><b><!--2--></b></a><?p end?>"

@@ -152,3 +152,23 @@ def test_spark_does_what_the_definition_says(spark: Any, kind: str, state: str, 
     assert reference(made.case) is not None
     assert any(unit.cut for unit in make_plan(made.case.definition(), buckets=2).units)
     check_spark(made, spark)
+
+
+@pytest.mark.parametrize("on_driver", [True, False])
+def test_an_engine_that_slept_knows_the_clock(on_driver: bool) -> None:
+    """A message that no view needs advances the clock of all engines: another one is late then."""
+    needless = StreamUpdate("a", "insert", "<order><s>s1</s></order>", 6e-6, "m0")
+    late = StreamUpdate("b", "insert", _order("k1", "1"), 5e-6, "m1")
+    views = ("match /shop[a/order/k/$k][b/order/k/$k] return $k",)
+    document = SHOP.format("", "")
+    case = PipelineCase(document, views, (((), (needless,)), ((late,),)), ((0, 1), (0,)))
+    answer = reference(case)
+    assert answer is not None
+    assert [stream for stream, _ in answer.refused] == ["b"]
+    for seed in range(4):
+        check_buckets(BucketsCase(case, seed, 3, on_driver))
+
+
+def test_updates_held_back_before_a_restart_wait_for_all_partitions() -> None:
+    """Also for those of which nothing was held back, before the source is read again."""
+    check_buckets(make_buckets_case(Random("sp:38")))

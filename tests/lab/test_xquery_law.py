@@ -15,6 +15,11 @@ def test_oracle_law_xquery_holds_for_seeds(start: int) -> None:
     assert not failures, "\n".join([*map(str, failures), failures[0].text()])
 
 
+def test_oracle_queries_made_for_saxon_hold_for_seeds() -> None:
+    failures = [f for seed in range(5) if (f := run_case(seed, "accepted"))]
+    assert not failures, "\n".join([*map(str, failures), failures[0].text()])
+
+
 def test_oracle_a_plan_that_notifies_nobody_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KeptCollection, "notify", lambda self: None)
     assert any(run_case(seed, "xquery") for seed in range(20))

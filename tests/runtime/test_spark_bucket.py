@@ -21,13 +21,14 @@ from axlog.errors import AxlogError, PipelineError
 from axlog.live.document import Document
 from axlog.live.internals import streams_of
 from axlog.runtime import bucket_state as keeping
+from axlog.runtime.bindings import bags_of
 from axlog.runtime.bucket import Instance
 from axlog.runtime.bucket_engines import Buckets
 from axlog.runtime.bucket_state import Keeper, forget_live
 from axlog.runtime.bucket_tuner import Tuning, tuned_at
 from axlog.runtime.definition import Definition
 from axlog.runtime.driver_buckets import DriverBuckets
-from axlog.runtime.extraction import ASIDE, Extractor, Message, bags_of
+from axlog.runtime.extraction import ASIDE, Extractor, Message
 from axlog.runtime.order import Order, Packet, lane_of
 from axlog.runtime.packet_rows import packed, read_packet
 from axlog.runtime.packets import pack, unpack

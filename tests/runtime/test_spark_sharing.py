@@ -194,7 +194,7 @@ def test_a_run_that_ends_does_not_end_before_a_busy_source_gave_all() -> None:
     from pyspark import cloudpickle
     from pyspark.sql.streaming.datasource import ReadMaxRows
 
-    from axlog.spark.sources import Part, SourceReader, read_part
+    from axlog.spark.sources import Cut, SourceReader, read_part
 
     def reader_of(kind: type[MemorySource]) -> SourceReader:
         pickled = base64.b64encode(cloudpickle.dumps(kind)).decode()
@@ -208,7 +208,7 @@ def test_a_run_that_ends_does_not_end_before_a_busy_source_gave_all() -> None:
         start, rows = reader.initialOffset(), 0
         while (end := reader.latestOffset(start, ReadMaxRows(10))) != start:
             for part in reader.partitions(start, end):
-                assert isinstance(part, Part)
+                assert isinstance(part, Cut)
                 rows += sum(len(some) for some in read_part(Busy, 0, part))
             start = end
         assert (rows, end["number"]) == (5, 5)

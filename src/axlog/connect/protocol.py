@@ -9,9 +9,12 @@ Law: reading the same range twice gives the same updates. A source that cannot g
 the updates that it returned in its own log.
 
 A source is one sequence of updates, or several: its partitions. A reading then names the partition
-of each update. A source that may return other updates when a position is read a second time (a
-topic with interleaved partitions, a directory that receives a file between two others) is `Ranged`:
-a range is identified by both its ends.
+of each update.
+
+On Spark the driver plans a batch and tasks read it. A `Planned` source finds the end of a batch and
+its parts without reading messages: by byte offsets, file names, keys or offsets of a topic. Each
+part is read by one task (`fetch`), and always gives the same updates, whatever has arrived since.
+Any other source is read by the driver first, which then knows positions and counts (`plan_of`).
 
 A sink receives changes in numbered batches. After a crash a batch may be written twice. A sink
 skips a batch whose number it has seen (idempotent by batch), or declares with `exactly_once =
@@ -25,8 +28,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from axlog.document.stream_update import StreamUpdate
-from axlog.document.times import microseconds
-from axlog.errors import AxlogError
 from axlog.views.change import Change
 
 Position = Any
@@ -54,22 +55,46 @@ class Reading:
     partitions: Sequence[int] = ()  # of each update; empty: the source is one sequence
     waiting: Mapping[int, bool] = field(default_factory=dict)
     """By partition, whether more updates are known to be available; empty: no partitions."""
+    joint: Any = None
+    """JSON: how a part fits to its neighbours, which its task cannot know. See `Joined`."""
 
 
-NO_TIME = -(1 << 62)
-"""The latest time of a range in which no message has a time."""
+PART = 2_000
+"""Default minimum number of messages per task when a batch is divided."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """The end of a range of a source, and its number of updates and rejected inputs."""
+class Load:
+    """How much a batch may bring, and among how many tasks it is divided."""
 
-    count: int
+    limit: int  # about how many messages
+    tasks: int = 1
+    least: int = PART  # messages per task
+    joins: bool = False  # whether the joints of parts will be compared (`Reading.joint`)
+
+    def step(self, available: int | None = None) -> int:
+        """Return how many messages a task gets, of those that are available."""
+        count = self.limit if available is None else min(self.limit, available)
+        return max(1, self.least, -(-count // self.tasks))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a source, for one task."""
+
+    work: Any  # JSON: what `fetch` gets
+    size: int  # upper bound of the number of its updates and rejected inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The next updates of a source, in parts in their order, and the position after them."""
+
+    parts: Sequence[Part]
     position: Position
-    more: bool = False
+    more: bool = False  # more updates are known to be available after them
     came: Mapping[int, bool] = field(default_factory=dict)
-    """By partition, whether it has updates in the range or known to be available after it."""
-    latest: int | None = None  # upper bound of the latest time in it (microseconds); None: unknown
+    """By partition, whether it has updates in the plan or known to be available after it."""
 
 
 @runtime_checkable
@@ -86,49 +111,49 @@ class Source(Protocol):
 
 
 @runtime_checkable
-class Measured(Protocol):
-    """A source that can find the end of a range cheaper than by reading it."""
+class Planned(Protocol):
+    """A source whose updates can be divided among tasks without reading them."""
 
-    def reach(self, position: Position, limit: int) -> Reach:
-        """Return the end that `read` with the same arguments would reach."""
+    def plan(self, position: Position, load: Load, until: Position | None = None) -> Plan:
+        """Return the next updates after a position in parts; with `until`, all updates up to that
+        position, whatever their number.
+        """
+
+    def fetch(self, work: Any) -> Reading:
+        """Return the updates of a part; always the same, in order."""
 
 
 @runtime_checkable
-class Ranged(Protocol):
-    """A source whose ranges are identified by both their ends."""
+class Joined(Protocol):
+    """A planned source whose parts have to fit together."""
 
-    def between(self, start: Position, end: Position) -> Reading:
-        """Return the updates between two positions that it returned; always the same, in order."""
-
-    def spans(self, start: Position, end: Position, limit: int) -> Sequence[Position]:
-        """Return positions that split a range into parts of about `size` updates; the last is its
-        end.
-        """
+    def check_joints(self, joints: Sequence[Any]) -> None:
+        """Raise an error if the parts of a batch do not fit together: their updates are wrong."""
 
 
-def reach_of(source: Source, position: Position, limit: int) -> Reach:
-    """Return the end of a range of any source."""
-    if isinstance(source, Measured):
-        return source.reach(position, limit)
-    return reach_by_reading(source, position, limit)
+@runtime_checkable
+class Locating(Protocol):
+    """A planned source whose tasks do not know the usual names of positions."""
+
+    def origin(self, found: str) -> str:
+        """Return the origin that `read` gives an update, from the one that `fetch` gave it."""
 
 
-def reach_by_reading(source: Source, position: Position, limit: int) -> Reach:
-    """Return the end of a range of a source that has to be read for it."""
-    reading = source.read(position, limit)
-    count = len(reading.updates) + len(reading.refused)
-    came = {p: waits or p in reading.partitions for p, waits in reading.waiting.items()}
-    return Reach(count, reading.position, reading.more, came, _latest(reading.updates))
-
-
-def _latest(updates: Sequence[StreamUpdate]) -> int | None:
-    latest = NO_TIME
-    for update in updates:
-        try:
-            latest = max(latest, NO_TIME if update.at is None else microseconds(update.at))
-        except AxlogError:
-            continue  # rejected, and advances no clock
-    return latest
+def plan_of(source: Source, position: Position, load: Load) -> Plan:
+    """Return the next updates of any source in parts; one that is not `Planned` is read for it."""
+    if isinstance(source, Planned):
+        return source.plan(position, load)
+    parts: list[Part] = []
+    more, left = True, load.limit
+    while more and left > 0:
+        reading = source.read(position, min(load.step(), left))
+        count = len(reading.updates) + len(reading.refused)
+        more = reading.more
+        if not count:
+            break
+        parts.append(Part([position, count], count))
+        position, left = reading.position, left - count
+    return Plan(parts, position, more)
 
 
 @runtime_checkable

@@ -75,12 +75,13 @@ def can_split(data: bytes) -> bool:
     head = data[:1024]
     if b"<!DOCTYPE" in data:
         return False
-    return bool(_SINGLE.fullmatch(_encoding(head))) and not head.startswith(
+    return bool(_SINGLE.fullmatch(encoding_name(head))) and not head.startswith(
         (b"\xff", b"\xfe", b"\0")
     )
 
 
-def _encoding(head: bytes) -> str:
+def encoding_name(head: bytes) -> str:
+    """Return the encoding that a file declares; utf-8 if it declares none."""
     declared = _DECLARATION.match(head)
     named = _ENCODING.search(declared[0]) if declared else None
     return named[1].decode().lower().replace("_", "-") if named else "utf-8"
@@ -95,7 +96,7 @@ def split(data: bytes, records: Sequence[str], limits: Limits = DEFAULT_LIMITS) 
     ):  # a name that is not in the file and that its author could not foresee
         name = f"_{token_hex(8)}"
     tree = _spine(data, spans, name, limits)
-    encoding = _encoding(data[:1024])
+    encoding = encoding_name(data[:1024])
     placed = _places(tree, name)
     if len(placed) != len(spans):
         raise MalformedError("AX101", f"{_tags(records)} and the rest do not fit together")

@@ -12,6 +12,7 @@ expressions doubles, so making them costs a bounded share of the messages' time,
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TypeAlias, cast
@@ -20,15 +21,15 @@ from axlog.document.parser import Element, Limits
 from axlog.evaluate.joins import Bag
 from axlog.match.layout_expression import Match, expression_of
 from axlog.match.layout_generator import LayoutWriter, TooLong
-from axlog.match.message_layout import Layout, Token, layout_of, tokens_of
+from axlog.match.message_layout import Layout, layout_of
 from axlog.query.compile import Relation
 
 Leaf: TypeAlias = Callable[[Match, int, bytes | str], tuple[Bag | int, ...]]
 """From the match of a message, its time and the message to a bag or a number for each relation."""
 
-EVERY = 5
+EVERY = 9
 """One in so many messages that are not read is a sample."""
-SAMPLES = 32
+SAMPLES = 16
 """The samples that a decision needs."""
 REPEATED = 2
 """The samples that a layout needs."""
@@ -36,6 +37,7 @@ MOST_TOKENS = 2048
 """The most tokens of all layouts in an expression: it takes 30 us to compile one."""
 WATCHED = 512
 """Messages that are not read before their layouts are looked at again; doubles each time."""
+_VALUES = re.compile(r"(?<=>)[^<]+|\"[^\"]*\"|'[^']*'")  # nearly; a layout has them exactly
 _PAUSE = 1 << 14  # messages before another attempt, where layouts do not help
 
 
@@ -57,8 +59,8 @@ class LayoutReader:
         self.leaves: list[Leaf | None] = []
         self.left = EVERY
         self._known: list[Layout] = []
-        self._seen: Counter[tuple[Token, ...]] = Counter()
-        self._parsed: dict[tuple[Token, ...], Layout] = {}
+        self._seen: Counter[str] = Counter()  # samples by their outlines
+        self._parsed: dict[str, Layout] = {}
         self._samples = 0  # -1: none are taken now
         self._is_useless = True  # whether most messages have to be parsed all the same
         self._since = 0  # the number of the message from which on messages are counted
@@ -80,20 +82,20 @@ class LayoutReader:
             text = message.decode()
         except UnicodeDecodeError:
             return
-        tokens = tokens_of(text)
-        if tokens is None or len(message) > self.longest:
+        if len(message) > self.longest:
             return
-        self._seen[tokens] += 1
-        if tokens not in self._parsed and self._seen[tokens] >= REPEATED:
+        outline = _VALUES.sub("", text)  # at a small part of the cost of a layout
+        self._seen[outline] += 1
+        if outline not in self._parsed and self._seen[outline] >= REPEATED:
             layout = layout_of(text, root, self._limits)
             if layout is not None:
-                self._parsed[tokens] = layout
+                self._parsed[outline] = layout
 
     def _decide(self, number: int) -> None:
         """Add the layouts that most samples have; give up if there are no such layouts."""
-        often = [tokens for tokens, _ in self._seen.most_common() if tokens in self._parsed]
-        found = [self._parsed[tokens] for tokens in often]
-        share = sum(self._seen[tokens] for tokens in often) / self._samples
+        often = [outline for outline, _ in self._seen.most_common() if outline in self._parsed]
+        found = [self._parsed[outline] for outline in often]
+        share = sum(self._seen[outline] for outline in often) / self._samples
         self._seen.clear()
         self._parsed.clear()
         self._samples, self._since = -1, number

@@ -20,6 +20,7 @@ from axlog.errors import PipelineError
 
 SOURCES = {
     "access-log": "axlog.connect.sources.access_logs:ACCESS_LOG",
+    "delta": "axlog.connect.sources.delta:DELTA",
     "directory": "axlog.connect.sources.directory:DIRECTORY",
     "document": "axlog.connect.sources.documents:DOCUMENT",
     "feed": "axlog.connect.sources.feeds:FEED",
@@ -27,6 +28,7 @@ SOURCES = {
     "jsonl": "axlog.connect.sources.jsonl:JSONL",
     "kafka": "axlog.connect.sources.kafka:KAFKA",
     "memory": "axlog.connect.sources.memory:MEMORY",
+    "parquet": "axlog.connect.sources.parquet:PARQUET",
     "table": "axlog.connect.sources.tables:TABLE",
 }
 SINKS = {

@@ -35,10 +35,10 @@ from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.short_way import Read
 from axlog.match.stream_plan import MessagePlan
 from axlog.query.compile import Relation
+from axlog.runtime.bindings import Keyed, bags_of, by_bucket, key_of
 from axlog.runtime.change_packets import plain_change, value_of
 from axlog.runtime.definition import Definition
 from axlog.runtime.engine import DocumentEngine, load
-from axlog.runtime.extraction import Keyed, bags_of, by_bucket, key_of
 from axlog.runtime.order import (
     BINDINGS,
     BODY,
@@ -134,7 +134,11 @@ class Instance:
         released, late = self.order.take(packets)
         for item, clock in late:
             outcome.refuse(item, _late(item, clock))
+        slept_until = [p.frontier["clock"] for p in packets if p.frontier is not None]
         with self._engine.batch():
+            if slept_until and not self._gets_all:
+                # It missed batches in which it had nothing to do, but the clock advanced.
+                self._engine.advance(max(slept_until))
             for are_bindings, items in groupby(released, _are_bindings):
                 if are_bindings:
                     self._apply_bindings(items, outcome)
@@ -468,9 +472,14 @@ def _are_bindings(item: Item) -> bool:
 
 
 def _late(item: Item, clock: int) -> LateError:
+    return late_error(item[STREAM], item[TIME], clock)
+
+
+def late_error(stream: str, time: int, clock: int) -> LateError:
+    """The reason why a message is rejected whose time is before the clock, in microseconds."""
     return LateError(
         "AX404",
-        f"a message of {item[STREAM]!r} has time {item[TIME] / 1e6:.6f} s,"
+        f"a message of {stream!r} has time {time / 1e6:.6f} s,"
         f" before the clock at {clock / 1e6:.6f} s",
         advice='send messages in time order, or declare late="clock" on the call',
     )

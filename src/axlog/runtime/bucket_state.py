@@ -29,9 +29,9 @@ from axlog.runtime.timers import Due, Store
 MOST_LIVE = 4096
 """Instances that a worker caches; others are rebuilt from the store when needed."""
 CHUNK = 256 * 1024
-SMALLEST_LOG = 64 * 1024
+SMALLEST_LOG = 256 * 1024
 LONGEST_LOG = 64
-"""A snapshot is taken when the log exceeds four snapshots plus these bytes, or these chunks."""
+"""A snapshot is taken when the log exceeds the last snapshot and these bytes, or these batches."""
 
 
 @dataclass
@@ -151,8 +151,7 @@ class Keeper(Generic[K]):
         if self._begins and not head.version:
             instance.begin()
         outcome = instance.batch([self._read(one) for one in written])
-        self._log(name, head, written)
-        self._snapshot(name, head, instance)
+        self._record(name, head, written, instance)
         head.rows, head.waiting = instance.rows, instance.waiting
         head.heard, head.together = number, instance.is_together
         self._note_due(name, head, instance)
@@ -232,28 +231,36 @@ class Keeper(Generic[K]):
 
     # The store ------------------------------------------------------------------------------------
 
-    def _log(self, name: str, head: Head, batch: Sequence[bytes]) -> None:
+    def _record(self, name: str, head: Head, batch: Sequence[bytes], instance: K) -> None:
+        """Append a batch to the log, or replace the log by a snapshot after it.
+
+        A snapshot is written when the log would be longer than it, so the store has at most twice
+        the state, and writing costs at most twice what is logged.
+        """
         head.version += 1
         head.mark = os.urandom(8).hex()
-        head.logged += sum(map(len, batch))
+        size = sum(map(len, batch))
+        if self._is_long(head, size):
+            state = instance.state()
+            if state is not None:
+                self._write_snapshot(name, head, pack(state))
+                return
+        head.logged += size
         self._store.put(f"log {name} {head.version}", pack((head.mark, tuple(batch))))
 
-    def _snapshot(self, name: str, head: Head, instance: K) -> None:
-        """Replace the log by a snapshot, if the log has grown and a snapshot is possible."""
+    def _is_long(self, head: Head, more: int) -> bool:
+        """Whether the log would be too long with another batch."""
         length = head.version - head.snapshot
         longest = max(LONGEST_LOG, head.size // SMALLEST_LOG)  # a large state is written rarely
-        if head.logged <= max(SMALLEST_LOG, 4 * head.size) and length <= longest:
-            return
-        state = instance.state()
-        if state is None:
-            return
-        whole = pack(state)
+        return head.logged + more > max(SMALLEST_LOG, head.size) or length > longest
+
+    def _write_snapshot(self, name: str, head: Head, whole: bytes) -> None:
         parts = [whole[at : at + CHUNK] for at in range(0, len(whole), CHUNK)]
         for number, part in enumerate(parts):
             self._store.put(f"part {name} {number}", part)
         for number in range(len(parts), head.chunks):
             self._store.remove(f"part {name} {number}")
-        for version in range(head.snapshot + 1, head.version + 1):
+        for version in range(head.snapshot + 1, head.version):
             self._store.remove(f"log {name} {version}")
         head.snapshot, head.chunks, head.size, head.logged = head.version, len(parts), len(whole), 0
 

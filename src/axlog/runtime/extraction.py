@@ -8,8 +8,11 @@ the rest of its batch is not affected.
 
 The buckets decide whether a message is late, because they know the earlier messages. A message that
 may be rejected there (`Past.may_refuse`: few, if messages arrive in order) is sent with its
-content, even if no view needs it. If bindings depend on a time that the message does not have yet
-(it has none, or gets the clock's), it is sent unread to all buckets of the unit.
+content, even if no view needs it. The parts of a batch are read at the same time, so a task does
+not know the times of the parts before its own: it reports the earliest and the latest time of its
+part, and the driver reads a part again in which a message proves late (`spark/rejections.py`).
+If bindings depend on a time that the message does not have yet (it has none, or may get the
+clock's), it is sent unread to all buckets of the unit.
 
 Messages that the matchers decline but the document would accept (several trees, a declaration,
 significant white space) are parsed by the full parser here. A message that contains calls needs the
@@ -19,24 +22,21 @@ document: a plan of bindings rejects it, with advice.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
-from typing import Any, NamedTuple
-
-from lxml import etree
+from typing import Any, NamedTuple, TypeAlias
 
 from axlog.connect.message_paths import MessagePath
-from axlog.document.loader import graft, read_forest
 from axlog.document.parser import Element, parse
-from axlog.document.tree import Tree
 from axlog.errors import AxlogError, QueryError, StreamError, UnknownStreamError
-from axlog.evaluate.joins import Bag, Value, add_all
+from axlog.evaluate.joins import Bag
 from axlog.live.internals import streams_of
 from axlog.match.batch_parser import chunks, roots_of
-from axlog.match.message_values import may_have_markup
+from axlog.match.plan_reader import PlanReader
 from axlog.match.stream_plan import MessagePlan
+from axlog.runtime.bindings import bags_of, bucket_of, by_bucket, key_of, text_of
 from axlog.runtime.bucket_tuner import Tuned
 from axlog.runtime.definition import Definition
 from axlog.runtime.order import (
@@ -52,13 +52,10 @@ from axlog.runtime.order import (
     lane_of,
 )
 from axlog.runtime.past import Past
+from axlog.runtime.plain_route import FAR, PlainRoute, Progress, Row, Shared, UnitRoute
 from axlog.runtime.plan import SparkPlan, Unit
-from axlog.runtime.step_partitions import ALL
 from axlog.runtime.upstream_filters import tests_time
 
-_SPACE = "{http://www.w3.org/XML/1998/namespace}space"
-FAR = 1 << 62
-"""A bound in microseconds that no time reaches: sums of two still fit into Spark's integers."""
 ASIDE = "-"
 """The bucket for dead letters and counts, which no engine processes."""
 
@@ -69,8 +66,9 @@ class Message(NamedTuple):
     source: int
     stream: str
     action: str
-    """insert, delete, end, refused; rest: nothing more for now; mark: a start; before: an upper
-    bound of the times of the same batch before this part.
+    """insert, delete, end, refused; rest: nothing more for now; mark: a start; part: the part of
+    the source that the following messages are, as JSON in `origin`; joint: how the part before
+    fits to its neighbours, in the same way.
     """
     content: bytes
     time: int | None
@@ -87,6 +85,29 @@ class Message(NamedTuple):
         return self.source * SOURCES_APART + (self.number if self.row is None else self.row)
 
 
+Values: TypeAlias = tuple[Any, ...]
+"""The values of a message, in the order of `Message`."""
+_STREAM, _CONTENT = map(Message._fields.index, ("stream", "content"))
+
+
+@dataclass(slots=True)
+class ReadPart:
+    """A part of a source that was read, and its times."""
+
+    source: int
+    partition: int | None
+    number: int  # of its first message
+    work: str  # JSON, from which it can be read again
+    follows: bool  # another part of its sequence is before it in the batch
+    earliest: int | None = None  # time of a message without content that may prove late
+    latest: int | None = None
+    joint: str = ""  # JSON: how it fits to its neighbours
+
+    def plain(self) -> tuple[int, int | None, int, str, int | None, int | None, str]:
+        where = self.source, self.partition, self.number
+        return *where, self.work, self.earliest, self.latest, self.joint
+
+
 @dataclass
 class Extracted:
     """The output of one partition: items and census by unit and bucket, and rejected messages."""
@@ -99,6 +120,9 @@ class Extracted:
     streams: dict[str, list[int]] = field(default_factory=dict)  # by stream: messages, kept
     latest: int | None = None  # the latest time of any message
     ended: list[str] = field(default_factory=list)  # streams
+    parts: list[ReadPart] = field(default_factory=list)
+    plain: dict[tuple[str, int], dict[Shared, list[Row]]] = field(default_factory=dict)
+    """By unit and bucket: the items of the short path (`plain_route.py`)."""
 
 
 _Sequence = tuple[int, int | None]
@@ -106,7 +130,7 @@ _Sequence = tuple[int, int | None]
 
 
 @dataclass(slots=True)
-class _Seen:
+class Seen:
     """How far a partition has advanced in one lane of one document."""
 
     name: str
@@ -117,8 +141,8 @@ class _Seen:
     messages: int = 0
     sequence: _Sequence = (0, None)
 
-    def lane(self, places: Mapping[_Sequence, tuple[int, str]]) -> Lane:
-        place = places.get(self.sequence)
+    def lane(self, progress: Mapping[_Sequence, Progress]) -> Lane:
+        place = progress[self.sequence].place
         return Lane(self.first, self.latest, self.ended, self.messages, False, place)
 
 
@@ -155,9 +179,9 @@ class Extractor:
         self._start = definition.start
         self._tuned = Tuned()
         self.past = Past()  # what is known of earlier batches
-        self._floors: dict[tuple[str, int, int | None], int] = {}
-        self._places: dict[_Sequence, tuple[int, str]] = {}
-        self._before: dict[int, int] = {}  # by source: the latest time of parts before this one
+        self._progress: dict[_Sequence, Progress] = {}
+        self._floors: dict[tuple[str, int, int | None], int] = {}  # of documents
+        self._part: dict[_Sequence, ReadPart] = {}
         self._timed = {name for name, query in definition.queries().items() if tests_time(query)}
         self._policies = plan.late
         self._whole = {s for s in plan.streams if any(unit.takes(s) for unit in plan.units)}
@@ -171,6 +195,13 @@ class Extractor:
             found = {stream: streams_of(document).engine.plan(stream) for stream in plan.streams}
             self._plans.append((unit, {s: p for s, p in found.items() if p is not None}))
         self._matches = any(unit.kind == "bindings" for unit in plan.units)
+        self._readers = {
+            (unit.name, stream): PlanReader(plan)
+            for unit, plans in self._plans
+            for stream, plan in plans.items()
+            if UnitRoute.serves(unit, plan, stream)
+        }
+        self._routes: dict[tuple[int, str, int | None], PlainRoute | None] = {}
 
     def tune(self, tuned: Tuned) -> None:
         """From now on, match only what units still need of their streams."""
@@ -183,12 +214,24 @@ class Extractor:
                 if plan is not None and len(numbers) < len(plan.here) + len(plan.everywhere):
                     self._narrow[unit.name, stream] = Narrow.of(plan, numbers)
 
-    def extract(self, messages: Iterable[Message]) -> Extracted:
-        """Return the output for the messages of one partition."""
+    def extract(self, messages: Iterable[Values]) -> Extracted:
+        """Return the output for the messages of one partition: tuples as `Message`."""
         out = Extracted()
-        seen: dict[tuple[str, str], _Seen] = {}
-        self._floors, self._before, self._places = {}, {}, {}
-        for message, root in self._parsed(messages):
+        seen: dict[tuple[str, str], Seen] = {}
+        self._floors, self._part, self._routes, self._progress = {}, {}, {}, {}
+        routes: list[PlainRoute] = []
+        for values, root in self._parsed(messages):
+            source, stream, action, content, time, number, origin, _, _, partition, row = values
+            if action == "insert" and time is not None:
+                try:
+                    route = self._routes[source, stream, partition]
+                except KeyError:
+                    route = self._route(Message._make(values), out, seen)
+                    self._routes[source, stream, partition] = route
+                    routes += [] if route is None else [route]
+                if route is not None and route.take(content, time, number, origin, row, root):
+                    continue
+            message = Message._make(values)
             if message.action == "mark":
                 out.census.setdefault("", {})  # all buckets hear of the batch
                 continue
@@ -197,32 +240,96 @@ class Extractor:
                 lane = lane_of(message.source, message.stream, message.partition)
                 lanes[lane] = Lane(0, None, None, 0, True)
                 continue
-            if message.action == "before":
-                self._before[message.source] = FAR if message.time is None else message.time
+            if message.action == "part":
+                of = (message.source, message.partition)
+                follows = message.time is not None
+                part = self._part[of] = ReadPart(*of, message.number, message.origin, follows)
+                out.parts.append(part)
+                continue
+            if message.action == "joint":
+                joined = self._part.get((message.source, message.partition))
+                if joined is not None:
+                    joined.joint = message.origin
                 continue
             out.messages += 1
             out.streams.setdefault(message.stream, [0, 0])[0] += 1
             try:
                 self._take(message, root, out, seen, self._place(message))
             except AxlogError as error:
-                out.refused.append(_refused(message, error.describe()))
+                out.refused.append(refused_message(message, error.describe()))
                 if self._key is None:  # its partition has advanced this far
                     lane = lane_of(message.source, message.stream, message.partition)
                     number = message.source * SOURCES_APART + message.number
                     of = (message.source, message.partition)
-                    seen.setdefault(("", lane), _Seen(lane, "", number, sequence=of))
+                    self._of(*of)
+                    seen.setdefault(("", lane), Seen(lane, "", number, sequence=of))
+        for each_route in routes:
+            each_route.finish()
         for each in seen.values():
-            out.census.setdefault(each.document, {})[each.name] = each.lane(self._places)
+            out.census.setdefault(each.document, {})[each.name] = each.lane(self._progress)
         return out
 
-    def _parsed(self, messages: Iterable[Message]) -> Iterator[tuple[Message, Element | None]]:
-        """Yield messages with their roots; parse many together if some unit needs them."""
+    def _route(
+        self, message: Message, out: Extracted, seen: dict[tuple[str, str], Seen]
+    ) -> PlainRoute | None:
+        """Return the short path of a stream of a partition, from its first message; None if there
+        is none.
+        """
+        source, stream, partition = message.source, message.stream, message.partition
+        units = self._unit_routes(stream, source, partition, out)
+        if units is None:
+            return None
+        of, lane = (source, partition), lane_of(source, stream, partition)
+        first = Seen(lane, "", source * SOURCES_APART + message.number, sequence=of)
+        known = seen.setdefault(("", lane), first)
+        out.streams.setdefault(stream, [0, 0])
+        shared = Shared(source, lane, stream, message.row is not None)
+        part, progress = self._part.get(of), self._of(*of)
+        return PlainRoute(shared, units, self.past.latest, out, known, part, progress)
+
+    def _unit_routes(
+        self, stream: str, source: int, partition: int | None, out: Extracted
+    ) -> list[UnitRoute] | None:
+        """Return the short path to every unit that uses a stream; None if one needs more."""
+        part = self._part.get((source, partition))
+        may_be_late = part is not None and part.follows
+        if (
+            self._key is not None
+            or not self.past.is_known
+            or stream in self.past.ended
+            or stream in out.ended
+            or stream in self._whole
+            or (may_be_late and self._policies.get(stream, "refuse") == "clock")
+        ):
+            return None
+        found: list[UnitRoute] = []
+        for unit in self.plan.units:
+            if unit.kind == "bindings" and stream in unit.unused:
+                continue
+            if unit.kind != "bindings" and not unit.takes(stream):
+                continue
+            reader = self._readers.get((unit.name, stream))
+            if reader is None or (unit.name, stream) in self._narrow:
+                return None
+            found.append(UnitRoute(unit, reader, stream))
+        return found
+
+    def _parsed(self, messages: Iterable[Values]) -> Iterator[tuple[Values, Element | None]]:
+        """Yield messages with their roots; parse many together if some unit needs them.
+
+        Messages of streams with known layouts are left: most of them are not parsed.
+        """
         if not self._matches:
             return ((message, None) for message in messages)
         return chain.from_iterable(
-            zip(chunk, roots_of([message.content for message in chunk]), strict=True)
-            for chunk in chunks(messages)
+            zip(chunk, self._roots(chunk), strict=True) for chunk in chunks(messages)
         )
+
+    def _roots(self, chunk: Sequence[Values]) -> Sequence[Element | None]:
+        known = {stream for (_, stream), each in self._readers.items() if each.knows_layouts}
+        if not known:
+            return roots_of([message[_CONTENT] for message in chunk])
+        return roots_of([b"" if m[_STREAM] in known else m[_CONTENT] for m in chunk])
 
     def _document(self, message: Message) -> str:
         if message.action == "refused":
@@ -241,8 +348,8 @@ class Extractor:
 
         It keeps its place after its predecessor, also after one that is rejected.
         """
-        sequence = (message.source, message.partition)
-        before = self._places.get(sequence)
+        progress = self._of(message.source, message.partition)
+        before = progress.place
         if message.time is None:
             if before is None:
                 return message.stream
@@ -250,15 +357,22 @@ class Extractor:
         else:
             place = (message.time, message.stream)
             place = place if before is None else max(place, before)
-        self._places[sequence] = place
+        progress.time, progress.stream = place
         return place[1] if message.time in (None, place[0]) else message.stream
+
+    def _of(self, source: int, partition: int | None) -> Progress:
+        """Return how far a partition has advanced."""
+        found = self._progress.get((source, partition))
+        if found is None:
+            found = self._progress[source, partition] = Progress()
+        return found
 
     def _take(
         self,
         message: Message,
         root: Element | None,
         out: Extracted,
-        seen: dict[tuple[str, str], _Seen],
+        seen: dict[tuple[str, str], Seen],
         place: str,
     ) -> None:
         """Send what units need of a message, and record it in the census."""
@@ -266,19 +380,20 @@ class Extractor:
         is_plain = self._key is None and action != "refused"
         document = "" if is_plain else self._document(message)
         number = source * SOURCES_APART + given
-        sequence = (document, source, partition)
-        floor = self._floors.get(sequence)
+        progress = self._of(source, partition)
+        floor = self._floor(progress, document, source, partition)
         is_late = floor is not None and time is not None and time < floor
-        is_before = time is not None and time < self._before.get(source, -FAR)
-        may_be_refused = (
-            is_late or is_before or stream in out.ended or self.past.may_refuse(stream, time)
-        )
-        parts = self._parts(message, root, document, may_be_refused)
+        may_be_refused = is_late or stream in out.ended or self.past.may_refuse(stream, time)
+        part = self._part.get((source, partition))
+        may_be_late = may_be_refused or (part is not None and part.follows)
+        parts = self._parts(message, root, document, may_be_refused, may_be_late)
         lane = lane_of(source, stream, partition)
         known = seen.get((document, lane))
         if known is None:
             of = (source, partition)
-            known = seen[document, lane] = _Seen(lane, document, number, sequence=of)
+            known = seen[document, lane] = Seen(lane, document, number, sequence=of)
+        if part is not None and part.follows and time is not None and not may_be_refused:
+            part.earliest = time if part.earliest is None else min(part.earliest, time)
         late = floor if is_late or time is None else None
         for unit_name, bucket, kind, body, content in parts:
             item = [
@@ -296,21 +411,39 @@ class Extractor:
         if action == "end":
             known.ended = self._start if time is None else time
             out.ended.append(stream)
+            self._routes = {of: None if of[1] == stream else r for of, r in self._routes.items()}
         elif time is not None and (known.latest is None or time > known.latest):
             known.latest = time
         if time is not None and (floor is None or time > floor):
-            self._floors[sequence] = time
+            progress.floor = max(progress.floor, time)
+            if self._key is not None:
+                self._floors[document, source, partition] = time
+            if part is not None:
+                part.latest = time if part.latest is None else max(part.latest, time)
             out.latest = time if out.latest is None else max(out.latest, time)
 
+    def _floor(
+        self, progress: Progress, document: str, source: int, partition: int | None
+    ) -> int | None:
+        """Return the latest time of a message of a document before, in its partition."""
+        if self._key is not None:
+            return self._floors.get((document, source, partition))
+        return None if progress.floor == -FAR else progress.floor
+
     def _parts(
-        self, message: Message, root: Element | None, document: str, may_be_refused: bool
+        self,
+        message: Message,
+        root: Element | None,
+        document: str,
+        may_be_refused: bool,
+        may_be_late: bool,
     ) -> list[tuple[str, int, str, Any, str | None]]:
         """Yield the items of a message: unit, bucket, kind, body, and once the content, if it may
         be rejected and is not sent otherwise.
         """
         stream, time = message.stream, message.time
         is_given_time = time is None or (
-            may_be_refused and self._policies.get(stream, "refuse") == "clock"
+            may_be_late and self._policies.get(stream, "refuse") == "clock"
         )
         found = [
             (unit.name, *part)
@@ -367,120 +500,13 @@ class Extractor:
             content = text_of(message.content)
             every = range(unit.buckets)
             if unit.by_message:
-                every = range(at := _bucket_of(unit, key, message.identity), at + 1)
+                every = range(at := bucket_of(unit, key, message.identity), at + 1)
             return [(bucket, UNREAD, content) for bucket in every]
         return by_bucket(unit, message.stream, bags, key, message.identity)
 
 
-def text_of(content: bytes) -> str:
-    """Return a message as text; a declared encoding is decoded first."""
-    if not content.lstrip(b"\xef\xbb\xbf").startswith(b"<?xml"):
-        try:
-            return content.decode()
-        except UnicodeDecodeError:
-            pass
-    trees = read_forest(content)
-    return "".join(etree.tostring(tree, encoding="unicode", with_tail=False) for tree in trees)
-
-
-def bags_of(
-    plan: MessagePlan, content: bytes, time: int, root: Element | None = None
-) -> tuple[Bag, ...]:
-    """Return the bindings of a message, in any of its forms."""
-    bags = plan.bags(content, time, root)
-    if bags is not None:
-        return bags
-    forest = read_forest(content, plan.limits)
-    tree = Tree()
-    tops = graft(tree, forest, time, limits=plan.limits, above=plan.depth)  # checks every limit
-    if tree.calls_by_node or any(
-        e.get(_SPACE) is not None for t in forest for e in t.iter(etree.Element)
-    ):
-        raise StreamError(
-            "AX862",
-            "the message has calls or significant white space, and needs the document",
-            advice="use the embedded engine, or partition it by documents",
-        )
-    if plan.sees_markup:
-        return plan.bags_on(tree, tops)
-    found: tuple[Bag, ...] = tuple({} for _ in (*plan.here, *plan.everywhere))
-    for root in forest:
-        if isinstance(root.tag, str):
-            for into, bag in zip(found, plan.matcher.run(root, time, b""), strict=True):
-                add_all(into, bag)
-    return found
-
-
-def key_of(plan: MessagePlan, content: bytes, root: Element | None = None) -> str:
-    """Return the key of a message of a stream that replaces; raises AX420 if it has none."""
-    assert plan.replace is not None
-    if root is None or may_have_markup(content):
-        return plan.replace.value_of(read_forest(content, plan.limits))
-    return plan.replace.value(root)
-
-
-Keyed = tuple[str, tuple[Bag, ...]]
-"""The bindings of a message that replaces the earlier one with its key."""
-
-
-def by_bucket(
-    unit: Unit, stream: str, bags: tuple[Bag, ...], key: str | None = None, message: int = 0
-) -> Iterable[tuple[int, str, tuple[Bag, ...] | Keyed]]:
-    """Split bindings by the bucket of their key; those without a key go to all.
-
-    A message that replaces another goes with its `key` to all buckets that may have rows of the
-    other: if the key of messages is that of buckets, to one. `message` identifies the message,
-    for units whose messages are spread whatever their values.
-    """
-    if unit.by_message:
-        at = _bucket_of(unit, key, message)
-        if key is not None:
-            return [(at, BINDINGS, (key, bags))]
-        return [(at, BINDINGS, bags)] if any(bags) else []
-    split = _split(unit, stream, bags)
-    if key is None:
-        return [(bucket, BINDINGS, mine) for bucket, mine in split]
-    found, nothing = dict(split), tuple(_NOTHING for _ in bags)
-    every = [unit.bucket_of(key)] if stream in unit.replacing else range(unit.buckets)
-    return [(bucket, BINDINGS, (key, found.get(bucket, nothing))) for bucket in every]
-
-
-_NOTHING: Bag = {}
-
-
-def _bucket_of(unit: Unit, key: str | None, message: int) -> int:
-    """Return the bucket of a message: that of the message which it replaces, or any."""
-    return message % unit.buckets if key is None else unit.bucket_of(key)
-
-
-def _split(unit: Unit, stream: str, bags: tuple[Bag, ...]) -> list[tuple[int, tuple[Bag, ...]]]:
-    if unit.buckets == 1:
-        return [(0, bags)] if any(bags) else []
-    positions = unit.positions.get(stream) or (ALL,) * len(bags)
-    only = _only_value(bags, positions)
-    if only is not None:
-        return [(unit.bucket_of(only), bags)]
-    found: dict[int, list[Bag]] = {}
-    for number, (bag, at) in enumerate(zip(bags, positions, strict=True)):
-        for row, count in bag.items():
-            for bucket in range(unit.buckets) if at == ALL else (unit.bucket_of(row[at]),):
-                mine = found.setdefault(bucket, [{} for _ in bags])
-                mine[number][row] = count
-    return [(bucket, tuple(mine)) for bucket, mine in found.items()]
-
-
-def _only_value(bags: tuple[Bag, ...], positions: tuple[int, ...]) -> Value | None:
-    """Return the key's value, if all rows have the same: most messages are about one thing."""
-    found: Value | None = None
-    for bag, at in zip(bags, positions, strict=True):
-        for row in bag:
-            if at == ALL or (found is not None and row[at] != found):
-                return None
-            found = row[at]
-    return found
-
-
-def _refused(message: Message, error: str) -> Refused:
+def refused_message(message: Message, error: str) -> Refused:
+    """Return a rejected message with its content."""
     content = message.content.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
     return Refused(message.stream, content, message.origin, error, message.identity)
 

@@ -17,8 +17,8 @@ from axlog.document.parser import is_encodable
 from axlog.document.stream_update import StreamUpdate
 from axlog.document.times import microseconds
 from axlog.errors import AxlogError
-from axlog.runtime.extraction import FAR
 from axlog.runtime.order import PARTITIONS_APART
+from axlog.runtime.plain_route import FAR
 
 MESSAGES = (
     "source int, stream string, action string, content binary, time bigint, number bigint,"

@@ -9,12 +9,13 @@ A packet is what one engine gets of one row; it is stored in the engine's log as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from axlog.runtime.extraction import ASIDE, Extracted
 from axlog.runtime.order import Item, Lane, Packet
 from axlog.runtime.packets import pack, unpack
+from axlog.runtime.plain_route import all_items
 from axlog.runtime.plan import SparkPlan
 
 Row = tuple[str, bytes]
@@ -35,10 +36,14 @@ def packed(extracted: Extracted, plan: SparkPlan) -> Iterator[Row]:
             unit = units[name]
             if unit.kind == "documents":
                 every = {d: written(i, _census(extracted.census[d])) for d, i in mine.items()}
-                body = pack(every)
-            else:
-                body = pack(mine.get("", []))
-            inside[plan.place(unit, number)][name, number] = body
+                inside[plan.place(unit, number)][name, number] = pack(every)
+        for name, number in extracted.items.keys() | extracted.plain.keys():
+            unit = units[name]
+            if unit.kind != "documents":
+                full = extracted.items.get((name, number), {}).get("", [])
+                plain = extracted.plain.get((name, number), {})
+                body = pack((full, {tuple(shared): rows for shared, rows in plain.items()}))
+                inside[plan.place(unit, number)][name, number] = body
         latest = _latest(extracted)
         for bucket, engines in enumerate(inside):
             yield str(bucket), pack((census, engines, latest))
@@ -49,22 +54,24 @@ def packed(extracted: Extracted, plan: SparkPlan) -> Iterator[Row]:
         "streams": extracted.streams,
         "latest": extracted.latest,
         "ended": extracted.ended,
+        "parts": [part.plain() for part in extracted.parts],
     }
     yield ASIDE, pack(aside)
 
 
 def written(
-    items: Iterable[Item] | bytes, census: bytes, passed: int = 0, frontier: bytes = b""
+    items: Sequence[Item] | bytes, census: bytes, passed: int = 0, frontier: bytes = b""
 ) -> bytes:
     """Return a packet as bytes; parts that are bytes already are not written again."""
-    return pack((items if isinstance(items, bytes) else pack(items), census, passed, frontier))
+    full = items if isinstance(items, bytes) else pack((items, {}))
+    return pack((full, census, passed, frontier))
 
 
 def read_packet(written: bytes) -> Packet:
     """Return the packet that `written` wrote."""
     items, census, passed, frontier = unpack(written)
     return Packet(
-        unpack(items) if items else [],
+        all_items(*unpack(items)) if items else [],
         _lanes(census),
         passed,
         unpack(frontier) if frontier else None,

@@ -36,7 +36,7 @@ from axlog.views.why import Derivation
 
 MOST = 100_000
 """Maximum number of messages that are fed again."""
-AGAIN = frozenset({"directory", "jsonl", "kafka"})
+AGAIN = frozenset({"delta", "directory", "jsonl", "kafka", "parquet"})
 """Kinds of sources that any process can read again from their beginning."""
 
 

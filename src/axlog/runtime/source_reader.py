@@ -63,13 +63,19 @@ class Feed:
         """Return the lane of the source, or of one of its partitions; add it on first use."""
         lane = lane_of(self._rank, EVERY, partition)
         if lane not in self._at_end:
-            if partition is not None:
-                whole = lane_of(self._rank, EVERY)
-                if self._at_end.pop(whole, None) is not None:
-                    self._order.drop(whole)
             self._order.expect(lane)
             self._at_end[lane] = False
         return lane
+
+    def _drop_whole(self) -> None:
+        """Drop the lane of the whole source: a reading has named its partitions.
+
+        Until then the others wait for it, also if updates of some partitions were held back before
+        a restart: other partitions may bring earlier ones.
+        """
+        whole = lane_of(self._rank, EVERY)
+        if self._at_end.pop(whole, None) is not None:
+            self._order.drop(whole)
 
     @property
     def is_at_end(self) -> bool:
@@ -142,6 +148,10 @@ class Feed:
             self.troubles.over(now, self.plan.name)
         self.troubles = None
         refused = list(reading.refused)
+        if reading.waiting or any(partition is not None for partition in reading.partitions):
+            for known in (*reading.waiting, *reading.partitions):
+                self._lane(known)
+            self._drop_whole()
         partitions = reading.partitions or (None,) * len(reading.updates)
         for partition, update in zip(partitions, reading.updates, strict=True):
             odd = self._append(partition, update, now)

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from axlog.connect.locations import is_address
-from axlog.connect.protocol import Ranged, Source
+from axlog.connect.protocol import PART, Load, Planned, Source
 from axlog.document.clock_bounds import Horizon
 from axlog.errors import AxlogError, PipelineError
 from axlog.runtime.bucket_tuner import forget
 from axlog.runtime.plan import Unit
 from axlog.spark.checkpoint import ANEW, Settled
-from axlog.spark.sources import PART, made_of, span_of
+from axlog.spark.sources import Cut, made_of, span_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -95,24 +95,24 @@ def _past(
         opened.close()
 
 
-def _ranges(source: Ranged, views: str, index: int, end: Any, count: int) -> list[tuple[Any, ...]]:
-    """Return the ranges up to a position of a source whose ranges have two ends."""
+def _parts(source: Planned, views: str, index: int, end: Any) -> list[list[Any]]:
+    """Return the parts up to a position of a planned source."""
     try:
-        ends = source.spans(None, end, PART)
+        plan = source.plan(None, Load(PART), end)
     except (AxlogError, OSError) as error:
         raise _lost(views, index, str(error)) from None
-    starts = [None, *ends[:-1]]
-    return [
-        (json.dumps(start), PART, number * count, "rest", None, json.dumps(stop))
-        for number, (start, stop) in enumerate(zip(starts, ends, strict=True))
-    ]
+    cuts, number = [], 0
+    for part in plan.parts:
+        cuts.append(Cut(part.work, part.size, number).plain())
+        number += part.size
+    return cuts
 
 
-def _cuts(source: Source, views: str, index: int, end: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """Return the ranges from the beginning to an offset."""
+def _cuts(source: Source, views: str, index: int, end: Mapping[str, Any]) -> list[list[Any]]:
+    """Return the parts from the beginning to an offset."""
     position, number, cuts = None, 0, []
-    if isinstance(source, Ranged) and end["number"]:
-        return _ranges(source, views, index, json.loads(end["position"]), end["number"])
+    if isinstance(source, Planned) and end["number"]:
+        return _parts(source, views, index, json.loads(end["position"]))
     while number < end["number"]:
         try:
             reading = source.read(position, min(PART, end["number"] - number))
@@ -121,7 +121,7 @@ def _cuts(source: Source, views: str, index: int, end: Mapping[str, Any]) -> lis
         count = len(reading.updates) + len(reading.refused)
         if not count:
             raise _lost(views, index, f"it has {number} of {end['number']} messages")
-        cuts.append((json.dumps(position), count, number))
+        cuts.append(Cut([position, count], count, number).plain())
         position, number = reading.position, number + count
     if number and json.dumps(position) != end["position"]:
         raise _lost(views, index, f"it is not where it was after {number} messages")

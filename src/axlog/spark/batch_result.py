@@ -35,6 +35,7 @@ from axlog.runtime.gc_pause import collector_paused
 from axlog.runtime.outlooks import Outlook, together
 from axlog.runtime.packets import unpack
 from axlog.runtime.past import Past, read_past, write_past
+from axlog.spark.rejections import Rejections
 from axlog.views.change import Change
 
 if TYPE_CHECKING:
@@ -125,11 +126,13 @@ class Delivery:
         buckets: DriverBuckets | None = None,
         place: str = "",
         finals: DurableFinalSteps | None = None,
+        rejections: Rejections | None = None,
     ) -> None:
         """`buckets`: those of this process, if frames contain their input. `place`: where tasks
         find what is known of earlier batches. `finals`: the final steps over buckets elsewhere.
         """
         self._finals = finals
+        self._rejections = rejections
         self._place = place
         self._past = read_past(place) if place else Past()
         self.behind = Behind()
@@ -203,7 +206,7 @@ class Delivery:
             self._tuning.receive(number, merged.claims)
 
     def _deliver(self, rows: Iterable[Row], batch: int) -> BatchReport:
-        merged = gather_batch(batch, rows, self._outlooks)
+        merged = gather_batch(batch, rows, self._outlooks, self._rejections)
         self._totals |= merged.totals
         merged.microseconds = self._clock = max(self._clock, merged.microseconds)
         for view, reason in merged.set_aside.items():
@@ -225,16 +228,21 @@ class Delivery:
 
 
 def gather_batch(
-    batch: int, rows: Iterable[tuple[str, bytes]], outlooks: dict[str, Any] | None = None
+    batch: int,
+    rows: Iterable[tuple[str, bytes]],
+    outlooks: dict[str, Any] | None = None,
+    rejections: Rejections | None = None,
 ) -> BatchReport:
     """Merge the reports of the engines; the result does not depend on their order.
 
-    `outlooks`: the last of each engine, which are updated.
+    `outlooks`: the last of each engine, which are updated. `rejections` completes the rejected
+    messages.
     """
     outlooks = {} if outlooks is None else outlooks
     merged = BatchReport(batch)
     changes: list[Change] = []
     by_unit: dict[str, list[Any]] = {}
+    asides: list[Mapping[str, Any]] = []
     refused: dict[int, Refusal] = {}  # by message: all units may reject it, one has its content
     for bucket, body in rows:
         replies = unpack(body)
@@ -249,6 +257,7 @@ def gather_batch(
                 if message not in refused or not refused[message].content:
                     refused[message] = Refusal(stream, content, origin, error)
             if bucket == ASIDE:
+                asides.append(one)
                 merged.messages += one["messages"]
                 merged.kept += one["kept"]
                 for stream, (messages, kept) in one["streams"].items():
@@ -268,6 +277,8 @@ def gather_batch(
     for each in by_unit.values():
         # Engines that have ruled out rows without a key report with every batch.
         changes += read_changes(agreed(each))
+    if rejections is not None:
+        rejections.complete(asides, refused)
     merged.outlooks = together(outlooks.values())
     merged.changes = renumbered(changes, batch * BATCHES_APART)
     merged.refused = [refused[key] for key in sorted(refused)]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from axlog.document.clock_bounds import DAY, Horizon
 from axlog.document.stream_update import ACTIONS
 from axlog.errors import AxlogError
-from axlog.runtime.extraction import FAR
 from axlog.runtime.message_rows import MARK
+from axlog.runtime.plain_route import FAR
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,11 +1,11 @@
 """Sources of axlog as streaming sources of Spark, with the Python Data Source API.
 
-A source only needs to be readable by position (`connect/protocol.py`). The driver's side reads
-ahead to find the end of a batch, and records positions in between: from each of them a task can
-read its part again, so any source is read in parallel. A part is a number of messages after a
-position. For a `Ranged` source it is the range between two positions, because the same number of
-messages may be others when it is read again. An offset is JSON: the position, the number of
-messages before it, and the cuts.
+The driver plans a batch and tasks read it (`connect/protocol.py`). A planned source is divided
+without reading its messages: by bytes, file names, keys or offsets. Any other source only needs to
+be readable by position: the driver's side reads ahead to find the end of a batch, and records
+positions in between, from which tasks read again. An offset is JSON: the position, an upper bound
+of the number of messages before it, and the parts. Messages are numbered within their part, so
+numbers grow, with gaps.
 
 A source that has had nothing for a while reports it: a mark in the offset becomes a row that tells
 the buckets not to wait for its streams. It is in the offset, so a replayed batch has it too. The
@@ -42,7 +42,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from axlog.connect.channels.streams import ChannelSource
-from axlog.connect.protocol import NO_TIME, Ranged, Reach, Source, reach_of
+from axlog.connect.protocol import PART, Load, Plan, Planned, Source, plan_of
 from axlog.document.clock_bounds import Horizon
 from axlog.errors import AxlogError, PipelineError
 from axlog.runtime.bucket_tuner import tuned_at
@@ -66,8 +66,8 @@ PACKETS = "bucket string, body binary"
 Through: TypeAlias = Callable[[Iterable[Values]], pa.RecordBatch]
 """The function that converts the messages of a partition to packets."""
 MOST = 50_000
-PART = 2_000
-"""Minimum number of messages per task when a batch is split."""
+LEAST = "spark.axlog.messagesPerTask"
+"""Setting of a session: the minimum number of messages per task that reads a source."""
 SLOWEST = 60.0
 """Seconds to wait for a source that reports more messages and returns none."""
 
@@ -91,30 +91,34 @@ class SourceFormat(DataSource):
         return SpanReader(self.options)
 
 
-class Part(InputPartition):
-    """A part of a source: a position and a number of messages; or a mark without messages."""
+class Cut(InputPartition):
+    """A part of a source; or a mark without messages."""
 
     def __init__(
         self,
-        position: str,
-        count: int,
+        work: Any,
+        size: int,
         number: int,
         action: str = "rest",
         wanted: Sequence[str] | None = None,
-        end: str | None = None,
         silent: Sequence[int] = (),
         now: int | None = None,
-        before: int | None = NO_TIME,
+        follows: bool = False,
     ) -> None:
-        """`wanted`: the patterns of the source's filter when it was counted. `end`: the end
-        position, for ranged sources. `silent`: partitions of the source that have had nothing for a
-        while. `now`: when the driver read it, in microseconds; future dates are judged by it,
-        however often it is read again. `before`: an upper bound of the times of the parts before it
-        in its batch, None if unknown.
+        """`work` and `size` as in `connect/protocol.py`. `number` is that of its first message.
+        `wanted`: the patterns of the source's filter when it was planned. `silent`: partitions of
+        the source that have had nothing for a while. `now`: when the driver planned it, in
+        microseconds; future dates are judged by it, however often it is read again. `follows`:
+        another part of the same sequence is before it in its batch.
         """
-        self.position, self.count, self.number = position, count, number
-        self.action, self.wanted, self.end, self.silent = action, wanted, end, silent
-        self.now, self.before = now, before
+        self.work, self.size, self.number = work, size, number
+        self.action, self.wanted, self.silent = action, wanted, silent
+        self.now, self.follows = now, follows
+
+    def plain(self) -> list[Any]:
+        """Return it for JSON: the arguments."""
+        return [self.work, self.size, self.number, self.action, self.wanted, self.silent,
+                self.now, self.follows]  # fmt: skip
 
 
 class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -126,9 +130,9 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._index = int(options.get("index", 0))
         self._limit = int(options.get("limit", MOST))
         self._parts = int(options.get("parts", 2))
+        self._least = int(options.get("least", PART))
+        self._joins = options.get("joins", "") == "yes"
         self._source: Source | None = None
-        self._is_ranged = False
-        self._has_partitions = False
         self._failed, self._since, self._retry = 0, 0.0, 0.0
         self._place = options.get("place", "")
         self._filters = options.get("filters", "") == "yes"
@@ -158,85 +162,58 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         is new.
         """
         if self._mark and start["mark"] != self._mark:
-            cut = [start["position"], 0, start["number"], "mark"]
-            return {**start, "cuts": json.dumps([cut]), "mark": self._mark}
+            cut = Cut(None, 0, start["number"], "mark")
+            return {**start, "cuts": json.dumps([cut.plain()]), "mark": self._mark}
         if self._is_done or monotonic() < self._retry:
             return self._resting(start)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._limit
         if isinstance(limit, ReadAllAvailable):
             most = max(most, self._limit)
-        part = max(PART, -(-most // self._parts))
-        position, number = json.loads(start["position"]), start["number"]
-        cuts: list[list[Any]] = []
-        taken, now = 0, round(time() * 1_000_000)
-        before: int | None = NO_TIME
-        while taken < most:
-            reach = self._reach(position, most if self._has_partitions else min(part, most - taken))
-            if reach is None or not reach.count:
-                break
-            if reach.came and not self._has_partitions:
-                self._has_partitions = True
-                continue  # partitions are assigned to parts: no two tasks read from one
-            end = json.dumps(reach.position) if self._is_ranged else None
-            silent = [] if cuts else self._silent(reach)
-            if self._has_partitions:
-                cuts = self._dealt(position, reach, number, [silent, now])
-            else:
-                cut = [json.dumps(position), reach.count, number, "rest", self._wanted, end]
-                cuts.append([*cut, silent, now, before])
-            known = None not in (before, reach.latest)
-            before = max(before or NO_TIME, reach.latest or NO_TIME) if known else None
-            position, number, taken = reach.position, number + reach.count, taken + reach.count
-            if not reach.more or self._has_partitions:
-                break
-        if not taken:
+        plan = self._planned(json.loads(start["position"]), most)
+        if plan is None or not plan.parts:
             self._is_done = None if self._is_done is None else self._failed == 0
             return self._resting(start)
+        number, now = start["number"], round(time() * 1_000_000)
+        silent = self._silent(plan)
+        cuts: list[list[Any]] = []
+        for part in plan.parts:
+            follows = bool(cuts) and not plan.came  # the partitions of a source are separate
+            quiet = [] if cuts else silent
+            cut = Cut(part.work, part.size, number, "rest", self._wanted, quiet, now, follows)
+            cuts.append(cut.plain())
+            number += part.size
         self._came = monotonic()
-        ends = {"position": json.dumps(position), "number": number, "cuts": json.dumps(cuts)}
+        ends = {"position": json.dumps(plan.position), "number": number, "cuts": json.dumps(cuts)}
         return {**ends, "rests": 0, "mark": start["mark"]}
 
-    def _dealt(self, position: Any, reach: Reach, number: int, rest: list[Any]) -> list[list[Any]]:
-        """Return the parts of a range of a source with partitions, each with its own partitions."""
-        apart: Any = getattr(self._source, "apart", None)
-        if apart is None:
-            found = [(reach.count, position, reach.position)]
-        else:
-            found = apart(position, reach.position, self._parts)
-        cuts: list[list[Any]] = []
-        for count, start, end in found:
-            ends = [json.dumps(start), count, number, "rest", self._wanted, json.dumps(end)]
-            cuts.append([*ends, *([[], rest[1]] if cuts else rest)])
-            number += count
-        return cuts
-
-    def _silent(self, reach: Reach) -> list[int]:
+    def _silent(self, plan: Plan) -> list[int]:
         """Return the partitions that have been silent so long that others need not wait for
         them.
         """
         if not self._hold:
             return []
         now = monotonic()
-        since = {p: now if came else self._heard.get(p, now) for p, came in reach.came.items()}
+        since = {p: now if came else self._heard.get(p, now) for p, came in plan.came.items()}
         self._heard = since
         least = self._hold if self._is_done is None else 0.0
-        return [p for p, came in reach.came.items() if not came and now - since[p] >= least]
+        return [p for p, came in plan.came.items() if not came and now - since[p] >= least]
 
     def _resting(self, start: dict[str, Any]) -> dict[str, Any]:
         """Return the offset of a source that has nothing new: with a mark after enough silence."""
         is_silent = bool(self._is_done) or monotonic() - self._came >= self._hold
         if not self._hold or start.get("rests") or not is_silent:
             return start
-        return {**start, "cuts": json.dumps([[start["position"], 0, start["number"]]]), "rests": 1}
+        cut = Cut(None, 0, start["number"])
+        return {**start, "cuts": json.dumps([cut.plain()]), "rests": 1}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         if start == end:
             return []
-        return [Part(*cut) for cut in json.loads(end["cuts"])]
+        return [Cut(*cut) for cut in json.loads(end["cuts"])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a part again in a task: its messages, or the pipeline's output for them."""
-        assert isinstance(partition, Part)
+        assert isinstance(partition, Cut)
         if self._is_named:
             yield from map(message_batch, read_part(self._make, self._index, partition))
         elif self._through is None:
@@ -244,22 +221,22 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         else:
             yield self._through(chain.from_iterable(self._rows(partition)))
 
-    def _rows(self, partition: Part) -> Iterator[list[Values]]:
-        silent = partition.silent if partition.count else [None]
+    def _rows(self, partition: Cut) -> Iterator[list[Values]]:
+        silent = partition.silent if partition.size else [None]
         rest = (partition.action, b"", None, partition.number, "", None, None)
         yield [(self._index, s, *rest, at, None) for s in self._streams for at in silent]
-        if partition.before != NO_TIME:
-            bound = ("before", b"", partition.before, partition.number, "", None, None, None, None)
-            yield [(self._index, "", *bound)]
-        if partition.count:
+        if partition.size:
+            part, follows = json.dumps(partition.plain()), 0 if partition.follows else None
+            cut = ("part", b"", follows, partition.number, part, None, None, None, None)
+            yield [(self._index, "", *cut)]
             yield from read_part(self._make, self._index, partition, self._horizon)
 
     def stop(self) -> None:
         if self._source is not None:
             self._source.close()
 
-    def _reach(self, position: Any, limit: int) -> Reach | None:
-        """Return the end of a range, or None while the source cannot be read.
+    def _planned(self, position: Any, limit: int) -> Plan | None:
+        """Return the next parts, or None while the source cannot be read.
 
         A run with `once` does not end before the source was read: it retries a few times, and then
         raises an error.
@@ -269,9 +246,10 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             try:
                 if self._source is None:
                     self._source = self._make()
-                    self._is_ranged = isinstance(self._source, Ranged)
                 self._want(self._source)
-                reach = reach_of(self._source, position, limit)
+                plan = plan_of(
+                    self._source, position, Load(limit, self._parts, self._least, self._joins)
+                )
             except (AxlogError, OSError) as error:
                 self._note(error)
                 if self._is_done is None:
@@ -283,9 +261,9 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if self._failed and self._place:
                 clear_failure(self._place, self._index)
             self._failed = 0
-            if reach.count or not reach.more or self._is_done is None:
-                return reach
-            position = slow.wait(reach.position)
+            if plan.parts or not plan.more or self._is_done is None:
+                return plan
+            position = slow.wait(plan.position)
 
     def _note(self, error: Exception) -> None:
         self._since = self._since if self._failed else time()
@@ -352,10 +330,10 @@ class SpanReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         cuts = _cuts_now(self._make) if self._cuts is None else self._cuts
-        return [Part(*cut) for cut in cuts] or [Part("null", 0, 0)]
+        return [Cut(*cut) for cut in cuts] or [Cut(None, 0, 0)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Part)
+        assert isinstance(partition, Cut)
         made = message_batch if self._is_named else record_batch
         yield from map(made, read_part(self._make, self._index, partition, self._horizon))
 
@@ -377,7 +355,7 @@ def _horizon(options: Any) -> Horizon | None:
 
 
 def read_part(
-    make: Callable[[], Source], index: int, part: Part, horizon: Horizon | None = None
+    make: Callable[[], Source], index: int, part: Cut, horizon: Horizon | None = None
 ) -> Iterator[list[Values]]:
     """Yield the messages of a part, on the driver or in a task."""
     if horizon is not None and part.now is not None:
@@ -387,11 +365,17 @@ def read_part(
     source = make() if apart is None else apart(part.wanted)
     slow = Slow(f"source {index}")
     try:
-        position, left, number = json.loads(part.position), part.count, part.number
-        if part.end is not None and isinstance(source, Ranged):
-            reading = source.between(position, json.loads(part.end))
-            yield list(rows_of(reading, index, number, horizon))
+        if isinstance(source, Planned):
+            if part.size:
+                reading = source.fetch(part.work)
+                yield list(rows_of(reading, index, part.number, horizon))
+                if reading.joint is not None:
+                    joint = json.dumps(reading.joint)
+                    row = ("joint", b"", None, part.number, joint, None, None, None, None)
+                    yield [(index, "", *row)]
             return
+        position, left = part.work if part.size else (None, 0)
+        number = part.number
         while left > 0:
             reading = source.read(position, left)
             rows = list(rows_of(reading, index, number, horizon))
@@ -419,6 +403,7 @@ def frame_of(
     place: str = "",
     filters: bool = False,
     horizon: Horizon | None = None,
+    joins: bool = False,
 ) -> DataFrame:
     """Return a streaming DataFrame of messages: of a source of axlog, or of a user's DataFrame.
 
@@ -437,8 +422,9 @@ def frame_of(
     if through is not None:
         reader = reader.option("through", base64.b64encode(_pickled(through)).decode())
     settings = {"index": index, "limit": limit, "parts": parts, "hold": hold, "mark": mark,
-            "place": place, "filters": "yes" if filters else "",
-            "horizon": _written(horizon)}  # fmt: skip
+            "least": spark.conf.get(LEAST, str(PART)), "place": place,
+            "filters": "yes" if filters else "", "horizon": _written(horizon),
+            "joins": "yes" if joins else ""}  # fmt: skip
     for name, value in {**settings, "streams": json.dumps(list(streams))}.items():
         reader = reader.option(name, str(value))
     return reader.load()
@@ -481,17 +467,14 @@ def _cuts_now(make: Callable[[], Source]) -> list[list[Any]]:
     """Return the parts of all that a source has now."""
     opened = make()
     cuts: list[list[Any]] = []
-    position, number = None, 0
+    position, number, more = None, 0, True
     try:
-        while True:
-            reach = reach_of(opened, position, PART)
-            if not reach.count:
-                break
-            end = json.dumps(reach.position) if isinstance(opened, Ranged) else None
-            cuts.append([json.dumps(position), reach.count, number, "rest", None, end])
-            position, number = reach.position, number + reach.count
-            if not reach.more:
-                break
+        while more:
+            plan = plan_of(opened, position, Load(MOST, MOST // PART))
+            for part in plan.parts:
+                cuts.append(Cut(part.work, part.size, number, follows=bool(cuts)).plain())
+                number += part.size
+            position, more = plan.position, plan.more and bool(plan.parts)
     finally:
         opened.close()
     return cuts

@@ -30,6 +30,7 @@ import pyarrow as pa
 
 from axlog.connect.locations import is_address, local_path
 from axlog.connect.protocol import Refusal, Sink
+from axlog.document.clock_bounds import Horizon
 from axlog.live.document import Document
 from axlog.runtime.bucket_engines import Buckets
 from axlog.runtime.bucket_tuner import Tuned, Tuning, tuned_at
@@ -51,8 +52,9 @@ from axlog.spark.backfill import fill, last_done, past_packets
 from axlog.spark.batch_result import BatchReport, Behind, Delivery
 from axlog.spark.checkpoint import Settled, settle, state_of
 from axlog.spark.frames import FROM_FRAME
+from axlog.spark.rejections import Rejections
 from axlog.spark.session import check_classic
-from axlog.spark.sources import MOST, PACKETS, Through, frame_of
+from axlog.spark.sources import MOST, PACKETS, Through, frame_of, made_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -214,7 +216,7 @@ def maintain(
     horizon = settled.definition.horizon(clock == "wall")
     frames = [
         frame_of(spark, source, at, limit, cores, waits, getattr(source, "streams", ()),
-                 "" if at else mark, send, beside, filters, horizon)
+                 "" if at else mark, send, beside, filters, horizon, joins=True)
         for at, source in enumerate(given)
     ]  # fmt: skip
     packets = extract_packets(frames, send)
@@ -227,7 +229,10 @@ def maintain(
     else:
         changes = keep_buckets(packets, settled, documents, held, delay, tune, outlook)
         finals = _finals(settled, place)
-    delivery = Delivery(sinks, dead_letters, report, first, tuning, local, beside, finals)
+    rejections = _rejections(settled, given, horizon, documents is None)
+    delivery = Delivery(
+        sinks, dead_letters, report, first, tuning, local, beside, finals, rejections
+    )
     done = last_done(place) if on_driver or finals is not None else None
     if done is not None:
         delivery.catch_up(done)
@@ -311,7 +316,7 @@ def sender(
         if delay is not None:
             extractor.past = extractor.past.at(round(1e6 * time()) - delay)
         with collector_paused():
-            extracted = extractor.extract(map(Message._make, messages))
+            extracted = extractor.extract(messages)
             found = list(packed(extracted, extractor.plan))
         keyed = [names[bucket] for bucket, _ in found]
         return pa.RecordBatch.from_arrays(
@@ -393,6 +398,18 @@ def _local(settled: Settled, place: str, hold: Hold, tunes: bool, outlook: int) 
         past_packets, live=OrderedDict(),
     )  # fmt: skip
     return DriverBuckets(made, place)
+
+
+def _rejections(
+    settled: Settled, sources: Sequence[Any], horizon: Horizon, judges: bool
+) -> Rejections:
+    """What completes rejected messages, by reading sources again. `judges`: messages are late in
+    their sequence, and not in that of their document.
+    """
+    from pyspark.sql import DataFrame
+
+    makes = [None if isinstance(source, DataFrame) else made_of(source) for source in sources]
+    return Rejections(makes, settled.plan.late if judges else {}, horizon)
 
 
 def _finals(settled: Settled, place: str) -> DurableFinalSteps | None:

@@ -29,7 +29,8 @@ _STORES = frozenset({"s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "
 """Schemes of object stores that deltalake supports; it reads their keys from the environment."""
 
 
-def _is_known(written: str) -> str:
+def known_address(written: str) -> str:
+    """Return a path, or an address that deltalake supports; any other is refused."""
     if local_path(written) is None and written.partition(":")[0].lower() not in _STORES:
         raise PydanticCustomError(
             "address", "{written} is an address that deltalake does not support",
@@ -41,7 +42,7 @@ def _is_known(written: str) -> str:
 class DeltaOptions(Options):
     """Options of `delta`."""
 
-    path: Annotated[str, AfterValidator(_is_known)] = Field(
+    path: Annotated[str, AfterValidator(known_address)] = Field(
         description="The table's directory, or its address in an object store (s3://...);"
         " {view} in it creates one for each view."
     )

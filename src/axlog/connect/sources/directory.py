@@ -11,10 +11,9 @@ files form one sequence by name, across the subdirectories.
 
 from __future__ import annotations
 
-import fnmatch
-import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -23,22 +22,20 @@ from lxml import etree
 from pydantic import Field
 
 from axlog.connect.kinds import LocalPath, Origin, SourceKind
-from axlog.connect.protocol import (
-    NO_TIME,
-    Position,
-    Reach,
-    Reading,
-    Refusal,
-    reach_by_reading,
-)
+from axlog.connect.protocol import Load, Part, Plan, Position, Reading, Refusal
+from axlog.connect.sources.file_listing import FileListing, Place
 from axlog.connect.sources.formats import FormatOptions
+from axlog.connect.sources.record_ranges import fit_together, ranges_of, read_range
 from axlog.connect.sources.times import TimeOptions, Timing
 from axlog.document.parser import DEFAULT_LIMITS, parse
 from axlog.document.record_reader import split
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import AxlogError, ConnectorError, PipelineError
 
-_UNFINISHED = (".tmp", ".part")
+_SAMPLE = 1 << 16
+"""Bytes from which the length of records is estimated."""
+_JSON = 256
+"""Estimated bytes of a message in a JSON file."""
 
 
 class DirectoryOptions(TimeOptions, FormatOptions):
@@ -53,30 +50,16 @@ class DirectoryOptions(TimeOptions, FormatOptions):
         description="The name of the elements that are messages (default: the whole file is one;"
         " of a JSON array, each item is one).",
     )
+    divide: bool = Field(
+        default=False,
+        description="On Spark, divide a large file at its records among tasks. Outside of records,"
+        " only the root may declare namespaces. It is an error if a part begins in a comment or"
+        " CDATA section that contains the tag of a record, or in a record that contains another.",
+    )
     order: Literal["any", "name"] = Field(
         default="any",
         description="name: new files sort after old ones by name, so positions stay small.",
     )
-
-
-@dataclass(slots=True)
-class _Place:
-    """A parsed position."""
-
-    done: set[str]  # with order "name": the last one only
-    file: str | None = None
-    records: int = 0  # messages of that file already read
-
-    @classmethod
-    def of(cls, position: Position) -> _Place:
-        given: dict[str, Any] = position or {}
-        return cls(set(given.get("done", ())), given.get("file"), given.get("records", 0))
-
-    def plain(self) -> Position:
-        state: dict[str, Any] = {"done": sorted(self.done)}
-        if self.file is not None:
-            state |= {"file": self.file, "records": self.records}
-        return state
 
 
 class DirectorySource:
@@ -86,7 +69,8 @@ class DirectorySource:
         self.stream = origin.stream
         self.path = origin.path(options.path)
         self.options = options
-        self.pattern = options.pattern or f"*.{options.format}"
+        pattern = options.pattern or f"*.{options.format}"
+        self._files = FileListing(self.path, self.stream, pattern, options.order == "name")
         if options.format == "json" and options.record is not None:
             raise PipelineError(
                 "AX852",
@@ -95,16 +79,16 @@ class DirectorySource:
             )
         self.label = _expanded(options.record, origin)
         self.timing = Timing(options, origin)
-        self._open: tuple[_Place, Iterator[StreamUpdate | Refusal]] | None = None
+        self._open: tuple[Place, Iterator[StreamUpdate | Refusal]] | None = None
 
     def read(self, position: Position, limit: int) -> Reading:
         """Return at most `limit` messages of the unfinished files."""
-        place = _Place.of(position)
+        place = Place.of(position)
         updates: list[StreamUpdate] = []
         refused: list[Refusal] = []
-        waiting = self._waiting(place)
+        waiting = self._files.waiting(place)
         for at, path in enumerate(waiting):
-            name = self._key(path)
+            name = self._files.key(path)
             if place.file != name:
                 place.file, place.records = name, 0
             for read in self._continued(place, path):
@@ -116,130 +100,134 @@ class DirectorySource:
                 if len(updates) + len(refused) >= limit:
                     return Reading(updates, place.plain(), refused, more=True)
             self._open = None
-            place.done = {name} if self.options.order == "name" else place.done | {name}
-            place.file, place.records = None, 0
+            place = self._files.after(place, name)
             if len(updates) + len(refused) >= limit:
                 return Reading(updates, place.plain(), refused, more=at + 1 < len(waiting))
         return Reading(updates, place.plain(), refused)
 
-    def reach(self, position: Position, limit: int) -> Reach:
-        """Find where `limit` messages end; of files that are one message each, by their names."""
-        if self.label is not None or self.options.format == "json":
-            return reach_by_reading(self, position, limit)
-        place, count = _Place.of(position), 0
-        for path in self._waiting(place):
-            name = self._key(path)
-            if place.file != name:
-                place.file, place.records = name, 0
-            if not place.records:
-                if not os.access(path, os.R_OK):
-                    raise ConnectorError("AX858", f"{path} cannot be read")
-                place.records, count = 1, count + 1
-                if count >= limit:
-                    return Reach(count, place.plain(), more=True)
-            if self.options.order == "name":
-                place.done.clear()
-            place.done.add(name)
-            place.file, place.records = None, 0
-        return Reach(count, place.plain(), latest=None if count else NO_TIME)
+    def plan(self, position: Position, load: Load, until: Position | None = None) -> Plan:
+        """Return the next files in parts: by their names, and by their sizes if a file may contain
+        several messages. The size in bytes bounds the number of messages.
+        """
+        place = Place.of(position)
+        end = None if until is None else Place.of(until)
+        files = self._files.waiting(place) if end is None else self._files.between(place, end)
+        after = place.records
+        if self._is_single and place.file is not None:
+            place, files, after = self._files.after(place, place.file), files[1:], 0
+        each = self._length(files)
+        step = load.step(self._available(files, each, load.limit))
+        divides = load.joins and self.options.divide and self.label is not None and not after
+        parts: list[Part] = []
+        group: list[str] = []
+        bound = weight = taken = 0
+        for path in files:
+            self._files.check_readable(path)
+            if divides and path.stat().st_size > step * each:
+                if group:
+                    parts.append(Part({"files": group, "after": after if not parts else 0}, bound))
+                    group, bound, weight = [], 0, 0
+                key, size = self._files.key(path), path.stat().st_size
+                for first, last in ranges_of(size, step * each):
+                    parts.append(Part({"file": key, "bytes": [first, last]}, 1 + last - first))
+                place = self._files.after(place, key)
+                taken += -(-size // each)
+                if until is None and taken >= load.limit:
+                    return Plan(parts, place.plain(), more=path is not files[-1])
+                continue
+            key, size = self._files.key(path), 1 if self._is_single else 1 + path.stat().st_size
+            place = self._files.after(place, key)
+            group.append(key)
+            bound, weight = bound + size, weight + -(-size // each)
+            taken += -(-size // each)
+            is_full = until is None and taken >= load.limit
+            if weight >= step or is_full or path is files[-1]:
+                work = {"files": group} if parts else {"files": group, "after": after}
+                parts.append(Part(work, bound))
+                group, bound, weight = [], 0, 0
+            if is_full:
+                return Plan(parts, place.plain(), more=path is not files[-1])
+        return Plan(parts, place.plain())
 
-    def between(self, start: Position, end: Position) -> Reading:
-        """Return the messages between two positions, whatever files have appeared since."""
+    def fetch(self, work: Any) -> Reading:
+        """Return the messages of some files, whatever files have appeared since."""
         updates: list[StreamUpdate] = []
         refused: list[Refusal] = []
-        for _, read in self._range(_Place.of(start), _Place.of(end)):
-            if isinstance(read, Refusal):
-                refused.append(read)
-            else:
-                updates.append(read)
-        return Reading(updates, end, refused)
+        if "bytes" in work:
+            return self._fetch_range(work["file"], *work["bytes"])
+        after = work.get("after", 0)
+        for key in work["files"]:
+            for read in islice(self._messages(self._files.file(key)), after, None):
+                if isinstance(read, Refusal):
+                    refused.append(read)
+                else:
+                    updates.append(read)
+            after = 0
+        return Reading(updates, None, refused)
 
-    def spans(self, start: Position, end: Position, limit: int) -> list[Position]:
-        """Return positions that split a range into parts of `size` messages; the last is its
-        end.
-        """
-        found: list[Position] = []
-        for number, (place, _) in enumerate(self._range(_Place.of(start), _Place.of(end)), 1):
-            if number % limit == 0:
-                found.append(place.plain())
-        return [*found, end]
+    def check_joints(self, joints: Sequence[Any]) -> None:
+        """Raise an error if the ranges of a divided file do not fit together."""
+        fit_together(joints)
 
-    def _range(self, place: _Place, end: _Place) -> Iterator[tuple[_Place, StreamUpdate | Refusal]]:
-        """Yield the messages up to a position, each with the position after it."""
-        is_by_name = self.options.order == "name"
-        last = max(end.done, default="")
-        paths = {self._key(path): path for path in self._waiting(place)}
-        names = [n for n in paths if n == end.file or (n <= last if is_by_name else n in end.done)]
-        gone = set() if is_by_name else end.done - place.done - paths.keys()
-        if gone or (end.file is not None and end.file not in paths):
-            raise ConnectorError(
-                "AX858",
-                f"{self.path} no longer has {min(gone, default=end.file)}, which was read before",
-                advice="put the file back, or start with another checkpoint",
-            )
-        for name in names:
-            if place.file != name:
-                place.file, place.records = name, 0
-            most = end.records if name == end.file else None
-            for read in islice(self._messages(paths[name]), place.records, most):
-                place.records += 1
-                yield place, read
-            if name != end.file:
-                place.done = {name} if is_by_name else place.done | {name}
-                place.file, place.records = None, 0
+    def _fetch_range(self, key: str, start: int, end: int) -> Reading:
+        """Return the records that start in a range of bytes; their origins are numbers in it."""
+        assert self.label is not None
+        path = self._files.file(key)
+        stored, stream = path.stat().st_mtime, self._stream(path)
+        try:
+            records, joint = read_range(path, self.label, start, end)
+        except OSError as error:
+            raise ConnectorError("AX858", f"{path}: {error.strerror or error}") from error
+        updates: list[StreamUpdate] = []
+        refused: list[Refusal] = []
+        for number, content in enumerate(records, start=1):
+            origin = f"{path.name}@{start}#{number}"
+            try:
+                element = parse(content, name=origin).root if self.timing.needs_element else None
+                updates.append(
+                    StreamUpdate(stream, "insert", content, self.timing.of(element, stored), origin)
+                )
+            except AxlogError as error:
+                refused.append(Refusal(stream, content, origin, error.describe()))
+        return Reading(updates, None, refused, joint=[key, *joint[1:]])
+
+    @property
+    def _is_single(self) -> bool:
+        """Whether every file is one message."""
+        return self.label is None and self.options.format != "json"
+
+    def _available(self, files: Sequence[Path], each: int, limit: int) -> int:
+        """Return about how many messages files have, as far as this matters for a limit."""
+        if self._is_single:
+            return len(files)
+        found = 0
+        for path in files:
+            with suppress(OSError):
+                found += -(-path.stat().st_size // each)
+            if found >= limit:
+                break
+        return found
+
+    def _length(self, files: Sequence[Path]) -> int:
+        """Return about how many bytes a message has; 1 if every file is one."""
+        if self._is_single or not files:
+            return 1
+        if self.label is None:
+            return _JSON
+        with suppress(OSError), files[0].open("rb") as file:
+            some = file.read(_SAMPLE)
+            name = re.escape(etree.QName(self.label).localname.encode())
+            return max(1, len(some) // max(1, len(re.findall(rb"[<:]" + name + rb"[\s/>]", some))))
+        return 1
 
     def close(self) -> None:
         """Close the file that is being read."""
         self._open = None
 
-    def _waiting(self, place: _Place) -> list[Path]:
-        """Return the files to read, in order; a partly read file first."""
-        try:
-            found = self._listed()
-        except OSError as error:
-            raise ConnectorError("AX858", f"{self.path}: {error.strerror or error}") from error
-        last = max(place.done, default="") if self.options.order == "name" else None
-        fresh = [
-            (key != place.file, key, path)
-            for key, path in found
-            if (key not in place.done if last is None else key > last) and self._is_wanted(path)
-        ]
-        return [path for _, _, path in sorted(fresh)]
-
-    def _listed(self) -> list[tuple[str, Path]]:
-        """Return the files with their sort keys."""
-        if self.path.is_file():
-            return [(self.path.name, self.path)]
-        if self.stream is not None:
-            return [(path.name, path) for path in self.path.iterdir()]
-        first = max((key for key, _ in self._below()), default="")
-        # A file that was not yet visible in one directory may be older than one seen in the next.
-        # Only files up to those of the first scan are complete in the second.
-        return [(key, path) for key, path in self._below() if key <= first]
-
-    def _below(self) -> Iterator[tuple[str, Path]]:
-        for directory in sorted(self.path.iterdir()):
-            if directory.is_dir() and not directory.name.startswith("."):
-                for path in directory.iterdir():
-                    if not path.name.endswith(_UNFINISHED):
-                        yield self._key(path), path
-
-    def _key(self, path: Path) -> str:
-        """Return the sort key of a file: its name, then the stream."""
-        return path.name if self.stream is not None else f"{path.name}/{path.parent.name}"
-
     def _stream(self, path: Path) -> str:
         return self.stream if self.stream is not None else path.parent.name
 
-    def _is_wanted(self, path: Path) -> bool:
-        if path == self.path:
-            return True
-        name = path.name
-        if name.startswith(".") or name.endswith(_UNFINISHED):
-            return False
-        return fnmatch.fnmatchcase(name, self.pattern) and path.is_file()
-
-    def _continued(self, place: _Place, path: Path) -> Iterator[StreamUpdate | Refusal]:
+    def _continued(self, place: Place, path: Path) -> Iterator[StreamUpdate | Refusal]:
         """Yield the messages of a file after those already read."""
         if self._open is not None and self._open[0].plain() == place.plain():
             messages = self._open[1]

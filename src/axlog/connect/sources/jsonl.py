@@ -4,21 +4,25 @@ line. With `format: json` every line is a message itself, an object.
 The position is the number of bytes and lines read. A last line without a line end is read if it is
 a complete JSON object; otherwise the source waits for its end. As the source of one stream, lines
 may omit `stream`. A file that has become shorter is not the file that was read: this is an error.
+
+A plan divides the file by bytes, at line ends: the driver reads one line per part. Tasks do not
+know how many lines are before their part, and name bytes instead (`in.jsonl@1024`). Lines are
+counted only for those that are rejected (`origin`).
 """
 
 from __future__ import annotations
 
 import json
-import re
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import IO, Literal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Literal
 
 from pydantic import Field
 
 from axlog.connect.kinds import LocalPath, Origin, SourceKind
-from axlog.connect.protocol import NO_TIME, Position, Reach, Reading, Refusal
+from axlog.connect.protocol import Load, Part, Plan, Position, Reading, Refusal
 from axlog.connect.sources.formats import ELEMENT
 from axlog.connect.sources.times import TimeOptions, Timing
 from axlog.document.json_messages import xml_of_text
@@ -29,9 +33,10 @@ from axlog.errors import AxlogError, ConnectorError, PipelineError, UpdateError
 
 _LONGEST = 64 * 1024 * 1024
 _PIECE = 1 << 18
+_SAMPLE = 1 << 16
+"""Bytes from which the length of lines is estimated."""
 _PLAIN = frozenset({"stream", "insert", "at"})
-_AT = re.compile(rb'"at"\s*:\s*([-+.0-9eE]+)')
-_DECODE = json.JSONDecoder().decode
+_DECODE = json.JSONDecoder().raw_decode
 
 
 class JsonLinesOptions(TimeOptions):
@@ -54,6 +59,7 @@ class JsonLinesSource:
         self._read = read_list if origin.brings_lists else read_update
         self.options = options
         self.timing = Timing(options, origin)
+        self._counted = [(0, 0)]  # offsets, and the line ends before them
         if origin.stream is None and options.format == "json":
             raise _unnamed(options.path)
 
@@ -61,57 +67,100 @@ class JsonLinesSource:
         """Return at most `limit` lines after the position."""
         updates: list[StreamUpdate] = []
         refused: list[Refusal] = []
-
-        def take(line: bytes, number: int) -> None:
-            self._take(line, number, updates, refused)
-
-        end = self._go(position, limit, take)
-        return Reading(updates, end.position, refused, more=end.more and bool(updates))
-
-    def reach(self, position: Position, limit: int) -> Reach:
-        """Find where `limit` lines end: count them without parsing, and scan numbers that may be
-        times.
-        """
-        latest: list[int | None] = [NO_TIME]
-
-        def take(line: bytes, number: int) -> None:
-            latest[0] = _latest(line, latest[0])
-
-        found = self._go(position, limit, take)
-        return replace(found, latest=latest[0] if self.options.format == "jsonl" else None)
-
-    def _go(self, position: Position, limit: int, take: Callable[[bytes, int], None]) -> Reach:
-        """Iterate over the lines after a position; return their end."""
         offset, number = position or (0, 0)
         taken = 0
+        with self._opened(offset) as (file, size):
+            file.seek(offset)
+            for line in _lines(file):
+                if number is not None:
+                    number += 1
+                if not line.isspace():
+                    where = f"@{offset}" if number is None else f":{number}"
+                    self._take(line, f"{self.path.name}{where}", updates, refused)
+                    taken += 1
+                offset += len(line)
+                if taken >= limit:
+                    break
+        return Reading(updates, [offset, number], refused, more=offset < size and bool(updates))
+
+    def plan(self, position: Position, load: Load, until: Position | None = None) -> Plan:
+        """Return the next lines in parts, divided by bytes; the limit is an estimate."""
+        offset, number = position or (0, None)
+        with self._opened(offset if until is None else until[0]) as (file, size):
+            line = _length(file, offset)
+            end = _last_end(file, offset, size)
+            if until is not None:
+                end = size = until[0]
+            else:
+                end, size = _line_end(file, offset + load.limit * line, end), end
+            step = line * load.step(-(-(end - offset) // line))
+            parts: list[Part] = []
+            while offset < end:
+                cut = _line_end(file, offset + step, end)
+                parts.append(Part([offset, cut], cut - offset))
+                offset = cut
+        return Plan(parts, [offset, number if not parts else None], more=offset < size)
+
+    def fetch(self, work: Any) -> Reading:
+        """Return the lines between two byte offsets."""
+        start, end = work
+        updates: list[StreamUpdate] = []
+        refused: list[Refusal] = []
+        with self._opened(end) as (file, _):
+            file.seek(start)
+            offset, rest = start, b""
+            while offset < end:
+                piece = file.read(min(_PIECE, end - file.tell()))
+                if not piece:
+                    raise _shorter(self.path, file.tell(), end)
+                *lines, rest = (rest + piece).split(b"\n")
+                for line in lines:
+                    if line and not line.isspace():
+                        where = f"{self.path.name}@{offset}"
+                        self._take(line + b"\n", where, updates, refused)
+                    offset += len(line) + 1
+                if file.tell() >= end:
+                    break
+            if rest and not rest.isspace():
+                self._take(rest, f"{self.path.name}@{offset}", updates, refused)
+        return Reading(updates, [end, None], refused)
+
+    def origin(self, found: str) -> str:
+        """Return the line that contains a byte: `in.jsonl:17` for `in.jsonl@1024`."""
+        name, _, offset = found.rpartition("@")
+        if name != self.path.name or not offset.isdigit():
+            return found
+        start, number = max(one for one in self._counted if one[0] <= int(offset))
+        try:
+            with self._opened(int(offset)) as (file, _):
+                file.seek(start)
+                left = int(offset) - start
+                while left and (piece := file.read(min(_PIECE, left))):
+                    number += piece.count(b"\n")
+                    left -= len(piece)
+        except ConnectorError:  # it is gone
+            return found
+        self._counted = [(0, 0), (int(offset), number)]
+        return f"{name}:{number + 1}"
+
+    @contextmanager
+    def _opened(self, offset: int) -> Iterator[tuple[IO[bytes], int]]:
+        """Open the file, which has at least so many bytes; return its size too."""
         try:
             with self.path.open("rb") as file:
                 size = file.seek(0, 2)
                 if size < offset:
-                    raise ConnectorError(
-                        "AX858",
-                        f"{self.path} has {size} bytes, and {offset} were read before",
-                        advice="put the file back, or start with another checkpoint",
-                    )
-                file.seek(offset)
-                for line in _lines(file):
-                    offset, number = offset + len(line), number + 1
-                    if not line.isspace():
-                        take(line, number)
-                        taken += 1
-                        if taken >= limit:
-                            break
+                    raise _shorter(self.path, size, offset)
+                yield file, size
         except OSError as error:
             raise ConnectorError("AX858", f"{self.path}: {error.strerror or error}") from error
-        return Reach(taken, [offset, number], more=offset < size and taken > 0)
 
     def close(self) -> None:
         """Nothing stays open between readings."""
 
     def _take(
-        self, line: bytes, number: int, updates: list[StreamUpdate], refused: list[Refusal]
+        self, line: bytes, origin: str, updates: list[StreamUpdate], refused: list[Refusal]
     ) -> None:
-        origin = f"{self.path.name}:{number}"
         try:
             if self.options.format == "json":
                 updates.append(self._message(line, origin))
@@ -170,10 +219,10 @@ def read_list(line: bytes, stream: str | None, origin: str) -> StreamUpdate:
 def _plain_insert(text: str, stream: str | None, origin: str) -> StreamUpdate | None:
     """Fast path for most lines: an insertion with a time. None: use the full parser."""
     try:
-        written = _DECODE(text)
+        written, end = _DECODE(text)
     except (ValueError, RecursionError):
         return None
-    if type(written) is not dict or not written.keys() <= _PLAIN:
+    if end != len(text) or type(written) is not dict or not written.keys() <= _PLAIN:
         return None
     name, content, at = written.get("stream", stream), written.get("insert"), written.get("at")
     if type(name) is not str or type(content) is not str or (stream is not None and name != stream):
@@ -181,17 +230,6 @@ def _plain_insert(text: str, stream: str | None, origin: str) -> StreamUpdate | 
     if "\\u" in text and not (is_encodable(content) and is_encodable(name)):
         return None  # an unpaired surrogate, which only an escape can produce: it fits into no file
     return StreamUpdate(name, "insert", content, at, origin) if type(at) in (int, float) else None
-
-
-def _latest(line: bytes, before: int | None) -> int | None:
-    """Return an upper bound of the times of a line and those before it; None if unknown."""
-    found = _AT.findall(line)
-    if before is None or (not found and b'"at"' in line):
-        return None
-    try:
-        return max([before, *(round(1e6 * float(number)) for number in found)])
-    except (OverflowError, ValueError):
-        return None
 
 
 def _with_stream(text: str, stream: str) -> str:
@@ -215,11 +253,59 @@ def _lines(file: IO[bytes]) -> Iterator[bytes]:
         if len(rest) >= _LONGEST:
             yield rest
             rest = b""
+    if _is_object(rest):
+        yield rest  # otherwise its end has not been written yet
+
+
+def _is_object(line: bytes) -> bool:
     try:
-        if rest and isinstance(json.loads(rest), dict):
-            yield rest
+        return bool(line) and isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):
-        return  # its end has not been written yet
+        return False
+
+
+def _shorter(path: Path, size: int, offset: int) -> ConnectorError:
+    return ConnectorError(
+        "AX858",
+        f"{path} has {size} bytes, and {offset} were read before",
+        advice="put the file back, or start with another checkpoint",
+    )
+
+
+def _length(file: IO[bytes], offset: int) -> int:
+    """Return the average length of the lines after an offset, in bytes, from the first few."""
+    file.seek(offset)
+    some = file.read(_SAMPLE)
+    return max(1, len(some) // max(1, some.count(b"\n")))
+
+
+def _line_end(file: IO[bytes], offset: int, end: int) -> int:
+    """Return the offset after the line that contains the byte before an offset; at most `end`."""
+    at = offset - 1
+    file.seek(at)
+    while at < end:
+        piece = file.read(_SAMPLE)
+        found = piece.find(b"\n")
+        if found >= 0:
+            return min(end, at + found + 1)
+        if not piece:
+            break
+        at += len(piece)
+    return end
+
+
+def _last_end(file: IO[bytes], start: int, size: int) -> int:
+    """Return the offset after the last complete line; the last one needs no line end if it is a
+    complete object, or too long to be one.
+    """
+    at, tail = size, b""
+    while at > start and b"\n" not in tail and len(tail) < _LONGEST:
+        piece = min(_SAMPLE, at - start)
+        at -= piece
+        file.seek(at)
+        tail = file.read(piece) + tail
+    rest = tail[tail.rfind(b"\n") + 1 :]
+    return size if len(rest) >= _LONGEST or _is_object(rest) else size - len(rest)
 
 
 JSONL = SourceKind(

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from axlog.connect.kinds import Origin, Seconds, Secret, SourceKind
-from axlog.connect.protocol import Position, Reach, Reading, Refusal
+from axlog.connect.protocol import Load, Part, Plan, Position, Reading, Refusal
 from axlog.connect.sources.formats import ELEMENT
 from axlog.connect.sources.jsonl import read_update
 from axlog.connect.sources.times import TimeOptions, Timing
@@ -86,18 +86,25 @@ class KafkaSource:
         start, highs = self._start(position)
         return self._reading(start, _shares(start, highs, limit), highs, self.options.wait)
 
-    def reach(self, position: Position, limit: int) -> Reach:
-        """Find where `limit` messages end, without reading them."""
+    def plan(self, position: Position, load: Load, until: Position | None = None) -> Plan:
+        """Return the next messages in parts by partition: no two tasks read from one."""
         start, highs = self._start(position)
-        end = _shares(start, highs, limit)
-        count = sum(end.values()) - sum(start.values())
+        end = _shares(start, highs, load.limit)
+        if until is not None:
+            end = {partition: until.get(partition, offset) for partition, offset in start.items()}
+        moved = [partition for partition in start if end[partition] > start[partition]]
+        parts: list[Part] = []
+        for number in range(min(load.tasks, len(moved))):
+            mine = {p: [start[p], end[p]] for p in moved[number :: load.tasks]}
+            parts.append(Part(mine, sum(last - first for first, last in mine.values())))
         came = {int(p): start[p] < highs[p] for p in start}
-        return Reach(count, end, end != highs, came)
+        return Plan(parts, end, end != highs, came)
 
-    def between(self, start: Position, end: Position) -> Reading:
-        """Return the messages between two positions, partition by partition."""
-        first, _ = self._start(start)
-        until = {partition: end.get(partition, offset) for partition, offset in first.items()}
+    def fetch(self, work: Any) -> Reading:
+        """Return the messages between offsets, partition by partition."""
+        self._start({partition: start for partition, (start, _) in work.items()})
+        first = {partition: start for partition, (start, _) in work.items()}
+        until = {partition: end for partition, (_, end) in work.items()}
         reading = self._reading(first, until, until, _PATIENCE)
         if reading.position != until:
             raise ConnectorError(
@@ -105,31 +112,6 @@ class KafkaSource:
                 f"{self.options.topic}: the messages up to {until} did not arrive in {_PATIENCE} s",
             )
         return reading
-
-    def spans(self, start: Position, end: Position, limit: int) -> list[Position]:
-        """Return positions that split a range into parts of `size` messages; the last is its
-        end.
-        """
-        at, _ = self._start(start)
-        until = {partition: end.get(partition, offset) for partition, offset in at.items()}
-        found: list[Position] = []
-        while at != until:
-            at = _shares(at, until, limit)
-            found.append(at)
-        return found
-
-    def apart(
-        self, start: Position, end: Position, parts: int
-    ) -> list[tuple[int, Position, Position]]:
-        """Split a range by partition, with the number of messages of each."""
-        first, _ = self._start(start)
-        moved = [partition for partition in first if end[partition] > first[partition]]
-        found: list[tuple[int, Position, Position]] = []
-        for number in range(min(parts, len(moved))):
-            mine = set(moved[number::parts])
-            until = {p: end[p] if p in mine else offset for p, offset in first.items()}
-            found.append((sum(until.values()) - sum(first.values()), first, until))
-        return found
 
     def _reading(
         self, start: dict[str, int], end: dict[str, int], highs: dict[str, int], patience: float

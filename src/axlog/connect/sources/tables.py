@@ -3,7 +3,8 @@
     <row key="..." id="17"><number>17</number><status>sent</status></row>
 
 `mode: append` reads the rows with a greater key than the last, in the order of the key. The
-position is that key, so no log is needed. Rows that change later are not noticed, and a row that is
+position is that key, so no log is needed; a plan divides the rows by keys, which the database
+counts. Rows that change later are not noticed, and a row that is
 committed after one with a greater key is missed, as with every auto-increment key. `mode: all`
 reads the whole table at every poll and compares it with the poll before.
 """
@@ -17,7 +18,7 @@ from pydantic import Field
 
 from axlog.connect.databases import open_engine, reason_of
 from axlog.connect.kinds import Origin, Secret, SourceKind
-from axlog.connect.protocol import Position, Reading, Source
+from axlog.connect.protocol import Load, Part, Plan, Position, Reading, Source
 from axlog.connect.sources.poller import (
     Alerter,
     AlerterOptions,
@@ -69,9 +70,12 @@ class Table:
         """
         if self._table is None:
             schema, _, name = self._options.table.rpartition(".")
-            table: sqlalchemy.Table = self._sql.Table(
-                name, self._sql.MetaData(), schema=schema or None, autoload_with=self._engine
-            )
+            try:
+                table: sqlalchemy.Table = self._sql.Table(
+                    name, self._sql.MetaData(), schema=schema or None, autoload_with=self._engine
+                )
+            except self._sql.exc.SQLAlchemyError as error:
+                raise self._unreadable(error) from None
             wanted = [self._options.by, *self._options.columns, *filter(None, [self._options.time])]
             for column in wanted:
                 if column not in table.c:
@@ -85,22 +89,39 @@ class Table:
             self._table = table
         return self._table
 
-    def rows(self, after: Any = None, limit: int | None = None) -> list[dict[str, Any]]:
-        """Return rows in the order of the key; those after a key if one is given."""
+    def rows(
+        self, after: Any = None, limit: int | None = None, until: Any = None
+    ) -> list[dict[str, Any]]:
+        """Return rows in the order of the key; those after a key, and up to a key, if given."""
+        table = self._reflected()
+        asked = self._between(table.select(), after, until).order_by(table.c[self._options.by])
+        return self._asked(asked if limit is None else asked.limit(limit))
+
+    def range(self, after: Any, limit: int, until: Any = None) -> tuple[int, Any]:
+        """Return the number of the next rows after a key, at most `limit`, and the last key."""
+        sql = self._sql
+        key = self._reflected().c[self._options.by]
+        some = self._between(sql.select(key), after, until).order_by(key).limit(limit).subquery()
+        count, last = sql.func.count().label("count"), sql.func.max(some.c[key.name]).label("last")
+        (found,) = self._asked(sql.select(count, last).select_from(some))
+        return found["count"], found["last"]
+
+    def _between(self, asked: Any, after: Any, until: Any) -> Any:
+        key = self._reflected().c[self._options.by]
+        asked = asked if after is None else asked.where(key > after)
+        return asked if until is None else asked.where(key <= until)
+
+    def _asked(self, asked: Any) -> list[dict[str, Any]]:
         try:
-            table = self._reflected()
-            key = table.c[self._options.by]
-            asked = table.select().order_by(key)
-            if after is not None:
-                asked = asked.where(key > after)
-            if limit is not None:
-                asked = asked.limit(limit)
             with self._engine.connect() as connection:
                 return [dict(row) for row in connection.execute(asked).mappings()]
         except self._sql.exc.SQLAlchemyError as error:
-            raise ConnectorError(
-                "AX858", f"the table {self._options.table!r} cannot be read: {reason_of(error)}"
-            ) from None
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: Any) -> ConnectorError:
+        return ConnectorError(
+            "AX858", f"the table {self._options.table!r} cannot be read: {reason_of(error)}"
+        )
 
     def thing(self, row: dict[str, Any]) -> Thing:
         wanted = self._options.columns or list(row)
@@ -136,7 +157,34 @@ class GrowingTable(Table):
     def read(self, position: Position, limit: int) -> Reading:
         """Return the rows after the position's key."""
         rows = self.rows(position, limit)
-        updates = [
+        last = rows[-1][self._options.by] if rows else position
+        return Reading(self._updates(rows), self._key(last), more=len(rows) == limit)
+
+    def plan(self, position: Position, load: Load, until: Position | None = None) -> Plan:
+        """Return the next rows in parts by key: the database counts them, and sends keys only.
+
+        A row that is committed later with a key inside of a part may appear in it when it is read
+        again, so the bound of its size is generous.
+        """
+        step = load.step()
+        parts: list[Part] = []
+        taken, more = 0, True
+        while more and (until is not None or taken < load.limit):
+            most = step if until is not None else min(step, load.limit - taken)
+            count, last = self.range(position, most, until)
+            if count:
+                parts.append(Part([position, self._key(last)], 2 * count + step))
+                position, taken = last, taken + count
+            more = count >= most
+        return Plan(parts, position, more)
+
+    def fetch(self, work: Any) -> Reading:
+        """Return the rows with a key after the first and up to the last."""
+        after, last = work
+        return Reading(self._updates(self.rows(after, until=last)), last)
+
+    def _updates(self, rows: list[dict[str, Any]]) -> list[StreamUpdate]:
+        return [
             StreamUpdate(
                 self.stream,
                 "insert",
@@ -146,14 +194,16 @@ class GrowingTable(Table):
             )
             for row in rows
         ]
-        last = rows[-1][self._options.by] if rows else position
-        if last is not None and not isinstance(last, int | float | str):
+
+    def _key(self, key: Any) -> Any:
+        """Return a key as a position."""
+        if key is not None and not isinstance(key, int | float | str):
             raise PipelineError(
                 "AX852",
-                f"the key {self._options.by!r} is a {type(last).__name__}",
+                f"the key {self._options.by!r} is a {type(key).__name__}",
                 expected="numbers or texts",
             )
-        return Reading(updates, last, more=len(rows) == limit)
+        return key
 
 
 class WholeTable(Collection):

@@ -1,0 +1,100 @@
+"""Rows of Parquet files as updates: the columns `stream`, `xml`, `time` and `action`.
+
+Only `xml` (text or bytes) is required; `stream` is not needed by the source of one stream. A time
+is a timestamp, a number of seconds, or a text. A row that is not an update is rejected with its
+position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, TypeAlias
+
+from pydantic import Field
+
+from axlog.connect.kinds import Options
+from axlog.connect.locations import is_address
+from axlog.connect.protocol import Refusal
+from axlog.document.stream_update import ACTIONS, StreamUpdate
+from axlog.errors import ConnectorError
+from axlog.extras import import_extra
+
+Name: TypeAlias = Literal["stream", "xml", "time", "action"]
+COLUMNS: tuple[Name, ...] = ("stream", "xml", "time", "action")
+
+
+class RowOptions(Options):
+    """Options of sources whose messages are rows of Parquet files."""
+
+    columns: dict[Name, str] = Field(
+        default={},
+        description="The names of the columns stream, xml, time and action, where they differ.",
+    )
+
+
+class RowFile:
+    """A Parquet file whose rows are updates."""
+
+    def __init__(
+        self,
+        path: str,
+        stream: str | None,
+        columns: Mapping[Name, str],
+        values: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`path` may be an address that pyarrow supports. `values`: of columns that are not in the
+        file, because it is part of a partitioned table.
+        """
+        parquet, files = import_extra("pyarrow.parquet"), import_extra("pyarrow.fs")
+        self._stream, self._values = stream, dict(values or {})
+        self._names: dict[Name, str] = {name: columns.get(name, name) for name in COLUMNS}
+        try:
+            system, inside = None, path
+            if is_address(path):
+                system, inside = files.FileSystem.from_uri(path)
+            self._file = parquet.ParquetFile(inside, filesystem=system)
+        except (OSError, ValueError) as error:
+            raise ConnectorError("AX858", f"{path}: {error}") from error
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, from the file's footer."""
+        return int(self._file.metadata.num_rows)
+
+    def read(self, first: int, count: int, name: str) -> Iterator[StreamUpdate | Refusal]:
+        """Yield rows as updates; only the row groups that contain them are read."""
+        at = 0
+        present = set(self._file.schema_arrow.names)
+        wanted = [column for column in self._names.values() if column in present]
+        for group in range(self._file.metadata.num_row_groups):
+            size = int(self._file.metadata.row_group(group).num_rows)
+            start, end = max(first - at, 0), min(first + count - at, size)
+            if start < end:
+                table = self._file.read_row_group(group, columns=wanted).slice(start, end - start)
+                for number, row in enumerate(table.to_pylist(), at + start + 1):
+                    yield self._update(row, f"{name}#{number}")
+            at += size
+
+    def _update(self, row: Mapping[str, Any], origin: str) -> StreamUpdate | Refusal:
+        given = {**row, **self._values}
+        stream, xml, time, action = (given.get(self._names[name]) for name in COLUMNS)
+        stream, action = stream if stream is not None else self._stream, action or "insert"
+        error = (
+            "AX407: it names no stream"
+            if not isinstance(stream, str)
+            else f"AX407: it is for the stream {stream!r}"
+            if self._stream is not None and stream != self._stream
+            else "AX407: it has no content"
+            if not isinstance(xml, str | bytes) and action != "end"
+            else "AX407: its action is none"
+            if action not in ACTIONS
+            else None
+        )
+        if error is not None or not isinstance(stream, str):
+            content = xml if isinstance(xml, str | bytes) else ""
+            return Refusal(str(stream or ""), content, origin, error or "")
+        return StreamUpdate(stream, action, xml or "", time, origin)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

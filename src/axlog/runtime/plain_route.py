@@ -1,0 +1,220 @@
+"""The short path of a message through the stateless half: an insertion in order of time.
+
+Most messages are insertions with a time that is not before any earlier one of their sequence, of a
+stream whose views get bindings. Nothing can reject them later, so they need no content, and their
+items differ in a few values only. A route is made for one stream of one partition; all that its
+messages share is found once, and written once into the packets.
+
+`take` returns False for every other message, which `extraction.py` handles in full; nothing has
+been recorded then.
+
+Law: the items, the census and the counts are those of the full path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from zlib import crc32
+
+from axlog.document.parser import Element
+from axlog.errors import AxlogError
+from axlog.evaluate.joins import Bag
+from axlog.match.plan_reader import PlanReader
+from axlog.match.stream_plan import MessagePlan
+from axlog.runtime.order import BINDINGS, SOURCES_APART, Item
+from axlog.runtime.plan import Unit
+from axlog.runtime.step_partitions import ALL
+
+if TYPE_CHECKING:
+    from axlog.runtime.extraction import Extracted, ReadPart, Seen
+
+Row: TypeAlias = tuple[Any, ...]
+"""(time, place, number, bags, origin): the values of an item that differ; for messages of a user's
+DataFrame also the row that identifies it."""
+Rows: TypeAlias = dict[int, list[Row]]
+"""By bucket."""
+FAR = 1 << 62
+"""A bound in microseconds that no time reaches: sums of two still fit into Spark's integers."""
+
+
+class Shared(NamedTuple):
+    """The values that the items of a route share."""
+
+    source: int
+    lane: str
+    stream: str
+    has_rows: bool  # whether rows identify the messages, because numbers may be equal
+
+    def items(self, rows: Iterable[Row]) -> Iterator[Item]:
+        """Yield the items of rows, as `order.py` describes them."""
+        source, lane, stream, has_rows = self
+        first = source * SOURCES_APART
+        if has_rows:
+            for time, place, number, bags, origin, row in rows:
+                yield [
+                    time, place, first + number, BINDINGS, bags, None, lane, origin, first + row,
+                    None, stream,
+                ]  # fmt: skip
+            return
+        for time, place, given, bags, origin in rows:
+            number = first + given
+            yield [
+                time, place, number, BINDINGS, bags, None, lane, origin, number, None, stream,
+            ]  # fmt: skip
+
+
+class UnitRoute:
+    """The part of a route that leads to one unit."""
+
+    __slots__ = ("bags", "buckets", "positions", "rows", "unit")
+
+    def __init__(self, unit: Unit, reader: PlanReader, stream: str) -> None:
+        self.unit = unit
+        self.buckets = unit.buckets
+        self.bags = reader.bags
+        self.positions = unit.positions.get(stream) or ()
+        self.rows: Rows = {}
+
+    @staticmethod
+    def serves(unit: Unit, plan: MessagePlan | None, stream: str) -> bool:
+        """Whether messages of a stream can take the short path to a unit."""
+        if unit.kind != "bindings" or plan is None or plan.replace is not None or unit.by_message:
+            return False
+        positions = unit.positions.get(stream) or ()
+        return unit.buckets == 1 or (bool(positions) and ALL not in positions)
+
+    def bucket(self, bags: tuple[Bag, ...]) -> int | None:
+        """Return the bucket of all rows of a message; None if they have several."""
+        if self.buckets == 1:
+            return 0
+        found: object = None
+        for bag, at in zip(bags, self.positions, strict=True):
+            for row in bag:
+                if found is not None and row[at] != found:
+                    return None
+                found = row[at]
+        return crc32(str(found).encode()) % self.buckets
+
+
+class Progress:
+    """How far a partition has advanced, in all its streams."""
+
+    __slots__ = ("floor", "stream", "time")
+
+    def __init__(self) -> None:
+        self.floor = -FAR  # the latest time of an accepted message
+        # the place of the last message, also of a rejected one
+        self.time = -FAR
+        self.stream = ""
+
+    @property
+    def place(self) -> tuple[int, str] | None:
+        """The place of its last message with a time."""
+        return None if self.time == -FAR else (self.time, self.stream)
+
+
+class PlainRoute:
+    """The short path of one stream of one partition."""
+
+    __slots__ = (
+        "_first", "_kept", "_last", "_least", "_out", "_part", "_progress", "_seen", "_stream",
+        "_taken", "_units", "shared",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        shared: Shared,
+        units: Iterable[UnitRoute],
+        least: int | None,
+        out: Extracted,
+        seen: Seen,
+        part: ReadPart | None,
+        progress: Progress,
+    ) -> None:
+        """`least`: the latest time of earlier batches. The others are those of the full path."""
+        self.shared = shared
+        self._stream = shared.stream
+        self._units = tuple(units)
+        self._least = -FAR if least is None else least
+        self._out, self._seen, self._part = out, seen, part
+        self._progress = progress
+        self._first = self._last = self._taken = self._kept = 0
+
+    def take(
+        self,
+        content: bytes,
+        time: int,
+        number: int,
+        origin: str,
+        row: int | None,
+        root: Element | None,
+    ) -> bool:
+        """Send a message to its buckets; return False if it needs the full path."""
+        progress = self._progress
+        if time < progress.floor or time < self._least:
+            return False
+        found: list[tuple[UnitRoute, int, tuple[Bag, ...]]] = []
+        try:
+            for route in self._units:
+                bags = route.bags(content, time, root)
+                if bags is None:
+                    return False
+                if any(bags):
+                    bucket = route.bucket(bags)
+                    if bucket is None:
+                        return False
+                    found.append((route, bucket, bags))
+        except AxlogError:
+            return False
+        place = self._stream
+        if time > progress.time or (time == progress.time and place > progress.stream):
+            progress.time, progress.stream = time, place
+        elif time == progress.time:
+            place = progress.stream
+        for route, bucket, bags in found:
+            item: Row = (time, place, number, bags, origin)
+            if row is not None:
+                item = (*item, row)
+            try:
+                route.rows[bucket].append(item)
+            except KeyError:
+                route.rows[bucket] = [item]
+        if found:
+            self._kept += 1
+        if not self._taken:
+            self._first = time
+        self._taken += 1
+        progress.floor = self._last = time
+        return True
+
+    def finish(self) -> None:
+        """Record the messages of the route in the census and the counts."""
+        if not self._taken:
+            return
+        out, seen, part = self._out, self._seen, self._part
+        seen.messages += self._taken
+        seen.latest = self._last if seen.latest is None else max(seen.latest, self._last)
+        out.latest = self._last if out.latest is None else max(out.latest, self._last)
+        out.messages += self._taken
+        out.kept += self._kept
+        counts = out.streams[self._stream]
+        counts[0], counts[1] = counts[0] + self._taken, counts[1] + self._kept
+        if part is not None:
+            part.latest = self._last if part.latest is None else max(part.latest, self._last)
+            if part.follows:
+                first = part.earliest
+                part.earliest = self._first if first is None else min(first, self._first)
+        for route in self._units:
+            for bucket, rows in route.rows.items():
+                out.plain.setdefault((route.unit.name, bucket), {})[self.shared] = rows
+
+
+def all_items(
+    items: Iterable[Item], plain: Mapping[tuple[int, str, str, bool], list[Row]]
+) -> list[Item]:
+    """Return the items of a packet: those written in full, and those of the short path."""
+    found = list(items)
+    for shared, rows in plain.items():
+        found += Shared(*shared).items(rows)
+    return found

@@ -1,0 +1,96 @@
+"""Sources that tasks read in parts: the same as one part, although tasks know only their own."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from axlog.connect.kinds import Origin
+from axlog.connect.protocol import Refusal, Source
+from axlog.connect.sinks.memory import MemorySink
+from axlog.pipeline import kinds
+from axlog.runtime.definition import Definition
+from axlog.spark import maintain
+from axlog.spark.sources import LEAST
+
+pytestmark = pytest.mark.spark
+DOCUMENT = '<l xmlns:ax="urn:axlog"><a><ax:call stream="a"/></a></l>'
+VIEW = "match /l/a/o[@w]/k/$x return $x"
+
+
+@pytest.fixture(autouse=True)
+def small_parts(spark: Any) -> Iterator[None]:
+    spark.conf.set(LEAST, "2")
+    yield
+    spark.conf.unset(LEAST)
+
+
+def _source(kind: str, place: Path, **options: Any) -> Callable[[], Source]:
+    """A function that opens a source in any process: it refers to nothing of this module."""
+
+    def make() -> Source:
+        found = kinds.source_kind(kind)
+        made = found.options.model_validate(options)
+        source: Source = found.make(made, Origin(directory=place, stream="a"))
+        return source
+
+    return make
+
+
+def _run(spark: Any, source: Any) -> tuple[Counter[Any], list[Refusal]]:
+    sink = MemorySink()
+    refused: list[Refusal] = []
+    definition = Definition(DOCUMENT, {"v": (VIEW, None)})
+    query = maintain(
+        spark, definition, [source], [sink], once=True, hold=0, state="driver",
+        dead_letters=lambda _, found: refused.extend(found),
+    )  # fmt: skip
+    query.wait()
+    return Counter(change.row["x"] for change in sink.changes), refused
+
+
+def _records(hidden: str = "") -> str:
+    """Thirty records in order, the last ones of which no view needs; then two that are late."""
+    wanted = ["", " w='1'", " w='1'"]
+    each = [f"<o t='{n}'{wanted[n % 3]}><k>{n}</k></o>" for n in range(30)]
+    late = ["<o t='3' w='1'><k>late</k></o>", "<o t='4'><k>unneeded</k></o>"]
+    return "<l>" + "\n".join([*each[:20], hidden, *each[20:], *late]) + "</l>"
+
+
+def test_a_file_that_is_divided_at_its_records(spark: Any, tmp_path: Path) -> None:
+    """Messages that are late because of another part are rejected with their contents."""
+    (tmp_path / "f.xml").write_text(_records())
+    options = {"path": "f.xml", "record": "o", "time": "@t"}
+    rows, refused = _run(spark, _source("directory", tmp_path, divide=True, **options))
+    assert rows == Counter(str(n) for n in range(30) if n % 3)
+    assert sorted(str(one.content) for one in refused) == [
+        "<o t='3' w='1'><k>late</k></o>", "<o t='4'><k>unneeded</k></o>",
+    ]  # fmt: skip
+    assert {one.error.partition(":")[0] for one in refused} == {"AX404"}
+
+
+def test_a_part_that_begins_in_a_comment_stops_the_query(spark: Any, tmp_path: Path) -> None:
+    """Nothing is delivered: its records are none."""
+    hidden = "<!--" + "<o t='1' w='1'><k>hidden</k></o>" * 40 + "-->"
+    (tmp_path / "f.xml").write_text(_records(hidden))
+    options = {"path": "f.xml", "record": "o", "time": "@t"}
+    with pytest.raises(Exception, match="cannot be divided at its records"):
+        _run(spark, _source("directory", tmp_path, divide=True, **options))
+    rows, _ = _run(spark, _source("directory", tmp_path, **options))
+    assert rows == Counter(str(n) for n in range(30) if n % 3)
+
+
+def test_lines_that_are_late_in_another_part(spark: Any, tmp_path: Path) -> None:
+    """By lines of the file, as the embedded engine reports them."""
+    lines = [{"insert": f"<o w='1'><k>{n}</k></o>", "at": n} for n in range(20)]
+    lines += [{"insert": "<o><k>unneeded</k></o>", "at": 2}, {"insert": "<o", "at": 30}]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    rows, refused = _run(spark, _source("jsonl", tmp_path, path="in.jsonl"))
+    assert rows == Counter(map(str, range(20)))
+    found = [(one.origin, one.content, one.error.partition(":")[0]) for one in refused]
+    assert sorted(found) == [
+        ("in.jsonl:21", "<o><k>unneeded</k></o>", "AX404"), ("in.jsonl:22", "<o", "AX101"),
+    ]  # fmt: skip
