@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILE = "axlog.json"
-_FORM = 6
+_FORM = 7
 _FREE = ("collect", "cache", "memory", "on_violation")
 """Settings of a definition that may change between runs."""
 PARTITIONS = 4
@@ -41,7 +41,7 @@ PARTITIONS = 4
 _EVEN = 64
 """Keys spread buckets evenly over this number of state partitions, and over its divisors."""
 _SALTS = 2048
-_EARLIER = "an earlier version of axlog wrote it, with other buckets"
+_EARLIER = "an earlier version of axlog wrote it, with other buckets or parts of sources"
 ANEW = (
     "use a new checkpoint: the sources are read again from their beginning, so new views"
     " are filled; or undo the change"
