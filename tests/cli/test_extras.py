@@ -53,6 +53,7 @@ CALLS: dict[str, tuple[list[str], str | None]] = {
 # What each kind of connector needs beside the extra `pipeline`.
 KINDS: dict[tuple[str, str], tuple[str | None, dict[str, Any]]] = {
     ("source", "access-log"): (None, {"path": "x"}),
+    ("source", "delta"): ("spark", {"path": "x"}),
     ("source", "directory"): (None, {"path": "x"}),
     ("source", "document"): ("connectors", {"url": "http://127.0.0.1:1/x", "allow": ["127.0.0.1"]}),
     ("source", "feed"): ("connectors", {"url": "http://127.0.0.1:1/x", "allow": ["127.0.0.1"]}),
@@ -60,6 +61,7 @@ KINDS: dict[tuple[str, str], tuple[str | None, dict[str, Any]]] = {
     ("source", "jsonl"): (None, {"path": "x"}),
     ("source", "kafka"): ("brokers", {"brokers": "127.0.0.1:1", "topic": "t"}),
     ("source", "memory"): (None, {}),
+    ("source", "parquet"): ("arrow", {"path": "x"}),
     ("source", "table"): ("connectors", {"database": "sqlite:///t.db", "table": "t", "by": "k"}),
     ("sink", "cloudevents"): ("connectors", {"url": "http://127.0.0.1:1/", "allow": ["127.0.0.1"]}),
     ("sink", "console"): (None, {}),

@@ -33,6 +33,7 @@ MAIL: dict[str, Any] = {"port": "{port}", "sender": "a@example.org", "to": ["b@e
 # What cannot be reached: options of a source, and the code that it comes to.
 SOURCES: dict[str, list[dict[str, Any]]] = {
     "access-log": [{"path": "missing.log"}, {"path": "missing/a.log"}],
+    "delta": [{"path": "missing"}],
     "directory": [{"path": "missing"}],
     "document": [{"url": REFUSED, **HERE}, {"url": "missing.xml"}],
     "feed": [{"url": REFUSED, **HERE}, {"url": "missing.xml"}],
@@ -40,6 +41,7 @@ SOURCES: dict[str, list[dict[str, Any]]] = {
     "jsonl": [{"path": "missing.jsonl"}],
     "kafka": [KAFKA],
     "memory": [],  # it is in this process
+    "parquet": [{"path": "missing"}],
     "table": [
         {"database": "sqlite:////missing/t.db", "table": "t", "by": "k"},
         {"database": "sqlite:////missing/t.db", "table": "t", "by": "k", "mode": "all"},

@@ -373,11 +373,11 @@ class Streams(StreamHooks):
             self.collector.refresh()
             try:
                 call_of(document.tree, stream)
-                made = operations() if is_deletion else None
-                self.collector.before(stream, is_insertion, self._is_restorable(stream, made))
                 given = None if at is None else microseconds(at)
                 check_ahead(given, latest, stream)
                 time = time_of_message(document.tree, stream, given)
+                made = operations() if is_deletion else None
+                self.collector.before(stream, is_insertion, self._is_restorable(stream, made))
                 made = operations() if made is None else made
                 emitted = self._carry_out(made, time, (stream, status.messages))
             except AxlogError as error:

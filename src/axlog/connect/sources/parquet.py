@@ -16,6 +16,7 @@ from axlog.connect.protocol import Load, Part, Plan, Position, Reading, Refusal
 from axlog.connect.sources.file_listing import FileListing, Place
 from axlog.connect.sources.row_files import RowFile, RowOptions
 from axlog.document.stream_update import StreamUpdate
+from axlog.extras import import_extra
 
 
 class ParquetOptions(RowOptions):
@@ -33,6 +34,7 @@ class ParquetSource:
     """The rows of files as updates."""
 
     def __init__(self, options: ParquetOptions, origin: Origin) -> None:
+        import_extra("pyarrow")  # what is missing is said before a file is looked for
         self.stream = origin.stream
         self.options = options
         path = origin.path(options.path)
