@@ -33,6 +33,10 @@ _LINES, _CHANGES, _DAYS = 6, 8, 1000
 _STYLES = {"insert": "green", "delete": "red", "update": "yellow", "never": "bold red"}
 
 
+_TIMES = ("placed", "sent")
+"""Columns of the demo's views that are times."""
+
+
 def tables(observed: Observed, activity: str, address: str | None) -> Group:
     """Return everything that the terminal shows."""
     from axlog.server.row_lists import Asked
@@ -192,7 +196,7 @@ def _field(name: str, value: Any) -> str:
     """A value of a changed row: times as dates, numbers as numbers."""
     if value is None:
         return "?"
-    return _moment(value) if name.endswith(".time") else _text(value)
+    return _moment(value) if name in _TIMES or name.endswith(".time") else _text(value)
 
 
 def _moment(time: Time | None) -> str:
