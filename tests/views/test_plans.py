@@ -388,3 +388,23 @@ def test_a_query_with_very_many_paths_is_evaluated_again() -> None:
     with pytest.raises(QueryError) as caught:
         doc.watch(text, maintainer="incremental")
     assert caught.value.code == "AX212"
+
+
+def test_positions_count_items_where_some_tuples_have_none_and_others_several() -> None:
+    """Found by `fuzz --law xquery`: as many items as tuples were taken for one item of each."""
+    doc = axlog.parse("<r><a/><a><i>1</i></a><a><i>2</i><i>3</i></a></r>")
+    view = doc.watch("string((for $a in //a return $a/i)[2])")
+    assert view.items() == ["2"]
+    doc.update("insert node <i>0</i> into //a[1]")
+    assert view.items() == ["1"]
+    doc.update("delete node //a[1]/i")
+    assert view.items() == ["2"]
+
+
+def test_aggregates_of_values_of_nodes_that_several_nodes_lead_to() -> None:
+    """Found by `fuzz --law xquery`: the aggregate had no items."""
+    doc = axlog.parse("<r><o><i>1</i></o><o><i>4</i></o></r>")
+    view = doc.watch("min((/r/o/../o/i/(string(.), 7)) ! number(.))")
+    assert view.items() == [1.0]
+    doc.update("delete node //o[1]/i")
+    assert view.items() == [4.0]

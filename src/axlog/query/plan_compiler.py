@@ -344,13 +344,9 @@ class PlanCompiler:
         is_values = bool(tail) and is_value_step(tail[-1])
         is_path = not is_values
         if tail and not isinstance(tail[-1], Step) and not _goes_down(tail[:-1]):
-            # several tuples may reach a node: it has its values once
+            # Several tuples may reach a node, which has its values once.
             del self._builder.collections[known:]
-            name = self._builder.new_name()
-            nodes = Path(path.start, path.steps[:-1], path.at)
-            first = self._first(For(name, nodes, path.at))
-            values = Path(Reference(name, path.at), tail[-1:], path.at)
-            return None if first is None else self._finished(first, [], values, is_path=is_path)
+            return None
         return self._finished(block[0], [], returned, is_path=is_path)
 
     def _of_query(self, query: Flwor) -> _Found | None:

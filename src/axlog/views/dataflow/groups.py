@@ -95,11 +95,9 @@ class Group:
         entries = self.entries
         is_single = not self._plan.outputs[output].is_path
         tally = self._tally(output)
-        if is_single and tally.count == len(entries):
+        if is_single and not tally.uneven:
             low, high = ends(bounds, len(entries))
-            chosen = entries[low:high]
-            if all(len(entry.items[output]) == 1 for entry in chosen):
-                return [entry.items[output][0] for entry in chosen]
+            return [entry.items[output][0] for entry in entries[low:high]]
         return defined(self._tree, aspect, self.aspect(output, "all"))
 
 

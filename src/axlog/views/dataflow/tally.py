@@ -140,6 +140,8 @@ class Tally(Summary):
         self._tree = tree
         self._is_distinct = is_distinct
         self._is_read = is_read
+        self.uneven = 0
+        """Entries that have no item, or several."""
         self._nodes: dict[int, tuple[int, Any]] = {}  # how many entries give it, and its value
         self._added: dict[Hashable, list[tuple[Item, Any]]] = {}
         self._ordered: list[Any] = []
@@ -164,10 +166,13 @@ class Tally(Summary):
             if self._is_read:
                 self._change(value, 1)
         self._added[entry] = held
+        self.uneven += len(held) != 1
 
     def remove(self, entry: Hashable) -> None:
         """Remove the items of an entry."""
-        for item, value in self._added.pop(entry):
+        held = self._added.pop(entry)
+        self.uneven -= len(held) != 1
+        for item, value in held:
             if self._is_distinct and isinstance(item, Node):
                 times, value = self._nodes[item]
                 if times > 1:
