@@ -19,10 +19,9 @@ from pydantic import AfterValidator, Field
 
 from axlog.connect.kinds import Origin, SourceKind
 from axlog.connect.locations import local_path
-from axlog.connect.protocol import Load, Part, Plan, Position, Reading, Refusal
+from axlog.connect.protocol import Load, Plan, Position
 from axlog.connect.sinks.delta import known_address
-from axlog.connect.sources.row_files import RowFile, RowOptions
-from axlog.document.stream_update import StreamUpdate
+from axlog.connect.sources.row_files import RowFile, RowOptions, RowParts, RowSource
 from axlog.errors import ConnectorError
 from axlog.extras import import_extra
 
@@ -55,26 +54,15 @@ class _File(NamedTuple):
     values: dict[str, Any]
 
 
-class DeltaSource:
+class DeltaSource(RowSource):
     """The rows of a table as updates."""
 
     def __init__(self, options: DeltaOptions, origin: Origin) -> None:
         self._package = import_extra("deltalake")
         self.stream = origin.stream
-        self.options = options
+        self.columns = options.columns
         is_elsewhere = local_path(options.path) is None
         self.path = options.path if is_elsewhere else str(origin.path(options.path))
-
-    def read(self, position: Position, limit: int) -> Reading:
-        """Return at most `limit` rows after a position."""
-        plan = self.plan(position, Load(limit, least=limit))
-        updates: list[StreamUpdate] = []
-        refused: list[Refusal] = []
-        for part in plan.parts:
-            reading = self.fetch(part.work)
-            updates += reading.updates
-            refused += reading.refused
-        return Reading(updates, plan.position, refused, plan.more)
 
     def plan(self, position: Position, load: Load, until: Position | None = None) -> Plan:
         """Return the next rows in parts, by the table's log."""
@@ -82,52 +70,24 @@ class DeltaSource:
         first = last if until is None else until[0]
         place = _Place(first, first) if position is None else _Place(*position)
         end = None if until is None else _Place(*until)
-        step, left = load.step(), load.limit
-        parts: list[Part] = []
-        work: list[list[Any]] = []
-        room = step
+        parts = RowParts(load, is_bounded=end is None)
         for at, file in self._files(place, last):
             rows = file.rows
             if end is not None and at[:3] >= end[:3]:
                 rows = end.rows if at[:3] == end[:3] else 0
-            start = at.rows
-            while start < rows and (left > 0 or end is not None):
-                count = min(rows - start, room, left if end is None else rows)
-                work.append([file.path, start, count, file.values])
-                start, room, left = start + count, room - count, left - count
-                if not room:
-                    parts.append(_part(work))
-                    work, room = [], step
+            start = parts.take(file.path, at.rows, rows, file.values)
             if start < rows:
                 place = at._replace(rows=start)
                 break
             place = _Place(at.first, at.version, at.files + 1)
         else:
             place = place if place.version == last else _Place(place.first, last)
-        if work:
-            parts.append(_part(work))
-        more = left <= 0 and end is None and any(self._files(place, last))
-        return Plan(parts, list(end or place), more)
+        more = parts.left <= 0 and end is None and any(self._files(place, last))
+        return Plan(parts.all(), list(end or place), more)
 
-    def fetch(self, work: Any) -> Reading:
-        """Return some rows of some files."""
-        updates: list[StreamUpdate] = []
-        refused: list[Refusal] = []
-        for path, first, count, values in work:
-            where = f"{self.path.rstrip('/')}/{unquote(path)}"
-            file = RowFile(where, self.stream, self.options.columns, values)
-            try:
-                for read in file.read(first, count, path):
-                    if isinstance(read, Refusal):
-                        refused.append(read)
-                    else:
-                        updates.append(read)
-            finally:
-                file.close()
-        return Reading(updates, None, refused)
-
-    def close(self) -> None:
-        """Nothing stays open between readings."""
+    def locate(self, name: str) -> str:
+        """Return the path or address of a file of the table."""
+        return f"{self.path.rstrip('/')}/{unquote(name)}"
 
     def _files(self, place: _Place, last: int) -> Iterator[tuple[_Place, _File]]:
         """Yield the files after a position, each with the position at its beginning."""
@@ -179,8 +139,8 @@ class DeltaSource:
             }
             rows = add.get("num_records")
             if rows is None:
-                where = f"{self.path.rstrip('/')}/{unquote(add['path'])}"
-                rows = RowFile(where, None, {}).rows
+                with RowFile(self.locate(add["path"]), None, {}) as file:
+                    rows = file.rows
             files[add["path"]] = _File(add["path"], rows, values)
         return files
 
@@ -189,10 +149,6 @@ class DeltaSource:
             return self._package.DeltaTable(self.path, version=version)
         except (self._package.exceptions.DeltaError, OSError) as error:
             raise ConnectorError("AX858", f"{self.path}: {error}") from error
-
-
-def _part(work: list[list[Any]]) -> Part:
-    return Part(work, sum(row[2] for row in work))
 
 
 DELTA = SourceKind(

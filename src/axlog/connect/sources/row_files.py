@@ -3,18 +3,24 @@
 Only `xml` (text or bytes) is required; `stream` is not needed by the source of one stream. A time
 is a timestamp, a number of seconds, or a text. A row that is not an update is rejected with its
 position.
+
+A source of such files only plans (`RowSource.plan`), with `RowParts`: runs of rows, divided among
+tasks. Reading them is the same for all.
 """
 
 from __future__ import annotations
 
+import sys
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, TypeAlias
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
 from pydantic import Field
 
 from axlog.connect.kinds import Options
 from axlog.connect.locations import is_address
-from axlog.connect.protocol import Refusal
+from axlog.connect.protocol import Load, Part, Plan, Position, Reading, Refusal
 from axlog.document.stream_update import ACTIONS, StreamUpdate
 from axlog.errors import ConnectorError
 from axlog.extras import import_extra
@@ -95,6 +101,86 @@ class RowFile:
             return Refusal(str(stream or ""), content, origin, error or "")
         return StreamUpdate(stream, action, xml or "", time, origin)
 
-    def close(self) -> None:
-        """Close the file."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._file.close()
+
+
+class RowParts:
+    """Runs of rows of files, divided into parts for tasks."""
+
+    def __init__(self, load: Load, is_bounded: bool) -> None:
+        """`is_bounded`: at most `load.limit` rows are taken; otherwise all that are offered."""
+        self.left = load.limit if is_bounded else sys.maxsize
+        self._step = self._room = load.step()
+        self._work: list[list[Any]] = []
+        self._parts: list[Part] = []
+
+    def take(self, name: str, first: int, end: int, values: Mapping[str, Any] | None = None) -> int:
+        """Take rows of a file, as many as are left; return the number of the next row."""
+        while first < end and self.left > 0:
+            count = min(end - first, self._room, self.left)
+            self._work.append([name, first, count, values])
+            first, self._room, self.left = first + count, self._room - count, self.left - count
+            if not self._room:
+                self._finish()
+        return first
+
+    def all(self) -> list[Part]:
+        """Return the parts, in order."""
+        if self._work:
+            self._finish()
+        return self._parts
+
+    def _finish(self) -> None:
+        self._parts.append(Part(self._work, sum(count for _, _, count, _ in self._work)))
+        self._work, self._room = [], self._step
+
+
+class RowSource(Protocol):
+    """A source whose messages are rows of files."""
+
+    stream: str | None
+    columns: Mapping[Name, str]
+
+    @abstractmethod
+    def plan(self, position: Position, load: Load, until: Position | None = None) -> Plan:
+        """Return the next rows in parts (`RowParts`); see `Planned`."""
+
+    @abstractmethod
+    def locate(self, name: str) -> str:
+        """Return the path or address of a file that a plan names."""
+
+    def read(self, position: Position, limit: int) -> Reading:
+        """Return at most `limit` rows after a position."""
+        plan = self.plan(position, Load(limit, least=limit))
+        updates: list[StreamUpdate] = []
+        refused: list[Refusal] = []
+        for part in plan.parts:
+            reading = self.fetch(part.work)
+            updates += reading.updates
+            refused += reading.refused
+        return Reading(updates, plan.position, refused, plan.more)
+
+    def fetch(self, work: Any) -> Reading:
+        """Return the rows of a part."""
+        updates: list[StreamUpdate] = []
+        refused: list[Refusal] = []
+        for name, first, count, values in work:
+            with RowFile(self.locate(name), self.stream, self.columns, values) as file:
+                for read in file.read(first, count, name):
+                    if isinstance(read, Refusal):
+                        refused.append(read)
+                    else:
+                        updates.append(read)
+        return Reading(updates, None, refused)
+
+    def close(self) -> None:
+        """Nothing stays open between readings."""
