@@ -278,7 +278,12 @@ class DocumentSettings(Options):
 class Settings(DocumentSettings):
     """Settings of the pipeline; those of `DocumentSettings` can also be set for one document."""
 
-    batch: int = Field(default=1000, ge=1, description="Maximum number of messages in a batch.")
+    batch: int = Field(
+        default=1000,
+        ge=1,
+        description="Maximum number of messages in a batch. On Spark an estimate for files that are"
+        " divided by bytes.",
+    )
     trigger: Seconds = Field(default=0.2, ge=0, description="The polling interval of sources.")
     hold: Seconds = Field(
         default=2.0,
