@@ -88,7 +88,7 @@ def test_topics_of_objects(brokers: str, tmp_path: Path) -> None:
     producer.produce("json-orders", "<order/>")
     producer.flush(30)
     reading = read("kafka", tmp_path, brokers=brokers, topic="json-orders", format="json",
-                   element="order", time="at")  # fmt: skip
+                   element="order", time="at", wait=30)  # fmt: skip
     assert FIRST.encode() in [u.content for u in reading.updates]
     assert len(reading.updates) == 2
     assert ["AX106" in refusal.error for refusal in reading.refused] == [True]
