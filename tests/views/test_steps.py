@@ -276,3 +276,21 @@ def test_the_items_of_lists_are_joined() -> None:
     doc = axlog.parse("<r><o>gold ring</o><o>ink</o></r>")
     view = doc.watch("match //o/$x return string-join(tokenize($x, ' '), '+') as words")
     assert [row.to_dict() for row in view] == [{"words": "ink+gold+ring"}]
+
+
+@pytest.mark.parametrize("maintainer", [None, "counting", "reevaluate"])
+@pytest.mark.parametrize(
+    "condition", ["count(p) = 0", "not(p)", "count(p) < 3 or t", "string-length(name) = 0 or t"]
+)
+def test_steps_with_conditions_that_compute_only_test(
+    condition: str, maintainer: str | None
+) -> None:
+    """Found by `fuzz --law aggregates`: a text counted once for each `o` around it."""
+    doc = axlog.parse("<r><o><o><t>5</t></o></o></r>")
+    text = f"match //o[{condition}]//t/$t return count() as n, sum($t) as s"
+    view = doc.watch(text, maintainer=maintainer)
+    assert [row.to_dict() for row in view.rows()] == [{"n": 1, "s": 5}]
+    doc.update("insert node <p>1</p> into /r/o")
+    assert [row.to_dict() for row in view.rows()] == [{"n": 1, "s": 5}]
+    doc.update("delete node /r/o/o/t")
+    assert [row.to_dict() for row in view.rows()] == [{"n": 0, "s": 0}]

@@ -9,7 +9,7 @@ empty sequence, which is the least value unless the clause says `empty greatest`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import total_ordering
+from functools import partial, total_ordering
 from math import isnan
 from operator import lt
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from axlog.errors import ValueProblem
 from axlog.evaluate.atoms import Atom, Untyped
 from axlog.evaluate.comparisons import compared, grouping_key
-from axlog.evaluate.items import Items, atoms
+from axlog.evaluate.items import Items, Later, atoms
 from axlog.query.syntax_tree import (
     Clause,
     Counted,
@@ -48,7 +48,7 @@ def tuples(evaluator: Evaluator, clauses: Sequence[Clause], scope: Scope) -> Ite
 
 def _bound(evaluator: Evaluator, clause: Let, scopes: Scopes) -> Iterator[Scope]:
     for scope in scopes:
-        yield scope.binding(clause.variable, evaluator.value(clause.value, scope))
+        yield scope.binding(clause.variable, Later(partial(evaluator.value, clause.value, scope)))
 
 
 def _given(evaluator: Evaluator, clause: External, scopes: Scopes) -> Iterator[Scope]:
@@ -91,18 +91,22 @@ def _grouped(evaluator: Evaluator, clause: GroupBy, scopes: Scopes) -> Iterator[
         for name, value in clause.keys:
             if value is not None:
                 scope = scope.binding(name, evaluator.value(value, scope))
-        keys = [key_value(evaluator, scope.variables[name]) for name, _ in clause.keys]
+        keys = [key_value(evaluator, scope.items(name)) for name, _ in clause.keys]
         group = groups.setdefault(tuple(map(key_form, keys)), (keys, []))
         group[1].append(scope)
     names = [name for name, _ in clause.keys]
     for keys, members in groups.values():
-        merged: dict[str, Items] = {}
+        merged: dict[str, Items | Later] = {}
         for variable in members[0].variables:
-            merged[variable] = [i for each in members for i in each.variables[variable]]
+            merged[variable] = Later(partial(_of_all, members, variable))
         merged.update(zip(names, keys, strict=True))
         for name in evaluator.given:  # the same in every tuple
             merged[name] = members[0].variables[name]
         yield members[0].with_variables(merged)
+
+
+def _of_all(members: Sequence[Scope], variable: str) -> Items:
+    return [item for each in members for item in each.items(variable)]
 
 
 def _sorted(evaluator: Evaluator, clause: OrderBy, scopes: Scopes) -> Iterator[Scope]:

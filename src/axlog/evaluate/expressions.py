@@ -34,7 +34,7 @@ from axlog.evaluate.clauses import tuples
 from axlog.evaluate.columns import columns_of, handles
 from axlog.evaluate.constructors import Builder
 from axlog.evaluate.functions import FUNCTIONS, OPERATORS
-from axlog.evaluate.items import Item, Items, New, Node, is_true, text
+from axlog.evaluate.items import Item, Items, Later, New, Node, is_true, text
 from axlog.evaluate.made_nodes import identity, in_order, order_key, reached, root_of
 from axlog.evaluate.node_tests import step_passes, step_reached
 from axlog.evaluate.select import covers, select
@@ -78,16 +78,21 @@ _NEAR = frozenset({"parent", "following-sibling", "preceding-sibling"})
 class Scope:
     """The context of an expression: variables, the item, its position and the number of items."""
 
-    variables: Mapping[str, Items]
+    variables: Mapping[str, Items | Later]
     item: Item = DOCUMENT
     position: int = 1
     size: int = 1
 
-    def binding(self, name: str, items: Items) -> Scope:
+    def binding(self, name: str, items: Items | Later) -> Scope:
         return replace(self, variables={**self.variables, name: items})
 
-    def with_variables(self, variables: Mapping[str, Items]) -> Scope:
+    def with_variables(self, variables: Mapping[str, Items | Later]) -> Scope:
         return replace(self, variables=variables)
+
+    def items(self, name: str) -> Items:
+        """The items of a variable."""
+        found = self.variables[name]
+        return found.items() if isinstance(found, Later) else found
 
     def focused(self, item: Item, position: int, size: int) -> Scope:
         return Scope(self.variables, item, position, size)
@@ -340,7 +345,7 @@ class Evaluator:
     def _variable(self, name: str, at: int, scope: Scope) -> Items:
         if name not in scope.variables:
             raise self.refused("AX203", f"${name} is used but never declared", at)
-        return scope.variables[name]
+        return scope.items(name)
 
     def _step(
         self, step: Step | Group | Call, current: Items, scope: Scope, from_all: bool

@@ -7,7 +7,7 @@ operator, as in XQuery.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -141,6 +141,26 @@ def label_of_new(item: New) -> str:
 
 Item: TypeAlias = Node | New | Atom
 Items: TypeAlias = list[Item]
+
+
+class Later:
+    """The items of a variable of `let`: evaluated when they are needed, and once.
+
+    A value that no other clause needs raises no error.
+    """
+
+    __slots__ = ("_evaluate", "_items")
+
+    def __init__(self, evaluate: Callable[[], Items]) -> None:
+        self._evaluate: Callable[[], Items] | None = evaluate
+        self._items: Items = []
+
+    def items(self) -> Items:
+        """The items."""
+        if self._evaluate is not None:
+            self._items = self._evaluate()
+            self._evaluate = None
+        return self._items
 
 
 def _value_of_piece(piece: Piece, kind: str) -> str:

@@ -24,7 +24,7 @@ from axlog.evaluate.definition import Valuation, row_of, valuations
 from axlog.evaluate.native_values import clock_amount, number, text
 from axlog.evaluate.scalars import compile_scalar
 from axlog.evaluate.sort_keys import exact_key, order_key
-from axlog.query.aggregate_patterns import ANCHOR, binds
+from axlog.query.aggregate_patterns import ANCHOR, binds, counted_once
 from axlog.query.normalize import bound_names, bound_variables, normalise
 from axlog.query.pattern import Branch, Kind, Or, Pattern, PatternNode, branches_of
 from axlog.query.query import Query
@@ -89,6 +89,8 @@ def kept_by_definition(
         names = {node.name for node in clock.written.nodes()}  # others were made for maintainers
         outputs = (o for o in pattern.outputs if o.kind is Kind.VARIABLE or o.of in names)
         pattern = replace(clock.written, outputs=tuple(outputs))
+        if any(isinstance(step, Distinct) for step in key.steps):
+            pattern = counted_once(pattern)
     rows = base_rows(tree, pattern, key.steps, match)
     return apply_steps(rows, pattern, key.steps, tree.clock)
 
@@ -108,7 +110,7 @@ def base_rows(
     branches = normalise(written).branches
     variables = sorted(bound_variables(branches))
     names = sorted(name for name in bound_names(branches) if not name.startswith(ANCHOR))
-    distinct: dict[Any, Values] = {}
+    distinct: set[tuple[Any, Values]] = set()  # with collected values, which may differ
     for valuation in filter(is_there, match(tree, written)):
         # What only one alternative of an `or` binds tells no two tuples apart.
         identity = (
@@ -116,8 +118,8 @@ def base_rows(
             tuple(valuation.bindings[variable] for variable in variables),
             tuple(valuation.names[name] for name in names),
         )
-        distinct[identity] = row_of(tree, written, valuation)[1]
-    return list(Counter(distinct.values()).items())
+        distinct.add((identity, row_of(tree, written, valuation)[1]))
+    return list(Counter(row for _, row in distinct).items())
 
 
 def position_test(tree: Tree, steps: Sequence[Step]) -> Callable[[Valuation], bool]:
@@ -209,9 +211,7 @@ def apply_steps(
             case Clock():  # `now` in constraints is a matter of the pattern
                 rows = _at_clock(rows, step, columns, times, clock)
             case Positions():  # the rows of the pattern are at their positions
-                shown = [at for at, name in enumerate(columns) if name not in step.dropped]
-                rows = [(tuple([row[at] for at in shown]), count) for row, count in rows]
-                columns = [columns[at] for at in shown]
+                rows, columns = _without(step.dropped, rows, columns)
             case Compute(cells=cells):
                 rows = _merged(_computed(rows, cells, columns, times, lists))
                 columns = [cell.name for cell in cells]
@@ -224,9 +224,19 @@ def apply_steps(
             case Order():
                 rows = _ordered(rows, step, columns)
             case Distinct():
-                pass  # the rows of the definition are distinct
+                rows, columns = _without(step.dropped, rows, columns)
+                rows = [(row, 1) for row in dict.fromkeys(row for row, _ in rows)]
         lists = collected_after(step, lists)
     return rows
+
+
+def _without(
+    dropped: Sequence[str], rows: list[tuple[Values, int]], columns: list[str]
+) -> tuple[list[tuple[Values, int]], list[str]]:
+    """Rows and columns without those that no further step reads."""
+    shown = [at for at, name in enumerate(columns) if name not in dropped]
+    kept = [(tuple([row[at] for at in shown]), count) for row, count in rows]
+    return kept, [columns[at] for at in shown]
 
 
 def _at_clock(

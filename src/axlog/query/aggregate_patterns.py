@@ -36,7 +36,8 @@ from axlog.query.steps import Distinct, Step
 
 _ONE_PARENT = (Axis.CHILD, Axis.ATTRIBUTE, Axis.SELF)
 ANCHOR = "anchor~"
-"""How the names of nodes begin that only tell at which node a `not` stands; they do not bind."""
+"""How the names of nodes begin that only tell at which node a `not` or a collected path stands;
+they do not bind."""
 
 
 def counted_pattern(pattern: Pattern) -> tuple[Pattern, tuple[Step, ...]]:

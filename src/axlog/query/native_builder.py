@@ -102,7 +102,7 @@ class PatternBuilder(ConditionBuilder):
         pattern = Pattern(branches, (*parted.constraints, *more))
         if parted.clock_at is not None:
             check(pattern, self.places())  # now: its constraints on the clock leave the pattern
-        built = built_query(pattern, parts)
+        built = built_query(pattern, replace(parts, collected=frozenset(self._made)))
         self._outputs = built.offsets
         return built.pattern, built.steps
 

@@ -44,7 +44,7 @@ from axlog.query.steps import (
     Step,
     is_hidden,
 )
-from axlog.query.syntax_tree import Binary, Call, Constant, Reference
+from axlog.query.syntax_tree import Binary, Call, Constant, Reference, references
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,7 @@ class QueryParts:
     order: Sequence[tuple[Scalar, bool]]  # each with whether it is descending
     limit: int | None
     positions: Positions | None = None
+    collected: frozenset[str] = frozenset()  # the names of paths that conditions collect
 
     @property
     def has_groups(self) -> bool:
@@ -116,6 +117,7 @@ class _Builder:
             steps.append(Filter(self._over_base(condition)))
         clock, positions = self._clock(), self._positions()
         steps += [step for step in (clock, positions) if step is not None]
+        before = len(steps)
         steps += self._groups() if parts.has_groups else self._rows()
         order = self.order
         base = sorted(self.base, key=lambda name: self.base[name])
@@ -124,13 +126,30 @@ class _Builder:
             steps.append(order)
         dropping = [step for step in (clock, positions) if step is not None and step.dropped]
         if parts.has_groups and dropping:
-            pattern, at = counted_once(pattern), steps.index(dropping[-1]) + 1
-            steps.insert(at, Distinct())
+            pattern = counted_once(pattern)
+            steps.insert(before, Distinct(self._only_tested(steps[before:])))
         elif parts.has_groups:
             pattern, more = counted_pattern(pattern)
-            steps = [*more, *steps]
+            if more and (tested := self._only_tested(steps[before:])):
+                steps.insert(before, Distinct(tested))
+            else:
+                steps = [*more, *steps]
         offsets = [self.base[name] for name in base]
         return Built(pattern, tuple(steps), offsets + [0] * (len(pattern.outputs) - len(base)))
+
+    def _only_tested(self, steps: Sequence[Step]) -> tuple[str, ...]:
+        """The collected columns that only conditions read: nodes that they test do not count."""
+        shown = {
+            name
+            for step in steps
+            if isinstance(step, Compute)
+            for cell in step.cells
+            for name in references(cell.expression)
+        }
+        collected = self.parts.collected
+        return tuple(
+            name for name in self.base if name.partition(".")[0] in collected and name not in shown
+        )
 
     # the clock
 

@@ -168,9 +168,11 @@ class SourceCompiler:
             references_in((inside, *block.clauses)) - set(names_of(block)) - self._builder.given
         )
         nodes, values = (tail[:-1], tail[-1:]) if is_value_step(tail[-1]) else (tail, ())
-        if all(isinstance(s, Step) and s.axis in DOWN for s in nodes) or is_free:
+        if _keeps_order(path.steps[: len(path.steps) - left], nodes):
             block.clauses.append(For(clause.variable, inside, clause.at))
             return block
+        if is_free:
+            return None
         keyed = Collection(
             block.source,
             tuple(self._rewritten(each) for each in block.clauses),
@@ -291,6 +293,17 @@ class SourceCompiler:
 
 def _descends(step: object) -> bool:
     return isinstance(step, Step) and step.axis.startswith("descendant")
+
+
+def _keeps_order(before: Sequence[object], nodes: Sequence[object]) -> bool:
+    """Whether steps from one node after the other find every node once, in document order.
+
+    The children of an element follow the elements inside it that come before them.
+    """
+    if not all(isinstance(step, Step) and step.axis in DOWN for step in nodes):
+        return False
+    leads_to_children = any(isinstance(step, Step) and step.axis == "child" for step in nodes)
+    return not leads_to_children or not any(map(_descends, before))
 
 
 def _is_shallow(source: Expression) -> bool:

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import count
 
+from axlog.query.aggregate_patterns import ANCHOR
 from axlog.query.columns import Columns, ColumnType
 from axlog.query.normalize import bound_names, bound_variables, variables_of
 from axlog.query.pattern import Branch, Collect, Kind, Output, Pattern, PatternNode
@@ -206,7 +207,7 @@ def _with_named_anchors(pattern: Pattern) -> Pattern:
     if not any(True for _ in _collects(pattern.branches, None)):
         return pattern
     taken = {node.name for node in pattern.nodes()}
-    fresh = (name for number in count(1) if (name := f"from~{number}") not in taken)
+    fresh = (name for number in count(1) if (name := f"{ANCHOR}c{number}") not in taken)
     return replace(pattern, branches=tuple(_anchored(each, fresh) for each in pattern.branches))
 
 

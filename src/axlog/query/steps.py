@@ -148,7 +148,12 @@ class Positions:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """Each row of the pattern counts once, whatever its derivation count."""
+    """Each row of the pattern counts once, whatever its derivation count.
+
+    `dropped` are columns that only earlier steps read: rows that differ in them are one.
+    """
+
+    dropped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +260,7 @@ def columns_after(
     """The columns that steps give, with their types, from those of the pattern."""
     columns = dict(base)
     for step in steps:
-        if isinstance(step, Clock | Positions):
+        if isinstance(step, Clock | Positions | Distinct):
             columns = {name: columns[name] for name in columns if name not in step.dropped}
         elif isinstance(step, Compute):
             columns = {cell.name: cell.type for cell in step.cells}

@@ -302,10 +302,11 @@ class StepChain:
                 return self._by_positions(step, below)
             case Group():
                 return self._group(step, below)
-            case Distinct():
-                schema = below.schema
+            case Distinct(dropped=dropped):
+                made = _without(dropped, below)
+                schema = made[-1].schema if made else below.schema
                 places = tuple(range(len(schema)))
-                return [DistinctOperator(schema, [schema], [places], [{}], dict)]
+                return [*made, DistinctOperator(schema, [schema], [places], [{}], dict)]
             case Order(limit=None):
                 return []
             case Order(limit=limit):

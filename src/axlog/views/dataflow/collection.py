@@ -110,7 +110,7 @@ class KeptCollection:
                 order = order_key(evaluator, plan.order, inner) if plan.order else ()
                 keys, labels = entry_keys(evaluator, plan.index, inner)
                 outputs = [evaluator.value(output.value, inner) for output in plan.outputs]
-                variables = {name: inner.variables[name] for name in plan.exposed}
+                variables = {name: inner.items(name) for name in plan.exposed}
                 sort = (order, unit.place, number)
                 found.append(Entry(unit, sort, keys, labels, outputs, variables))
         except ValueProblem as problem:
@@ -174,10 +174,13 @@ class KeptCollection:
         if self.ordered is not None:
             return self._in_order(unit, keys, output, aspect)
         asked = self._asked(keys)
-        for key in asked:
-            self._watch(unit, key, (output, aspect))
         if len(asked) == 1:
+            self._watch(unit, asked[0], (output, aspect))
             return self._of_group(asked[0], output, aspect)
+        # Entries that several groups share count once: the values of groups do not tell.
+        watched = aspect if aspect in _OF_ANY else "all"
+        for key in asked:
+            self._watch(unit, key, (output, watched))
         items = concatenated(tree, self.plan, output, self._union(asked))
         return items if aspect == "all" else defined(tree, aspect, items)
 
@@ -300,6 +303,8 @@ class KeptCollection:
                         break
 
 
+_OF_ANY = ("exists", "empty")
+"""Look-ups under several keys that change only if one under a single key does."""
 _WHOLE = ("all", "tuples")
 """Look-ups of which every change of the group is a change."""
 
