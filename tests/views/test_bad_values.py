@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 import axlog
-from axlog.errors import AxlogError, QueryError
+from axlog.errors import AxlogError, QueryError, ValueProblem
 
 WRITTEN = [
     ("match //a/$x where matches($x, '(') return $x", "FORX0002", 32),
@@ -93,3 +93,30 @@ def test_an_element_that_data_makes_impossible_has_no_value(constructor: str) ->
     assert view.items() == ["none", None]
     doc.update("delete node //@n")
     assert view.items() == ["none", "none"]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "column"),
+    [
+        ("for $a in //a return $a * (1 div 0)", "FOAR0001", 30),
+        ("//a/string(xs:date('2026-13-01'))", "FORG0001", 12),
+        ("count(//a) + ('a' + 1)", "XPTY0004", 19),
+        ("if (1 idiv 0 = 1) then 1 else 2", "FOAR0001", 7),
+        ("match //a/$x return xs:date('today') as d", "FORG0001", 21),
+    ],
+)
+def test_constants_without_a_value_are_refused_when_written(
+    text: str, code: str, column: int
+) -> None:
+    with pytest.raises(ValueProblem) as caught:
+        axlog.parse("<r/>").watch(text)
+    place = caught.value.place
+    assert (caught.value.code, place and (place.line, place.column)) == (code, (1, column))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["if (//a) then 1 else 1 div 0", "boolean(//a) or 1 div 0 = 1", "1e0 div 0", "//a/b div 0"],
+)
+def test_what_may_have_a_value_is_watched(text: str) -> None:
+    assert len(axlog.parse("<r><a><b>1</b></a></r>").watch(text).items()) == 1

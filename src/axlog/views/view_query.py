@@ -12,6 +12,7 @@ from functools import lru_cache
 from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, QuerySyntaxError, UnsupportedError, ValueProblem
+from axlog.evaluate.constants import refuse_constants_without_value
 from axlog.query.plan import EVERYTHING
 from axlog.query.query import Language, Query, checked_language, language_of, parse_query
 
@@ -29,7 +30,9 @@ def parse_view(
     if maintainer == "saxon":
         return _foreign(text, namespaces, language, "requested")
     try:
-        return parse_query(text, namespaces, language, limits=limits)
+        query = parse_query(text, namespaces, language, limits=limits)
+        refuse_constants_without_value(query)
+        return query
     except QueryError as refusal:
         if (
             not _is_refused(refusal)
