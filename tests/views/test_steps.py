@@ -294,3 +294,31 @@ def test_steps_with_conditions_that_compute_only_test(
     assert [row.to_dict() for row in view.rows()] == [{"n": 1, "s": 5}]
     doc.update("delete node /r/o/o/t")
     assert [row.to_dict() for row in view.rows()] == [{"n": 0, "s": 0}]
+
+
+def test_a_node_with_a_variable_and_a_collected_path_binds() -> None:
+    """Found by `fuzz --law aggregates`."""
+    doc = axlog.parse("<r><a/><a/></r>")
+    view = doc.watch("match /r/$y[collect(node()#t)] return count() as n")
+    assert [row.to_dict() for row in view.rows()] == [{"n": 2}]
+    plain = doc.watch("match //$y[collect(node()#t)], /$x return $x, count() as n")
+    assert [row.to_dict() for row in plain.rows()] == [{"x": "r", "n": 3}]
+
+
+@pytest.mark.parametrize(
+    ("returned", "key"),
+    [
+        ("t.val + $y as c", ("t.id", "y")),
+        ("$y, t.val + $y as c", ("y", "t.id")),
+        ("t.val + (u.time - u.time) as c", ("t.id", "u.time")),
+        ("$y + 1 as c", ("c",)),
+    ],
+)
+def test_computed_columns_have_the_key_of_all_that_they_read(
+    returned: str, key: tuple[str, ...]
+) -> None:
+    """Found by `fuzz --law aggregates`: rows with other values of a variable had equal keys."""
+    doc = axlog.parse("<r><a>1</a><b>2</b><b>3</b></r>")
+    view = doc.watch(f"match /r[a#t]/b#u/$y return {returned}")
+    assert view.key == key
+    assert len({row.key for row in view.rows()}) == len(view.rows())

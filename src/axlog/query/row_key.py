@@ -8,11 +8,11 @@ A group is known by the values that it is grouped by. An order with a limit keep
 rows that it orders.
 
 The value or content of a node can change while the row stays, so the key has the node's id in their
-place; so has a value that is computed from them. A collected path has the id of the node at which
-it starts, and the values of the variables that it joins with. If the query does not show such an
-id, it is a hidden output: maintainers keep `RowKey.pattern` and `RowKey.steps`, which have the
-hidden outputs behind the shown ones, and the view splits the values of each row into the shown ones
-and the key.
+place. A value that is computed from them has the ids of these nodes and the other outputs that it
+is computed from. A collected path has the id of the node at which it starts, and the values of the
+variables that it joins with. If the query does not show such an output, it is a hidden one:
+maintainers keep `RowKey.pattern` and `RowKey.steps`, which have the hidden outputs behind the shown
+ones, and the view splits the values of each row into the shown ones and the key.
 
 Law: two rows of a view with equal keys do not hold at the same time. A hidden output is a part of
 the row's key by definition (`evaluate/definition.py`), so it adds and removes no row.
@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import count
 
-from axlog.query.aggregate_patterns import ANCHOR
+from axlog.query.aggregate_patterns import ANCHOR, variables_bound
 from axlog.query.columns import Columns, ColumnType
 from axlog.query.normalize import bound_names, bound_variables, variables_of
 from axlog.query.pattern import Branch, Collect, Kind, Output, Pattern, PatternNode
@@ -33,7 +33,6 @@ from axlog.query.steps import Cell, Compute, Group, Step, columns_after, is_hidd
 from axlog.query.syntax_tree import Reference, references
 
 _READ = (Kind.VAL, Kind.CONT)
-_TYPES: dict[Kind, ColumnType] = {Kind.ID: "id", Kind.VARIABLE: "text"}  # of parts
 _Part = tuple[Kind, str]
 
 
@@ -105,11 +104,16 @@ def _computed(
     positions: dict[int, None] = {}
     added: list[Cell] = []
     for number, cell in enumerate(list(cells.values())[:shown]):
-        read = [needed.parts(outputs[name]) for name in sorted(references(cell.expression))]
-        if all(parts is None for parts in read):
+        read = [outputs[name] for name in sorted(references(cell.expression))]
+        instead = [needed.parts(output) for output in read]
+        if all(parts is None for parts in instead):
             positions[number] = None
             continue
-        for part in (part for parts in read if parts is not None for part in parts):
+        for part in (
+            part
+            for output, parts in zip(read, instead, strict=True)
+            for part in (((output.kind, output.of),) if parts is None else parts)
+        ):
             output = needed.outputs[needed.position(part)]
             if output.column not in at:
                 at[output.column] = len(names)
@@ -117,7 +121,8 @@ def _computed(
                 while name in names:
                     name += "~"
                 names.append(name)
-                added.append(Cell(name, Reference(output.column, 0), _TYPES[output.kind]))
+                kind = Pattern((), (), (output,)).columns.types[0]
+                added.append(Cell(name, Reference(output.column, 0), kind))
             positions[at[output.column]] = None
     longer = tuple(
         replace(step, cells=(*step.cells, *added)) if isinstance(step, Compute) else step
@@ -216,7 +221,9 @@ def _anchored(branch: Branch, fresh: Iterator[str]) -> Branch:
         return branch
     below = tuple(_anchored(each, fresh) for each in branch.branches)
     is_anchor = any(isinstance(each, Collect) for each in below)
-    name = next(fresh) if is_anchor and branch.name is None else branch.name
+    name = branch.name
+    if is_anchor and name is None:
+        name = next(fresh).replace(ANCHOR, "at~") if variables_bound(branch) else next(fresh)
     return replace(branch, name=name, branches=below)
 
 
