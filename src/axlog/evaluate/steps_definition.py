@@ -24,7 +24,7 @@ from axlog.evaluate.definition import Valuation, row_of, valuations
 from axlog.evaluate.native_values import clock_amount, number, text
 from axlog.evaluate.scalars import compile_scalar
 from axlog.evaluate.sort_keys import exact_key, order_key
-from axlog.query.aggregate_patterns import ANCHOR, binds, counted_once
+from axlog.query.aggregate_patterns import ANCHOR, START, binds, counted_once
 from axlog.query.normalize import bound_names, bound_variables, normalise
 from axlog.query.pattern import Branch, Kind, Or, Pattern, PatternNode, branches_of
 from axlog.query.query import Query
@@ -109,7 +109,7 @@ def base_rows(
     bound = _bound_nodes(written)
     branches = normalise(written).branches
     variables = sorted(bound_variables(branches))
-    names = sorted(name for name in bound_names(branches) if not name.startswith(ANCHOR))
+    names = sorted(name for name in bound_names(branches) if not name.startswith((ANCHOR, START)))
     distinct: set[tuple[Any, Values]] = set()  # with collected values, which may differ
     for valuation in filter(is_there, match(tree, written)):
         # What only one alternative of an `or` binds tells no two tuples apart.

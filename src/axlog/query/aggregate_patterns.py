@@ -36,8 +36,9 @@ from axlog.query.steps import Distinct, Step
 
 _ONE_PARENT = (Axis.CHILD, Axis.ATTRIBUTE, Axis.SELF)
 ANCHOR = "anchor~"
-"""How the names of nodes begin that only tell at which node a `not` or a collected path stands;
-they do not bind."""
+"""How the names of nodes begin that only tell at which node a `not` stands; they do not bind."""
+START = "from~"
+"""How the names of nodes begin at which a collected path starts; they do not bind."""
 
 
 def counted_pattern(pattern: Pattern) -> tuple[Pattern, tuple[Step, ...]]:
@@ -115,7 +116,7 @@ def binds(node: PatternNode) -> bool:
 
 
 def _is_bound(name: str | None) -> bool:
-    return name is not None and not name.startswith(ANCHOR)
+    return name is not None and not name.startswith((ANCHOR, START))
 
 
 def _mentions(node: PatternNode) -> bool:

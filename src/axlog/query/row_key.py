@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import count
 
-from axlog.query.aggregate_patterns import ANCHOR, variables_bound
+from axlog.query.aggregate_patterns import START, variables_bound
 from axlog.query.columns import Columns, ColumnType
 from axlog.query.normalize import bound_names, bound_variables, variables_of
 from axlog.query.pattern import Branch, Collect, Kind, Output, Pattern, PatternNode
@@ -212,7 +212,7 @@ def _with_named_anchors(pattern: Pattern) -> Pattern:
     if not any(True for _ in _collects(pattern.branches, None)):
         return pattern
     taken = {node.name for node in pattern.nodes()}
-    fresh = (name for number in count(1) if (name := f"{ANCHOR}c{number}") not in taken)
+    fresh = (name for number in count(1) if (name := f"{START}{number}") not in taken)
     return replace(pattern, branches=tuple(_anchored(each, fresh) for each in pattern.branches))
 
 
@@ -223,7 +223,7 @@ def _anchored(branch: Branch, fresh: Iterator[str]) -> Branch:
     is_anchor = any(isinstance(each, Collect) for each in below)
     name = branch.name
     if is_anchor and name is None:
-        name = next(fresh).replace(ANCHOR, "at~") if variables_bound(branch) else next(fresh)
+        name = next(fresh).replace(START, "at~") if variables_bound(branch) else next(fresh)
     return replace(branch, name=name, branches=below)
 
 
