@@ -9,6 +9,7 @@ parsed once for all documents.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -23,6 +24,9 @@ from axlog.views.change import Change
 from axlog.views.dataflow.results import item_text
 from lab.laws.xquery_cases import XQueryCase
 from lab.reference.saxon import prepared, prepared_items, same_items, shown
+
+
+_POSITIONS = re.compile(r"\)\[(\d+|last\(\)[^\]]*|position\(\)[^\]]*)\]")
 
 
 def check_xquery(case: XQueryCase) -> int:
@@ -73,9 +77,16 @@ class _Compared:
             f"{self._doc.xml()}"
         )
 
-    def compare_evaluated(self, expected: list[Any], when: str) -> None:
-        """Compare the items of one evaluation of the whole document with Saxon's."""
+    def compare_evaluated(self, expected: list[Any], when: str, document: Any) -> None:
+        """Compare the items of one evaluation of the whole document with Saxon's.
+
+        An error in items that a position leaves out may be noticed or not: Saxon must notice it
+        where it evaluates them all.
+        """
         ours = evaluated(self._doc, _parsed(self.text))
+        whole = _POSITIONS.sub(")", self.text)
+        if ours == [None] and whole != self.text and prepared_items(whole, document) is None:
+            return
         assert same_items(ours, expected), (
             f"{self.text}\nafter {when}, evaluated: {shown(ours)}; Saxon: {shown(expected)}; "
             f"{self._doc.xml()}"
@@ -93,7 +104,7 @@ def _compare(doc: axlog.Document, views: list[_Compared], when: str, is_evaluate
         compared += 1
         view.compare(expected, when)
         if is_evaluated:
-            view.compare_evaluated(expected, when)
+            view.compare_evaluated(expected, when, document)
     return compared
 
 
