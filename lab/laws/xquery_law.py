@@ -25,7 +25,6 @@ from axlog.views.dataflow.results import item_text
 from lab.laws.xquery_cases import XQueryCase
 from lab.reference.saxon import prepared, prepared_items, same_items, shown
 
-
 _POSITIONS = re.compile(r"\)\[(\d+|last\(\)[^\]]*|position\(\)[^\]]*)\]")
 
 
