@@ -441,3 +441,19 @@ def test_positions_in_what_several_keys_find() -> None:
     assert view.items() == [""]
     doc.update("insert node <n>3</n> into //a[3]")
     assert view.items() == ["3"]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["abs($i/amt - $o/t) > 0.5 and $i/oid = $o/oid", "$i/amt * 1 > $o/t and $i/oid = $o/oid"],
+)
+def test_an_equality_is_the_index_wherever_it_stands(condition: str) -> None:
+    doc = axlog.parse("<s><o><oid>1</oid><t>5</t></o><o><oid>2</oid><t>1</t></o></s>")
+    text = f"for $o in /s/o where some $i in /s/inv satisfies {condition} return string($o/oid)"
+    view = doc.watch(text, maintainer="incremental")
+    assert "by string" in str(view.explain())
+    assert view.items() == []
+    doc.update("insert node <inv><oid>2</oid><amt>3</amt></inv> into /s")
+    assert view.items() == ["2"]
+    doc.update("replace value of node /s/inv/amt with 1")
+    assert view.items() == []

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from axlog.document.parser import DEFAULT_LIMITS, Limits
@@ -475,10 +476,11 @@ class PlanCompiler:
             if isinstance(clause, Counted):
                 break
             if outer:
-                joined = self._comparisons.index(clause, own) if index.kind == "one" else None
+                at, joined = self._joined(waiting, own) if index.kind == "one" else (0, None)
                 if joined is None:
                     break
                 index, keys = joined
+                waiting.insert(0, waiting.pop(at))
             elif isinstance(clause, OrderBy):
                 order = (*(self.rewritten(key) for key in clause.keys), *order)
             else:
@@ -498,6 +500,17 @@ class PlanCompiler:
         if is_path and may_repeat(after):
             return None
         return _Found(self._builder.add(made), keys, (rest, after))
+
+    def _joined(
+        self, waiting: Sequence[Clause], own: set[str]
+    ) -> tuple[int, tuple[Index, tuple[Expression, ...]] | None]:
+        """The condition at the beginning of clauses that becomes an index: an equality first."""
+        conditions = list(takewhile(lambda clause: isinstance(clause, Where), waiting))
+        for at in sorted(range(len(conditions)), key=lambda at: not _is_equality(conditions[at])):
+            joined = self._comparisons.index(conditions[at], own)
+            if joined is not None:
+                return at, joined
+        return 0, None
 
     # Groups ---------------------------------------------------------------------------------------
 
@@ -525,6 +538,13 @@ class PlanCompiler:
         rest = [regroup.of(each) for each in waiting]
         after = regroup.of(returned)
         return self._finished(Block(KeysOf(number, names)), rest, after)
+
+
+def _is_equality(clause: Clause) -> bool:
+    match clause:
+        case Where(condition=Binary(operator="=" | "eq")):
+            return True
+    return False
 
 
 def _goes_down(steps: Iterable[object]) -> bool:
