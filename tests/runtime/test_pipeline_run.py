@@ -25,6 +25,7 @@ from axlog.connect.sinks.tables import difference
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import PipelineError
 from axlog.live.options import Options
+from axlog.pipeline.loader import load
 from axlog.pipeline.model import PipelineModel
 from axlog.runtime.embedded import Runner, run
 from axlog.runtime.order import BODY, EVERY, Order, lane_of
@@ -670,3 +671,22 @@ def test_instructions_outside_the_root_are_part_of_the_document(tmp_path: Path) 
     runner = ran(model)
     assert sorted(str(change.row["x"]) for change in sink_of(runner).changes) == ["1", "2"]
     assert definition_of(model, next(iter(model.documents))).document == text
+
+
+def test_a_log_that_was_removed_begins_again(tmp_path: Path) -> None:
+    """Its length before was written beside it: the new file began with that many zero bytes."""
+    updates = "".join(
+        json.dumps({"stream": "a", "insert": f"<a>{number}</a>"}) + "\n" for number in range(3)
+    )
+    (tmp_path / "in.jsonl").write_text(updates)
+    (tmp_path / "p.yaml").write_text(
+        "engine: embedded\n"
+        "streams: {a: {source: {kind: jsonl, path: in.jsonl}}}\n"
+        "views: {v: {query: 'match /document/a/a/$x return $x',"
+        " sinks: [{kind: jsonl, path: out.jsonl}]}}\n"
+    )
+    for _ in range(2):
+        run(load(str(tmp_path / "p.yaml")), once=True)
+        lines = (tmp_path / "out.jsonl").read_text().splitlines()
+        assert [json.loads(line)["row"]["x"] for line in lines] == ["0", "1", "2"]
+        (tmp_path / "out.jsonl").unlink()

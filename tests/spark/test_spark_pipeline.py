@@ -293,3 +293,36 @@ def test_a_cycle_reaches_its_fixpoint(spark: Any, tmp_path: Path) -> None:
         found[engine] = sorted((c["op"], c["row"]["x"], c["row"]["y"]) for c in logged)
     expected = [("insert", x, y) for at, x in enumerate(nodes) for y in nodes[at + 1 :]]
     assert found == {"embedded": expected, "spark": expected}
+
+
+RETRACTED = """
+engine: {engine}
+streams: {{orders: {{deletes: yes, source: {{kind: jsonl, path: orders.jsonl}}}}}}
+views:
+  orders:
+    query: match /document/orders/order/oid/$x return $x
+    sinks: [{{kind: jsonl, path: {engine}.jsonl}}]
+settings: {{checkpoint: state-{engine}, batch: 2}}
+"""
+
+
+def test_messages_are_taken_back_as_on_the_embedded_engine(spark: Any, tmp_path: Path) -> None:
+    """A message of the same batch, one of an earlier batch, and one that is not there."""
+    lines: list[dict[str, Any]] = [
+        {"insert": f"<order><oid>{number}</oid></order>"} for number in range(1, 4)
+    ]
+    lines += [{"retract": 3}, {"retract": 1}, {"retract": 9}]
+    updates = [{"stream": "orders", "at": at, **line} for at, line in enumerate(lines)]
+    (tmp_path / "orders.jsonl").write_text("".join(json.dumps(each) + "\n" for each in updates))
+    found, refused = {}, {}
+    for engine, run in (("embedded", embedded.run), ("spark", on_spark.run)):
+        (tmp_path / f"{engine}.yaml").write_text(RETRACTED.format(engine=engine))
+        pipeline = load(str(tmp_path / f"{engine}.yaml"))
+        refused[engine] = run(pipeline, once=True).refused
+        logged = map(json.loads, (tmp_path / f"{engine}.jsonl").read_text().splitlines())
+        rows: set[str] = set()
+        for change in logged:
+            (rows.add if change["op"] == "insert" else rows.remove)(change["row"]["x"])
+        found[engine] = rows
+    assert found == {"embedded": {"2"}, "spark": {"2"}}
+    assert refused == {"embedded": 1, "spark": 1}

@@ -50,7 +50,8 @@ class JsonLinesSink:
                 replace_file(self.state, json.dumps(last).encode())
             self._batch = last["batch"] if last["run"] == self.run else -1
             self._file = self.path.open("ab")
-            self._file.truncate(last["size"])
+            # a file that was removed or emptied since begins again
+            self._file.truncate(min(last["size"], self._file.seek(0, os.SEEK_END)))
             self._file.seek(0, os.SEEK_END)
         except OSError as error:
             raise unwritable(self.path, error) from error
