@@ -1,8 +1,8 @@
 """What all tests share: hypothesis profiles, the conformance data, the session of Spark.
 
 Tests are seeded: the profile "ci", loaded unless `HYPOTHESIS_PROFILE` names another, derives every
-example from the test itself, so a run can be repeated. "long" searches further, at random; so does
-`AXLOG_CASES=N`, with N times the cases of every law (`amounts.py`).
+example from the test itself, so a run can be repeated. "long" searches further, at random, and with
+constants of our own modules. `AXLOG_CASES=N` runs N times the cases of every law (`amounts.py`).
 
 The conformance data is never in the repository: `AXLOG_CONFORMANCE` says where it lies. Without it
 the tests that need it are skipped with a line saying so, except where `CI` is set: there they fail.
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from tests import wheelhouse
 from tests.amounts import cases
@@ -50,6 +51,12 @@ settings.register_profile(
     suppress_health_check=SLOW_MACHINE,
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+# Hypothesis also draws constants that it reads in the sources of all modules of ours that happen to
+# be imported, so examples would depend on which tests ran before in the same process. It has no
+# setting for that (`test_examples.py` fails if this has no effect).
+if settings().derandomize:
+    providers._get_local_constants = lambda: providers._local_constants
 
 # Tests start hundreds of Python processes. Where no bytecode may be written beside the sources, it
 # is written to a cache: else every process compiles the whole package again.
