@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log10
 from time import process_time
 from types import FrameType
@@ -76,13 +76,13 @@ def slope(counts: list[tuple[int, int]]) -> float:
     return log10(max(many, 1) / max(few, 1)) / log10(large / small)
 
 
-def growth(decades: int = 3) -> Result:
-    """Count and time every feature over some decades of its size."""
+def growth(decades: int = 3, most: int = 1000) -> Result:
+    """Count and time every feature over some decades of its size, which is at most `most`."""
     result = Result("growth", "how the cost of an operation grows with a size, in executed lines")
     result.sizes = {"decades": decades}
     for feature in FEATURES:
         counts, times = [], []
-        for size in sizes(feature, decades):
+        for size in sizes(replace(feature, most=min(feature.most, most)), decades):
             operation = feature.make(size)
             counts.append((size, lines_of(operation)))
             start = process_time()

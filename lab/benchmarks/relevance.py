@@ -24,14 +24,18 @@ from lab.generators import active
 
 
 def relevance(
-    nodes: int = 5000, rounds: int = 3, sizes: tuple[int, ...] = (1000, 10_000, 100_000)
+    nodes: int = 5000,
+    rounds: int = 3,
+    sizes: tuple[int, ...] = (1000, 10_000, 100_000),
+    patterns: tuple[int, ...] = (8, 10, 12),
+    calls: tuple[int, ...] = (10, 180),
 ) -> Result:
     """Time relevance and truth; the best of several rounds."""
     result = Result("relevance", "which streams can matter, and truth (0.5 s, 5 s, linear)")
     result.sizes = {"nodes": nodes, "pattern nodes": 10, "rounds": rounds}
-    for calls in (10, 180):
-        _measure_document(result, nodes, calls, rounds)
-    for size in (8, 10, 12):
+    for number in calls:
+        _measure_document(result, nodes, number, rounds)
+    for size in patterns:
         _measure_exact(result, size, rounds)
     _measure_truth(result, sizes, rounds)
     return result

@@ -201,7 +201,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         },
     ),
     "search": Benchmark(
-        tiny=lambda: hard_questions(((2, 4),), ((2, 4),), (12,), (12,), 1),
+        tiny=lambda: hard_questions(((2, 4),), ((2, 4),), (6,), (6,), 1),
         quick=lambda: hard_questions(
             ((4, 17), (6, 26), (8, 34)), ((3, 8), (4, 12)), (30, 100), (22, 50), 2
         ),
@@ -238,12 +238,12 @@ BENCHMARKS: dict[str, Benchmark] = {
         full=lambda: by_size(10.0, (1, 3, 10, 30, 100, 300, 1000), 5),
     ),
     "relevance": Benchmark(
-        tiny=lambda: relevance(1500, 1, (600,)),
+        tiny=lambda: relevance(450, 1, (300,), (8,), (5, 10)),
         quick=lambda: relevance(5000, 3, (1000, 10_000)),
         full=lambda: relevance(5000, 5, (1000, 10_000, 100_000)),
     ),
     "growth": Benchmark(
-        tiny=lambda: growth(1),
+        tiny=lambda: growth(1, most=50),
         quick=lambda: growth(2),
         full=lambda: growth(3),
     ),
