@@ -17,6 +17,7 @@ from axlog.document.tree import DOCUMENT_NODE, ELEMENT, Tree
 from axlog.errors import AxlogError, UpdateError
 from lab.laws import small_cases
 from tests.accepted_errors import accept
+from tests.amounts import chunks
 from tests.document_invariants import invariants, snapshot
 
 MIXED = "<r>one<a k='1'><b>x</b>tail</a>two<a/>three<b m='2'/><!--c--><a><a><b/></a></a></r>"
@@ -69,7 +70,7 @@ def operations(tree: Tree, targets: list[str], what: str, where: Where) -> list[
     return [Insert(where, node, content) for node in nodes]
 
 
-@pytest.mark.parametrize("start", range(0, 400, 100))
+@pytest.mark.parametrize("start", chunks(200, 100))
 def test_differential_with_one_operation_after_the_other(start: int) -> None:
     kinds = set()
     for seed in range(start, start + 100):

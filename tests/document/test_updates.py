@@ -116,7 +116,7 @@ def run(tree: Tree, model: Model, edits: list) -> bool:
     return True
 
 
-@settings(max_examples=settings().max_examples + 50)
+@settings(max_examples=settings().max_examples)
 @given(documents(WITH_CALLS), st.lists(updates(), min_size=1, max_size=3))
 def test_oracle_updates_equal_the_same_edits_with_lxml(xml, lists):
     tree = load(xml, keep_whitespace=True)

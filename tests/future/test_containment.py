@@ -23,6 +23,7 @@ from axlog.query.pattern import (
 )
 from lab.laws.containment_law import KINDS, Features, Maker, documents
 from lab.reference import rows
+from tests.amounts import cases
 
 # Examples -----------------------------------------------------------------------------------------
 
@@ -247,7 +248,7 @@ def test_oracle_containment(case: str) -> None:
     trees = documents(features.alphabet(), features.document)
     known: dict[Pattern, list[frozenset[object]]] = {}
     verdicts: Counter[Verdict] = Counter()
-    for first, second in pairs(features, seed=7, count=700):
+    for first, second in pairs(features, seed=7, count=cases(450)):
         try:
             found = contains(first, second)
         except UnsupportedError as refused:  # `node()` finds comments, which documents here lack

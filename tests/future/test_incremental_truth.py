@@ -26,7 +26,7 @@ def truth(doc: axlog.Document) -> Truth:
     return doc.view("v").truth
 
 
-@pytest.mark.parametrize("start", chunks(200, 100))
+@pytest.mark.parametrize("start", chunks(100, 100))
 def test_differential_truth_as_data_arrives_is_truth(start: int) -> None:
     seen: Counter[str] = Counter()
     for seed in range(start, start + 100):

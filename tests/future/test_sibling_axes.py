@@ -15,6 +15,7 @@ import axlog
 from axlog import Truth
 from axlog.errors import UndecidedError
 from tests.accepted_errors import accept
+from tests.amounts import cases
 
 CALL = '<ax:call xmlns:ax="urn:axlog" stream="s"/>'
 
@@ -74,7 +75,7 @@ QUERIES = (
 
 def test_oracle_of_small_futures() -> None:
     decided = dict.fromkeys(Truth, 0)
-    for seed in range(150):
+    for seed in range(cases(75)):
         random = Random(seed)
         parts = "".join(random.choice(("<a/>", "<b/>", "<a><x/></a>", "<b><x/></b>", "<z/>"))
                         for _ in range(random.randrange(4)))  # fmt: skip

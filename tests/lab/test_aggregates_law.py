@@ -10,7 +10,7 @@ from tests.amounts import chunks
 CHUNK = 25
 
 
-@pytest.mark.parametrize("start", chunks(50, CHUNK))
+@pytest.mark.parametrize("start", chunks(25, CHUNK))
 def test_computed_rows_are_those_of_the_definition(start: int) -> None:
     seeds = range(start, start + CHUNK)
     failures = [f for seed in seeds if (f := run_case(seed, "aggregates")) is not None]

@@ -27,7 +27,7 @@ from lab.datalog.magic import folded, magic
 from lab.laws import small_cases
 from lab.reference import rows
 from tests.accepted_errors import accept
-from tests.amounts import chunks
+from tests.amounts import cases, chunks
 from tests.papers import document, feed
 
 MONITOR = (
@@ -390,7 +390,7 @@ def test_oracle_entangled_connectives(query: str) -> None:
     assert program.refusal is None
     rules = rules_of(program)
     found = 0
-    for seed in range(60):
+    for seed in range(cases(30)):
         random = Random(seed)
         tree = Entangled(random).tree
         facts = evaluate(rules, tree, INTEGERS)

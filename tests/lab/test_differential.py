@@ -27,7 +27,7 @@ from tests.amounts import chunks
 CHUNK = 60
 
 
-@pytest.mark.parametrize("start", chunks(120, CHUNK))
+@pytest.mark.parametrize("start", chunks(60, CHUNK))
 def test_differential_all_faces_agree_for_seeds(start: int) -> None:
     seeds = range(start, start + CHUNK)
     failures = [f for seed in seeds if (f := run_case(seed, "differential")) is not None]

@@ -10,7 +10,7 @@ from tests.amounts import chunks
 CHUNK = 100
 
 
-@pytest.mark.parametrize("start", chunks(200, CHUNK))
+@pytest.mark.parametrize("start", chunks(100, CHUNK))
 def test_changes_merged_by_key_are_the_rows(start: int) -> None:
     seeds = range(start, start + CHUNK)
     failures = [f for seed in seeds if (f := run_case(seed, "envelope")) is not None]

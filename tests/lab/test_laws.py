@@ -24,8 +24,8 @@ from lab.laws.fuzz_cases import Case, less_of
 from lab.laws.fuzzing import LAWS, run_case, shrink
 from tests.amounts import cases, chunks
 
-CHUNK = 50
-CASES = {"1": 300, "2": 50, "8": 50}
+CHUNK = 25
+CASES = {"1": 150, "2": 25, "8": 25}
 CHUNKS = [(law, start) for law, count in CASES.items() for start in chunks(count, CHUNK)]
 
 
@@ -36,7 +36,7 @@ def test_differential_law_holds_for_seeds(law: str, start: int) -> None:
 
 
 @pytest.mark.parametrize("law", ["1", "2", "4", "5", "8", "records"])
-@settings(max_examples=cases(12))
+@settings(max_examples=cases(8))
 @given(data=st.data())
 def test_differential_law_holds_for_hypothesis(law: str, data: st.DataObject) -> None:
     random: Random = data.draw(st.randoms(use_true_random=False))

@@ -179,7 +179,7 @@ XPATHS = patterns(
 )
 
 
-@settings(max_examples=cases(100))
+@settings(max_examples=cases(60))
 @given(documents(3, 3), XPATHS, st.data())
 def test_differential_rows_equal_libxml2(xml: str, pattern: Pattern, data: st.DataObject) -> None:
     named = [node.name for node in pattern.nodes() if isinstance(node.test, Name | Wildcard)]
@@ -452,7 +452,7 @@ def timed_trees(draw: st.DrawFn) -> Tree:
     return tree
 
 
-@settings(max_examples=cases(250))
+@settings(max_examples=cases(120))
 @given(timed_trees(), TINY)
 def test_differential_counts_equal_right_guesses(tree: Tree, pattern: Pattern) -> None:
     variables = {x for branch in normalise(pattern).branches for x in variables_of(branch)}

@@ -4,7 +4,7 @@ from lab.stress.soak import Sizes, run_soak
 
 
 def test_hostile_principals_do_not_stop_the_others() -> None:
-    report = run_soak(12, Sizes(rate=30, slow_clients=60, slow_readers=4))
+    report = run_soak(6, Sizes(rate=30, slow_clients=60, slow_readers=4))
     assert report.faults == []
     quiet, hostile = report.phases
     assert quiet.latencies.count > 20

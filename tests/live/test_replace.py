@@ -13,6 +13,7 @@ from axlog.live.internals import maintained, streams_of
 from axlog.query.truth import Truth
 from lab.benchmarks.upsert import made, positions, work_of
 from lab.laws.fuzzing import run_case
+from tests.amounts import cases, chunks
 
 STREAMS: dict[str, dict[str, str]] = {"pos": {"replace": "@v"}, "veh": {}}
 VIEWS = {
@@ -307,12 +308,12 @@ def test_messages_set_aside_and_rows_remembered_are_as_many_as_keys() -> None:
 # The laws, on a few seeds -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("start", range(0, 150, 50))
+@pytest.mark.parametrize("start", chunks(75, 25))
 def test_rows_and_changes_are_those_of_trees_replaced(start: int) -> None:
-    failures = [f for seed in range(start, start + 50) if (f := run_case(seed, "replace"))]
+    failures = [f for seed in range(start, start + 25) if (f := run_case(seed, "replace"))]
     assert not failures, "\n".join([*map(str, failures), failures[0].text()])
 
 
 def test_truth_is_that_of_all_futures() -> None:
-    failures = [f for seed in range(25) if (f := run_case(seed, "replace-truth"))]
+    failures = [f for seed in range(cases(10)) if (f := run_case(seed, "replace-truth"))]
     assert not failures, "\n".join([*map(str, failures), failures[0].text()])

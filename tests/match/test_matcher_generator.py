@@ -33,7 +33,7 @@ from lab.laws.layouts_law import changed_message, eager_layouts
 from lab.laws.small_cases import VALUES, Features, document, fragment, pattern
 from tests.amounts import chunks
 
-CASES, DOCUMENTS = 750, 120
+CASES, DOCUMENTS = 400, 60
 OF_STRINGS = Features(outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME), collects=False)
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
@@ -52,7 +52,7 @@ def nonempty(bags: Bags, wanted: list[Relation]) -> Bags:
     return {relation: bags[relation] for relation in wanted if bags.get(relation)}
 
 
-@pytest.mark.parametrize("seeds", blocks(CASES, 750), ids=str)
+@pytest.mark.parametrize("seeds", blocks(CASES, 400), ids=str)
 def test_differential_generated_matchers_and_interpreter(seeds: range) -> None:
     matched = 0
     for seed in seeds:
@@ -208,7 +208,7 @@ def layout_readers(doc: Document) -> list[LayoutReader]:
 SMALL = Limits(depth=16, text=200, name=40)
 
 
-@pytest.mark.parametrize("seeds", blocks(DOCUMENTS, 120), ids=str)
+@pytest.mark.parametrize("seeds", blocks(DOCUMENTS, 60), ids=str)
 @pytest.mark.parametrize("validate", ["all", "wanted"])
 def test_differential_short_way_and_long_way(seeds: range, validate: Validate) -> None:
     with eager_layouts():

@@ -104,7 +104,7 @@ WILD = st.one_of(
 TEXTS = ("1", "", 'say "hi"', "it's", "\\", "a\nb", "`]")
 
 
-@settings(max_examples=cases(500))
+@settings(max_examples=cases(250))
 @given(
     patterns(
         labels=LABELS,

@@ -25,7 +25,7 @@ def paths(draw: st.DrawFn) -> str:
     return text
 
 
-@settings(max_examples=cases(500))
+@settings(max_examples=cases(250))
 @given(paths())
 def test_differential_plain_paths_are_what_the_parser_makes_of_them(text: str) -> None:
     short = plain(text, OUTPUTS, SELECTED)

@@ -331,7 +331,7 @@ def test_batching_does_not_matter_when_messages_are_held_back(seed: int, batches
         del lanes[stream][:some]
     ends = [Message(ord(s), s, "end", b"", whole[-1].time, len(whole), f"end {s}") for s in "ab"]
     parts = list(cut(random, [*skewed, *ends], batches))
-    told, _ = run(definition, make_plan(definition), parts, hold=None, forgets=random)
+    told, _ = run(definition, make_plan(definition, buckets=2), parts, hold=None, forgets=random)
     doc = definition.make(keep="needed", on_error="dead-letter")
     fed: list[Change] = []
     for message in sorted([*whole, *ends], key=lambda m: (m.time, m.stream, m.number)):

@@ -39,7 +39,7 @@ def _alike_from_two_operations_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk_operations, "FEWEST", 2)
 
 
-@pytest.mark.parametrize("start", chunks(500, CHUNK))
+@pytest.mark.parametrize("start", chunks(250, CHUNK))
 def test_differential_rows_and_changes_are_those_of_re_evaluation(start: int) -> None:
     failures = [f for s in range(start, start + CHUNK) if (f := run_case(s, "algebra")) is not None]
     assert not failures, "\n".join([*map(str, failures), failures[0].text()])

@@ -31,7 +31,7 @@ def records(view: View) -> Records:
     return kept
 
 
-@pytest.mark.parametrize("start", chunks(200, 100))
+@pytest.mark.parametrize("start", chunks(100, 100))
 def test_differential_records_are_exact(start: int) -> None:
     failures = [f for seed in range(start, start + 100) if (f := run_case(seed, "records"))]
     assert not failures, "\n".join(map(str, failures))

@@ -17,6 +17,7 @@ from axlog.query.pattern import Kind
 from axlog.views.why import derivations
 from lab.laws.filters_law import decorate
 from lab.laws.small_cases import Features, fragment, pattern
+from tests.amounts import chunks
 
 FEATURES = Features(outputs=(Kind.VARIABLE, Kind.LABEL), collects=False)
 
@@ -33,7 +34,7 @@ def edited(random: Random) -> Tree:
     return tree
 
 
-@pytest.mark.parametrize("start", range(0, 240, 60))
+@pytest.mark.parametrize("start", chunks(120, 60))
 def test_differential_derivations_of_rows_and_all_valuations(start: int) -> None:
     compared = 0
     for seed in range(start, start + 60):
