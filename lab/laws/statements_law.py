@@ -123,7 +123,10 @@ _CLASSES = (
 """Errors of targets, of content and names, and of the whole list: one statement can have errors of
 several classes, and the recommendation leaves open which is raised. Within a class they are equal.
 """
-_SAME = {"XUTY0010": "XUTY0004"}  # an attribute after another node that replaces a node
+_SAME = {"XUTY0010": "XUTY0004", "XUTY0011": "XUTY0004"}
+"""An attribute after another node that replaces a node, or an attribute: the list is in no order,
+and has the wrong kinds of nodes.
+"""
 
 
 def _are_equal(ours: str, theirs: str) -> bool:

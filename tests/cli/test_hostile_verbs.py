@@ -96,7 +96,7 @@ NOT_READ = {
     "slow_clients", "master", "partitions",
     "names", "full", "name", "may", "stdin", "times", "show", "connect", "reduce", "on_violation",
     "force", "every", "replay", "to", "calls", "token", "stream", "header", "bodies", "hide",
-    "unchecked", "view_name", "telemetry", "profile",
+    "unchecked", "view_name", "telemetry", "profile", "server",
 }  # fmt: skip
 """Words, numbers and names."""
 WRITTEN = {

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
+from axlog.cli.application import application
 from axlog.errors import QueryError
+from axlog.live.document import Document
+from axlog.live.profile import Profile
 from axlog.pipeline.loader import load
 from axlog.runtime.embedded import Runner
 from axlog.server.pipelines import observe_runner
 from axlog.server.profiles import Profiler
 from tests.browsing import served
-from tests.server_access import BEARER
+from tests.server_access import BEARER, TOKEN
 
 PIPELINE = """
 engine: embedded
@@ -33,8 +39,23 @@ def runner(tmp_path: Path) -> Runner:
     return Runner(load(str(tmp_path / "p.yaml")), once=True)
 
 
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set while or after a document is measured."""
+    began, profile = threading.Event(), Document.profile
+
+    @contextmanager
+    def noted(document: Document) -> Iterator[Profile]:
+        with profile(document) as found:
+            began.set()
+            yield found
+
+    monkeypatch.setattr(Document, "profile", noted)
+    return began
+
+
 def test_a_profile_has_the_messages_of_its_seconds_and_the_sinks(
-    runner: Runner, tmp_path: Path
+    runner: Runner, tmp_path: Path, measured: threading.Event
 ) -> None:
     (tmp_path / "in" / "1.xml").write_text("<a>before</a>")
     runner.run()
@@ -45,7 +66,7 @@ def test_a_profile_has_the_messages_of_its_seconds_and_the_sinks(
         ]
 
         def later() -> None:
-            time.sleep(0.3)
+            assert measured.wait(30)
             for number in (2, 3, 4):
                 (tmp_path / "in" / f"{number}.xml").write_text(f"<a>{number}</a>")
             runner.run()
@@ -92,3 +113,36 @@ def test_one_profile_is_taken_at_a_time(runner: Runner) -> None:
         with pytest.raises(QueryError, match="there is no document 'other'"):
             profiler.take("other", 0.01)
     runner.close()
+
+
+def test_the_command_line_measures_a_running_server(
+    runner: Runner,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    measured: threading.Event,
+) -> None:
+    asked = ["explain", "--profile", "--seconds", "2", "--server"]
+    with served(observe_runner(runner)) as address:
+        base = address.split("#")[0].rstrip("/")
+        refused = CliRunner().invoke(application(), [*asked, base])
+        assert "AXLOG_TOKEN" in refused.stderr
+        monkeypatch.setenv("AXLOG_TOKEN", TOKEN)
+
+        def later() -> None:
+            assert measured.wait(30)
+            (tmp_path / "in" / "1.xml").write_text("<a>1</a>")
+            runner.run()
+
+        feeding = threading.Thread(target=later)
+        feeding.start()
+        found = CliRunner().invoke(application(), [*asked, base, "--table"])
+        feeding.join()
+        assert found.exit_code == 0, found.stderr
+        assert found.stdout.startswith("1 messages")
+        assert "sink log: 1 changes" in found.stdout
+        assert "parse" in found.stdout
+        missing = CliRunner().invoke(application(), [*asked, base, "other"])
+        assert "there is no document 'other'" in missing.stderr
+    runner.close()
+    for wrong in (["explain"], ["explain", "--server", base], [*asked, "nowhere"]):
+        assert CliRunner().invoke(application(), wrong).exit_code == 2

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from axlog.cli import options
 from axlog.cli.output import Lines, is_json, source_of
+from axlog.cli.server_profile import server_profile, shown
 from axlog.cli.truth import After, take_updates
 from axlog.live.document import Document
 from axlog.live.internals import maintained
@@ -36,7 +38,9 @@ def register(app: typer.Typer) -> None:
 
 
 def explain(
-    text: options.QueryText,
+    text: Annotated[
+        str | None, typer.Argument(metavar="QUERY", help="The query: match ..., XPath, or XQuery.")
+    ] = None,
     document: Annotated[
         str | None,
         typer.Argument(metavar="[DOC]", help="A document; adds its streams and its size."),
@@ -54,9 +58,22 @@ def explain(
     profile: Annotated[
         bool,
         typer.Option(
-            "--profile", help="Show where the time of the messages of --after goes, by stage."
+            "--profile",
+            help="Show where the time of the messages of --after, or of a server, goes, by stage.",
         ),
     ] = False,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            "--server",
+            metavar="ADDRESS",
+            help="With --profile: measure a running server (token: AXLOG_TOKEN) and no query."
+            " The argument is then the name of a document, if it has several.",
+        ),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(help="With --server: how long to measure.", min=0.1, max=60)
+    ] = 5.0,
     namespace: options.Namespaces = None,
     language: options.Language = None,
     maintainer: options.MaintainerName = None,
@@ -65,12 +82,15 @@ def explain(
     """Show how a query is maintained: its pattern, its datalog program, and the maintainer with the
     reason for its choice.
     """
-    if code and document is None:
-        raise typer.BadParameter("--code needs DOC: code is generated for its streams")
-    if (tune or after is not None) and document is None:
-        raise typer.BadParameter("--after and --tune need DOC: updates belong to its streams")
-    if profile and after is None:
-        raise typer.BadParameter("--profile needs --after: it measures messages")
+    if server is not None:
+        if not profile or document is not None:
+            raise typer.BadParameter("--server measures: write --profile, and no document")
+        found = server_profile(server, text, seconds)
+        Lines().thing(found) if is_json(json) else typer.echo(shown(found))
+        return
+    if text is None:
+        raise typer.BadParameter("a query is needed", param_hint="QUERY")
+    _check_needs(document, after, code=code, tune=tune, profile=profile)
     doc = Document(
         source_of(document) if document is not None else "<_/>",
         options=Options(namespaces=options.namespaces_of(namespace)),
@@ -110,6 +130,18 @@ def explain(
     for name, source in sources.items():
         typer.echo(f"\n# code for stream {name}")
         typer.echo(source or "# none: its messages are applied to the document")
+
+
+def _check_needs(
+    document: str | None, after: Path | None, *, code: bool, tune: bool, profile: bool
+) -> None:
+    """Refuse options without what they need."""
+    if code and document is None:
+        raise typer.BadParameter("--code needs DOC: code is generated for its streams")
+    if (tune or after is not None) and document is None:
+        raise typer.BadParameter("--after and --tune need DOC: updates belong to its streams")
+    if profile and after is None:
+        raise typer.BadParameter("--profile needs --after or --server: it measures messages")
 
 
 def _about(doc: Document, rows: int) -> dict[str, Any]:
