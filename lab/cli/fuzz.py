@@ -22,6 +22,7 @@ from axlog.cli.output import Lines, is_json
 from axlog.errors import InputError
 from lab.laws.fuzz_runs import State, new_run, run
 from lab.laws.fuzzing import LAWS, Failure
+from lab.laws.questions import QUESTIONS
 
 SAY_EVERY = 60.0
 """Seconds between two progress lines without a terminal."""
@@ -122,14 +123,18 @@ def _tell(state: State, json: bool | None) -> None:
     if is_json(json):
         lines = Lines()
         for name, law in said.pop("laws").items():
-            del law["failed"], law["seen"]
-            lines.thing({"law": name, **law})
+            del law["failed"]
+            asked = law.pop("seen").get(QUESTIONS)
+            lines.thing({"law": name, **law, **({} if asked is None else {QUESTIONS: asked})})
         lines.thing(said)
         return
     for name, law in said["laws"].items():
         ranges = ", ".join(f"{start} to {stop - 1}" for start, stop in law["seeds"]) or "none"
+        asked = law["seen"].get(QUESTIONS)
+        questions = "" if asked is None else f" with {asked:,} questions"
         typer.echo(
-            f"law {name}: {law['cases']:,} cases, seeds {ranges}, {law['failures']} failures"
+            f"law {name}: {law['cases']:,} cases{questions}, seeds {ranges},"
+            f" {law['failures']} failures"
         )
     typer.echo(
         f"{said['cases']:,} cases, {said['failures']} failures, {said['seconds']:,.0f} s,"

@@ -33,6 +33,7 @@ from axlog.query.truth import Truth
 from axlog.query.values import compare_numbers
 from lab.laws.absence_cases import VALUES, AbsenceCase, make_absence_case, smaller_absences
 from lab.laws.absence_law import bound_for
+from lab.laws.questions import QUESTIONS
 from lab.reference import agrees
 from lab.reference.futures import reachable
 
@@ -210,6 +211,7 @@ class _Check:
         except UndecidedError as error:
             self.seen[f"row refused {error.code}"] += 1
             return
+        self.seen[QUESTIONS] += 1
         comes = any(agrees(row, values) for row in self.coming)
         if comes and found is Truth.NEVER:
             raise AssertionError(f"{asked} is {found}, and comes")
@@ -221,6 +223,7 @@ class _Check:
         except UndecidedError as error:
             self.seen[f"possible refused {error.code}"] += 1
             return
+        self.seen[QUESTIONS] += 1
         rows = [tuple(one.row.values()) for one in listed]
         for row in self.coming - self.present:
             if not any(agrees(row, one) for one in rows):

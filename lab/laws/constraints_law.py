@@ -37,6 +37,7 @@ from axlog.live.view import View
 from axlog.query.truth import Truth
 from axlog.views.change import Change
 from lab.laws.constraints_cases import CALLS, ConstraintsCase, Linear, Pin
+from lab.laws.questions import QUESTIONS
 
 _VALUES = ("1", "2", "8", "9")
 _HORIZON, _FAR = 8, 40
@@ -274,6 +275,7 @@ class _Run:
             self.seen["rows"] += 1
 
     def _same(self, what: str, found: Truth, row: Shown, futures: Futures) -> None:
+        self.seen[QUESTIONS] += 1
         wanted = futures.status(row)
         if found is Truth.POSSIBLE and wanted is Truth.NEVER:  # beyond the horizon?
             wanted = self._further(futures).status(row)
@@ -305,6 +307,7 @@ class _Run:
             if not futures.may_come(each) and not self._further(futures).may_come(each):
                 raise AssertionError(f"the possible row {each} {when} cannot come")
         self.seen["listed"] += len(rows)
+        self.seen[QUESTIONS] += 1
         deadlines = [one.deadline for one in listed]
         limits = [limit for limit in deadlines if isinstance(limit, int)]
         if listed and len(limits) == len(listed):

@@ -7,7 +7,8 @@ The definition is computed by a walk over the whole document before and after (`
 which law 4 compares with brute force over futures). Cases are those of law 4: joins of any number
 of parts, `or`, `not`, times, ids, values and contents, calls with declared facts, keys and types.
 Then messages arrive, with and without calls, streams end, delete and are deleted, and the clock
-advances. Statements start over: rows that they make impossible emit no `never`.
+advances. Statements start over: rows that they make impossible emit no `never`. A fifth of the
+cases are streams that delete what they can, or cannot, bring again (`future/restoration.py`).
 
 Views that use the tables of joins omit a row whose deadline was the clock at which its match began
 (`never_law.py`): such views are compared there.
@@ -34,11 +35,11 @@ Shown = tuple[object, ...]
 
 def check_fallen(random: Random, never: str = "all") -> Counter[str]:
     """Check one random case; return the number of comparisons by name."""
-    if random.random() < 0.3:
-        run: _Run = _Joined(random)
-    else:
-        run = _Run(random, never)
-    for _ in range(random.randint(2, 8) if not isinstance(run, _Joined) else 9):
+    pick = random.random()
+    run = (
+        _Joined(random) if pick < 0.3 else _Deleting(random) if pick < 0.5 else _Run(random, never)
+    )
+    for _ in range(9 if pick < 0.3 else random.randint(2, 8)):
         edits = run.next()
         if edits is None:
             break
@@ -183,4 +184,65 @@ class _Joined(_Run):
         label = {"f": "a", "g": "d", "h": "z"}[stream]
         wanted = "<w/>" if random.random() < 0.6 else ""
         content = f"<{label}>{wanted}<k>{random.choice('12')}</k></{label}>"
+        return ({"stream": stream, "insert": content, "at": at},)
+
+
+# Deletions ----------------------------------------------------------------------------------------
+
+_DELETED = (
+    "[x/e/k/$v][y/e/k/$v]", "[x/e#n/k/$v][y/e/k/$v]", "[x/e#n[w]/k/$v]", "//e#n/k/$v",
+    "[x/e[k/$v]/g/h/$u][y/e/k/$v]", "[x/e/g/h/$v][y/e/k/$v]", "[x/e#n/k[parent::e[w]]/$v]",
+    "[x/e#n/k/$v][not(y/e/k/$v)]", "[x#n][y/e/k/$v]", "[x = $v][y/e/k/$v]",
+)  # fmt: skip
+_SHOWN = ("$v", "$u", "n.id", "n.time", "n.val", "n.label")
+_BESIDE = ("", "", " where n <= 3us", " where n - m <= 1us")
+_KINDS = ("", "", "", "", "", "", ' most="4"', ' mode="one-shot"', ' calls="9"')
+
+
+class _Deleting(_Run):
+    """Two streams, one of which deletes what it brought, or what was there at the beginning."""
+
+    def __init__(self, random: Random) -> None:
+        parts, where = random.choice(_DELETED), random.choice(_BESIDE)
+        if "#n" not in parts or (" m " in where and "[y/e/k/$v]" not in parts):
+            where = ""
+        if " m " in where:
+            parts = parts.replace("[y/e/k/$v]", "[y/e#m/k/$v]")
+        names = [c for c in _SHOWN if (c if c[0] == "$" else "#n") in parts]
+        shown = [c for c in names if random.random() < (0.7 if c[0] == "$" else 0.3)]
+        query = f"match {'' if parts[0] == '/' else '/r'}{parts}{where}"
+        query += f" return {', '.join(shown)}" if shown else ""
+        kind = ' deletes="yes"' + random.choice(_KINDS)
+        own = _CALL.format("f").replace("/>", f"{kind}/>")
+        inside = "".join(self._tree(random) for _ in range(random.choice((0, 1, 2, 2))))
+        document = f"<r><x>{inside}{own}</x><y>{_CALL.format('g')}</y></r>"
+        facts = ("key x/e by k trusted",) if random.random() < 0.1 else ()
+        case = Case(document, (parse_pattern(query),), facts=facts)
+        super().__init__(random, random.choice(("kept", "kept", "all")), case)
+
+    def _tree(self, random: Random) -> str:
+        wanted = "<w/>" if random.random() < 0.5 else ""
+        inside = random.random()
+        if inside < 0.25:
+            below = f"<g><h>{random.choice('12')}</h></g>"
+        elif inside < 0.4:
+            below = f"<g>{_CALL.format(f'c{random.randrange(4)}')}</g>"
+        else:
+            below = ""
+        return f"<e>{wanted}<k>{random.choice('12')}</k>{below}</e>"
+
+    def message(self) -> tuple[Edit, ...]:
+        random, tree = self.random, maintained(self.plain).nodes()
+        streams = sorted(tree.calls())
+        if not streams:
+            return ()
+        at = (tree.clock + random.choice((0, 0, 1, 1, 2))) / 1_000_000
+        pick = random.random()
+        if "f" in streams and pick < 0.4:
+            what = random.choice(("/e", '/e/k/"1"', '/e/k/"2"', "/e[w]", "/e[g]"))
+            return ({"stream": "f", "delete": f"match {what}", "at": at},)
+        stream = random.choice(streams)
+        if pick < 0.5:
+            return ({"stream": stream, "end": True, "at": at},)
+        content = f"<h>{random.choice('12')}</h>" if stream[0] == "c" else self._tree(random)
         return ({"stream": stream, "insert": content, "at": at},)

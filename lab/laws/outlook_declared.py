@@ -43,6 +43,7 @@ from axlog.query.pattern import (
 from axlog.query.truth import Truth
 from lab import reference
 from lab.laws.fuzz_cases import Case
+from lab.laws.questions import QUESTIONS
 from lab.reference import Bound, bound_of, reachable
 from lab.reference.fragments import Fragment, as_element, element, text
 
@@ -245,15 +246,18 @@ def check_declared(tree: Tree, pattern: Pattern, seen: Counter[str]) -> None:
         anything = (None,) * len(pattern.outputs)
         _same("the truth", outlook.truth, shown.status(anything))
         seen[f"{kind} {outlook.truth.value}"] += 1
+        seen[QUESTIONS] += 1
         for values in product(strings_of(tree, pattern), repeat=len(pattern.outputs)):
             asked = dict(zip(pattern.columns, values, strict=True))
             _same(f"the status of {asked}", outlook.status(asked), shown.status(values))
+            seen[QUESTIONS] += 1
         rows = [tuple(one.row.values()) for one in outlook.possible()]
         for row in shown.satisfiable - shown.present:
             _same(f"whether {row} is covered", any(_agree(row, each) for each in rows), True)
         for row in rows:
             may_come = shown.status(row) is not Truth.NEVER
             _same(f"whether the possible row {row} may come", may_come, True)
+        seen[QUESTIONS] += 1
     except UndecidedError as error:
         seen[f"{kind} refused {error.code}"] += 1
         return
@@ -267,6 +271,7 @@ def _check_relevance(
     for stream, each in relevance(tree, pattern).items():
         wanted = reference.relevant(tree, pattern, stream, bound)
         _same(f"that relevance of {stream} implies axlog", wanted <= each.axlog <= each.lazy, True)
+        seen[QUESTIONS] += 1
         if each.relevant is None or (tree.types is not None and each.relevant):
             seen[f"{kind} relevance {each.relevant}, by futures {wanted}"] += 1
             continue

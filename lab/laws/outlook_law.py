@@ -53,6 +53,7 @@ from lab import reference
 from lab.laws.fuzz_cases import Case
 from lab.laws.outlook_cases import document_of, make_outlook_case
 from lab.laws.outlook_declared import check_declared
+from lab.laws.questions import QUESTIONS
 from lab.reference import Bound
 from lab.reference.bounds import (
     is_monotone,
@@ -238,6 +239,7 @@ def check_outlook(case: Case) -> Seen:
     everything = _Everything(tree, pattern, bound)
     _same("the truth", verdict, everything.truth)
     seen[f"truth {verdict.value}"] += 1
+    seen[QUESTIONS] += 1
     try:
         _check_rows(everything, outlook, seen)
     except UndecidedError as error:  # rows with two times, or with the value of an element
@@ -323,9 +325,9 @@ def _check_rows(everything: _Everything, outlook: Outlook, seen: Seen) -> None:
     tuples = 0
     wider: _Everything | None = None
     for values in product(*choices):
-        tuples += 1
-        if tuples > _MOST_TUPLES:
+        if tuples == _MOST_TUPLES:
             break
+        tuples += 1
         asked = dict(zip(pattern.columns, values, strict=True))
         wanted = Truth.NEVER
         if any(_agree(one, values) for one in present):
@@ -339,6 +341,7 @@ def _check_rows(everything: _Everything, outlook: Outlook, seen: Seen) -> None:
                 wanted = Truth.POSSIBLE
         _same(f"the status of {asked}", found, wanted)
     seen["tuples"] += tuples
+    seen[QUESTIONS] += tuples + 1  # the possible rows are one
 
 
 def _wider(bound: Bound) -> Bound:
@@ -412,6 +415,7 @@ def _check_relevance(
             later = replace(bound, times=(*bound.times, max(bound.times) + 1))
             wanted = reference.relevant(tree, pattern, stream, later)
         _same(f"that relevance of {stream} implies axlog", wanted <= each.axlog, True)
+        seen[QUESTIONS] += 1
         if not tree.facts and not any(tree.call(c).replace for c in tree.calls().values()):
             by_search, _ = RelevanceSearch(tree, pattern, 200, together=False).relevant(stream)
             _same(f"the relevance of {stream} by search", by_search in (None, wanted), True)

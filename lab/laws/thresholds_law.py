@@ -27,6 +27,7 @@ from axlog.query.aggregate_patterns import counted_once
 from axlog.query.compile import compile_pattern
 from axlog.query.query import Query
 from axlog.query.truth import Truth
+from lab.laws.questions import QUESTIONS
 from lab.laws.thresholds_cases import VALUES, ThresholdCase
 from lab.reference import Alphabet, Bound, Fragment, Future
 from lab.reference.declared_facts import DeclaredFacts
@@ -243,6 +244,7 @@ def check_thresholds(case: ThresholdCase) -> Seen:
         at = {columns.index(name): value for name, value in asked.items()}
         if found is Truth.POSSIBLE and wanted is Truth.NEVER and outcomes.show(at):
             wanted = found
+        seen[QUESTIONS] += 1
         if found is not wanted:
             raise AssertionError(f"the status of {asked}: found {found}, wanted {wanted}")
         kind = "value" if "n" in asked else "row" if asked else "truth"
@@ -276,6 +278,7 @@ def _check_possible(
     except UndecidedError as error:
         seen[f"possible refused {error.code}"] += 1
         return
+    seen[QUESTIONS] += 1
     rows = [tuple(one.row.values()) for one in listed]
     keys = [at for at, name in enumerate(columns) if name == "x"]
     there = {tuple(row[at] for at in keys) for row in outcomes.present}

@@ -383,3 +383,12 @@ def test_oracle_not_with_any_coefficients() -> None:
                 seen["deadlines"] += 1
     assert min(seen[truth] for truth in Truth) > 1, seen
     assert seen["deadlines"], seen
+
+
+def test_a_possible_row_whose_times_all_hold_already_is_not_listed() -> None:
+    doc = Document("<r>" + "".join(f"<{s}>{CALL.format(s, '')}</{s}>" for s in "fgn") + "</r>")
+    doc.feed("f", "<a><k>1</k></a>", at=3)
+    doc.feed("g", "<a><k>1</k></a>", at=3)
+    query = "match /r[not(n/a/k/$x)][f/a/k/$x#t][g/a/k/$x#u] where t = u return $x, u.time"
+    found = Outlook(maintained(doc).nodes(), parse_pattern(query)).possible()
+    assert [tuple(one.row.values()) for one in found] == [(None, None)]

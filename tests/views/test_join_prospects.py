@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from itertools import product
 from pathlib import Path
 from random import Random
 
@@ -10,9 +13,12 @@ import pytest
 import axlog
 from axlog.errors import UpdateError
 from axlog.future.truth import Outlook
-from axlog.live.internals import maintained, maintained_view
+from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.query.truth import Truth
+from axlog.views.member_prospects import MemberProspects
 from lab.laws.fuzzing import run_case
+from lab.laws.never_law import take
+from lab.laws.prospects_law import make_prospects_case
 from lab.laws.replay_law import check_replay, make_replay_case
 
 CALL = '<ax:call xmlns:ax="urn:axlog" stream="{0}"/>'
@@ -154,3 +160,38 @@ def test_the_deadline_of_a_way_beside_a_not_is_that_of_its_data() -> None:
         for one in doc.view("v").possible()
     }
     assert read == {way: limit and limit / 1e6 for way, limit in limits.items()}
+
+
+def _known(question: Callable[[], object]) -> bool | str:
+    try:
+        return bool(question())
+    except UpdateError as error:  # key values were forgotten
+        return error.code
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_the_generated_questions_are_the_walk(seed: int) -> None:
+    case = make_prospects_case(Random(f"questions:{seed}"))
+    for options in (axlog.Options(), axlog.Options(keep="needed")):
+        views = {"v": case.query}
+        doc = axlog.Document(case.document, facts=case.facts, views=views, options=options)
+        for step in case.steps:
+            take(doc, step)
+            found = streams_of(doc).prospects(maintained(doc).views["v"])
+            if found is None or isinstance(found, MemberProspects):
+                continue
+            outlook = found.waiting.outlook
+            if outlook is None:
+                continue
+            columns = sorted({c for part in outlook.inputs.parts for c in part.columns})
+            clock = maintained(doc).tree.clock
+            values: list[list[str | int | None]] = [
+                [None, clock - 1, clock] if column.endswith(".time") else [None, "1", "2", ""]
+                for column in columns
+            ]
+            for row in product(*values):
+                known = {c: v for c, v in zip(columns, row, strict=True) if v is not None}
+                asked, walked = partial(outlook.may_come, known), partial(outlook.witness, known)
+                assert _known(asked) == _known(walked), (known, step)
+                there = next(outlook.rows(known), None) is not None
+                assert outlook.holds(known) == there, (known, step)

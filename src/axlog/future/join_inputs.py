@@ -15,7 +15,7 @@ document decide (`future/truth.py`). `views/counting/join_outlook.py` reads the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -52,12 +52,34 @@ class JoinPart:
         return not self.keys and not self.is_timed
 
 
+Terms = tuple[tuple[int, Column], ...]
+"""Sums of (factor, column) over times."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """A test as inequalities over times: sums of (factor, column) that are at most a number."""
 
-    sums: tuple[tuple[tuple[tuple[int, Column], ...], int], ...]
+    sums: tuple[tuple[Terms, int], ...]
     columns: frozenset[Column]
+
+
+Limit = tuple[int, Terms, int]
+"""factor, terms, bound: (bound - terms) / factor limits a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeBounds:
+    """The tests on the times of some parts that have not arrived, by the columns that are known.
+
+    `JoinInputs.latest` is what they mean for given values.
+    """
+
+    checks: tuple[tuple[Terms, int], ...]  # sums of known times that are at most a number
+    ranges: tuple[tuple[tuple[Limit, ...], tuple[Limit, ...]], ...]
+    """For each unknown time its upper and its lower limits, by known times."""
+    linked: tuple[Inequality, ...]  # between unknown times
+    latest: int | None  # the latest clock by `linked` alone; None: there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +135,35 @@ class JoinInputs:
                 return None
             limit = min(limit, highs[column])
         return limit
+
+    def bounds(self, known: Container[Column], future: Iterable[int]) -> TimeBounds:
+        """The tests for parts that have not arrived, where the times of these columns are known."""
+        parts = (self.parts[each] for each in future)
+        times = (part.columns[part.time] for part in parts if part.time is not None)
+        unknown = [column for column in times if column not in known]
+        highs: dict[Column, list[Limit]] = {column: [] for column in unknown}
+        lows: dict[Column, list[Limit]] = {column: [] for column in unknown}
+        checks: list[tuple[Terms, int]] = []
+        linked: list[Inequality] = []
+        for test in self.tests:
+            for terms, bound in test.sums:
+                left = tuple(term for term in terms if term[1] in highs)
+                closed = tuple(term for term in terms if term[1] not in highs)
+                if not left:
+                    checks.append((closed, bound))
+                elif len(left) == 1:
+                    ((factor, column),) = left
+                    limits = highs if factor > 0 else lows
+                    limits[column].append((abs(factor), closed, bound))
+                else:
+                    linked.append(Inequality(tuple(sorted(left)), bound))
+        latest: int | None = FAR
+        if linked:
+            free = tuple((column, FAR) for column in unknown)
+            below = tuple((column, -FAR) for column in unknown)
+            latest = _latest_linked(tuple(linked), below, free)
+        ranges = tuple((tuple(highs[column]), tuple(lows[column])) for column in unknown)
+        return TimeBounds(tuple(checks), ranges, tuple(linked), latest)
 
     def system(self, known: Mapping[Column, str | int], future: Iterable[int]) -> list[Inequality]:
         """The tests on times that are not known, with those that are put in."""

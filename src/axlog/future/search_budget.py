@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 
 from axlog.errors import UndecidedError
 
@@ -44,20 +44,25 @@ class Effort:
 _effort: ContextVar[Effort | None] = ContextVar("effort", default=None)
 
 
-@contextmanager
-def bounded(nodes: int, least: int = LEAST) -> Iterator[None]:
+class bounded:
     """Limit the work inside the block, for a document or message with this many nodes.
 
-    A nested analysis uses the budget of the outer one.
+    A nested analysis uses the budget of the outer one. A class: short questions enter it, too.
     """
-    if _effort.get() is not None:
-        yield
-        return
-    token = _effort.set(Effort(max(least, WAYS * nodes)))
-    try:
-        yield
-    finally:
-        _effort.reset(token)
+
+    __slots__ = ("_most", "_token")
+
+    def __init__(self, nodes: int, least: int = LEAST) -> None:
+        self._most = max(least, WAYS * nodes)
+        self._token: Token[Effort | None] | None = None
+
+    def __enter__(self) -> None:
+        if _effort.get() is None:
+            self._token = _effort.set(Effort(self._most))
+
+    def __exit__(self, *raised: object) -> None:
+        if self._token is not None:
+            _effort.reset(self._token)
 
 
 @contextmanager

@@ -202,14 +202,19 @@ class Outlook:
 
     def _may_be_new(self, row: Values, need: Need, there: set[Values]) -> bool:
         """Whether a scenario can yield a row that does not exist yet."""
-        pairs = zip(self.pattern.outputs, row, strict=True)
-        unknown = [output for output, value in pairs if value is None]
-        if not there or any(output.kind is not Kind.TIME for output in unknown):
+        outputs, negation = self.pattern.outputs, self._negation
+        unknown = [output for output, v in zip(outputs, row, strict=True) if v is None]
+        if any(output.kind is not Kind.TIME for output in unknown):
             return True  # other unknowns have infinitely many values
+        if not there and negation is None:
+            return True
 
         def is_there(times: tuple[int, ...]) -> bool:
             left = iter(times)
-            return tuple(next(left) if value is None else value for value in row) in there
+            shown = tuple(next(left) if value is None else value for value in row)
+            if negation is None:
+                return shown in there
+            return negation.is_there(dict(zip(map(column_of, outputs), shown, strict=True)))
 
         clock = self.tree.clock
         times = [*need.times, *(not_before(name, clock) for name in need.unknown_times)]

@@ -55,11 +55,12 @@ from axlog.live.update_changes import ViewChanges
 from axlog.live.watched_joins import WatchedJoins
 from axlog.query.compile import Column, Relation, compile_pattern
 from axlog.query.pattern import Pattern
-from axlog.views.counting.join_prospects import Watch
+from axlog.views.counting.join_prospects import AnyProspects, Watch
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.quick_expiry import Expire
 from axlog.views.counting.routes import KeyUser
 from axlog.views.counting.waiting_rows import WaitingRows
+from axlog.views.member_prospects import MemberProspects
 from axlog.views.view import MaintainedView
 
 REMEMBERED = 1000
@@ -151,6 +152,8 @@ class Collector:
         self._messages = 0  # since the last scheduled collection
         self._key_relations: dict[tuple[int, Column, Key], tuple[Relation, ...]] = {}
         self._deadlines = JoinDeadlines()  # of many joins
+        self._refreshed_at: tuple[int, int] | None = None
+        """The versions of the engine and of the tree that the joins were found for."""
 
     @property
     def joins(self) -> list[Watch]:
@@ -180,6 +183,23 @@ class Collector:
         self.follows = any(each.is_partial for each in self.tracker.every_prospects)
         self.is_busy = self.is_busy or self.follows
         self.until = self.tracker.deadline()
+        self._refreshed_at = self._document.engine.version, self._document.tree.version
+
+    def prospects(self, view: MaintainedView) -> AnyProspects | MemberProspects | None:
+        """Return the facts about a view's future rows that need no document. None: none are known.
+
+        Messages on the short path change neither the engine's version nor the tree's, so the joins
+        are looked for again only after other updates, and after views have changed.
+        """
+        document = self._document
+        if self._refreshed_at != (document.engine.version, document.tree.version):
+            self.refresh()
+        found = self.tracker.prospects(view)
+        if found is not None:
+            if found.is_partial and not self.follows:
+                self.refresh()  # from now on it must see changes
+            found.settle()
+        return found
 
     @property
     def is_many(self) -> bool:
@@ -399,6 +419,7 @@ class Collector:
         The caller restores dropped rows from the document.
         """
         self._watched.clear()
+        self._refreshed_at = None
         self.tracker.detach()
         self.version += 1
         self.timed, self.until = [], inf

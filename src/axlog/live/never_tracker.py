@@ -220,6 +220,8 @@ class NeverTracker:
         if not isinstance(evidence, JoinEvidence):
             return self._prospects_of_member(view)
         found = evidence.prospects
+        if found.maintainer is not view.maintainer:
+            return None  # it was set aside
         return found if found.is_certain or self._document.lacks_messages else None
 
     def _prospects_of_member(self, view: MaintainedView) -> MemberProspects | None:

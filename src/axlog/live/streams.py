@@ -139,8 +139,7 @@ class Streams(StreamHooks):
 
     def prospects(self, view: MaintainedView) -> AnyProspects | MemberProspects | None:
         with self.maintained.lock:
-            self.collector.refresh()
-            return self.collector.tracker.prospects(view)
+            return self.collector.prospects(view)
 
     # Updates --------------------------------------------------------------------------------------
 

@@ -27,6 +27,15 @@ class MemberProspects:
         self._member = member
 
     @property
+    def is_partial(self) -> bool:
+        """Whether changes must be followed."""
+        return self._general.is_partial
+
+    def settle(self) -> None:
+        """Add the rows that wait for this instant only to the tables, before these are read."""
+        self._general.settle()
+
+    @property
     def truth(self) -> Truth:
         """The truth of the view: some row holds, may come, or can never come."""
         view = self._member.opened()

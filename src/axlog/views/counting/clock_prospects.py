@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from axlog.errors import QueryError
 from axlog.future.clock_outlook import first_moment
 from axlog.future.truth import Possible
 from axlog.query.pattern import Pattern
@@ -27,7 +26,7 @@ from axlog.query.truth import Truth
 from axlog.views.counting.join_outlook import JoinOutlook
 from axlog.views.counting.join_prospects import JoinProspects
 from axlog.views.counting.join_watch import JoinWatch
-from axlog.views.counting.row_index import Shown
+from axlog.views.counting.row_index import RowQuestion, Shown
 from axlog.views.counting.stepped import SteppedCounting
 
 
@@ -45,7 +44,7 @@ class ClockProspects(JoinProspects):
     ) -> None:
         """`shown`: the pattern with the outputs of the view. `tests`: those of `now`."""
         super().__init__(maintainer, waiting, shown)
-        self._index = Matches(waiting.outlook, self._columns)
+        self._index = Matches(waiting.outlook, self._question)
         self._tests = tests
         waiting.notes_rows = True
 
@@ -54,17 +53,12 @@ class ClockProspects(JoinProspects):
         """The truth of the view: some row holds, may come, or can never come."""
         if self.maintainer.has_rows:
             return Truth.TRUE
-        outlook = self.waiting.outlook
-        return Truth.POSSIBLE if outlook.may_come({}) or outlook.holds({}) else Truth.NEVER
+        is_left = self._may_come() or self.waiting.outlook.holds({})
+        return Truth.POSSIBLE if is_left else Truth.NEVER
 
     def status(self, row: Mapping[str, Any]) -> Truth:
-        """The truth of one row."""
-        names = self.pattern.columns
-        unknown = row.keys() - set(names)
-        if unknown:
-            expected = ", ".join(names)
-            raise QueryError("AX203", f"the view has no column {min(unknown)}", expected=expected)
-        shown = tuple(row.get(name) for name in names)
+        """The truth of one row of a caller."""
+        shown = self._question.shown(row)
         if self._is_shown(shown):
             return Truth.TRUE
         return Truth.POSSIBLE if self._may_hold(shown) else Truth.NEVER
@@ -79,11 +73,8 @@ class ClockProspects(JoinProspects):
         if not known:
             return bool(counts)
         # The matches of these values: few, where the join has an index of them.
-        matches = self.waiting.outlook.rows(self._known(shown))
+        matches = self.waiting.outlook.rows(self._question.known(shown))
         return any(first_moment(self._tests, each.bound, clock) is None for each in matches)
-
-    def _known(self, shown: Shown) -> dict[str, Any]:
-        return {c: v for c, v in zip(self._columns, shown, strict=True) if v is not None}
 
     def possible(self) -> list[Possible]:
         """The possible rows, as `ClockOutlook.possible` lists them."""
@@ -116,13 +107,12 @@ class Matches:
 
     is_used = False  # nothing follows changes
 
-    def __init__(self, outlook: JoinOutlook, columns: Sequence[str]) -> None:
-        self._outlook, self._columns = outlook, columns
+    def __init__(self, outlook: JoinOutlook, question: RowQuestion) -> None:
+        self._outlook, self._question = outlook, question
 
     def has(self, shown: Shown) -> bool:
         """Whether some match agrees with these values."""
-        known = {c: v for c, v in zip(self._columns, shown, strict=True) if v is not None}
-        return self._outlook.holds(known)
+        return self._outlook.holds(self._question.known(shown))
 
     def take(self, changes: object) -> None:
         """Do nothing: the tables have followed."""

@@ -17,7 +17,7 @@ A `Moment` is the state in which a way is judged: now, or before the update that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -25,6 +25,14 @@ from axlog.evaluate.joins import Row, Value
 from axlog.future.join_inputs import JoinInputs, JoinPart
 from axlog.future.search_budget import bounded, spend
 from axlog.query.compile import Column
+from axlog.views.counting.outlook_code import (
+    Ask,
+    best_index,
+    can_write,
+    holds_function,
+    may_come_function,
+    next_part,
+)
 from axlog.views.operators.table import Table
 
 Bound = Mapping[Column, Value]
@@ -90,16 +98,38 @@ class JoinOutlook:
         self._at: list[dict[Column, int]] = [
             {column: at for at, column in enumerate(part.columns)} for part in inputs.parts
         ]
+        self._is_written = can_write(inputs)
+        self._may_come: dict[tuple[Column, ...], Ask] = {}
+        self._holds: dict[tuple[Column, ...], Ask] = {}
+
+    def forget(self) -> None:
+        """Write the functions of questions anew: the tables have other indexes."""
+        self._may_come, self._holds = {}, {}
 
     # Questions ------------------------------------------------------------------------------------
 
     def may_come(self, wanted: Bound) -> bool:
         """Whether a row with these values may still come."""
+        if not self._is_written:
+            return self.witness(wanted) is not None
+        columns = tuple(wanted)
+        ask = self._may_come.get(columns)
+        if ask is None:
+            ask = may_come_function(self._watched, self.inputs, self._guards, columns)
+            self._may_come[columns] = ask
+        with bounded(0):
+            return ask(*wanted.values())
+
+    def witness(self, wanted: Bound) -> Way | None:
+        """A way by which a row with these values may still come; None: it cannot.
+
+        The definition of `may_come`.
+        """
         with bounded(0):
             for way in self._ways(self._everything, wanted, (), (), None):
                 if self.latest(way) is not None:
-                    return True
-        return False
+                    return way
+        return None
 
     def ways(self, wanted: Bound, before: Moment | None = None) -> Iterator[Way]:
         """All ways that agree with some values, whether or not the clock leaves them time.
@@ -116,8 +146,16 @@ class JoinOutlook:
 
     def holds(self, wanted: Bound) -> bool:
         """Whether the join has a row with these values."""
+        if not self._is_written:
+            with bounded(0):
+                return next(self.rows(wanted), None) is not None
+        columns = tuple(wanted)
+        ask = self._holds.get(columns)
+        if ask is None:
+            ask = holds_function(self._watched, self.inputs, self._guards, columns)
+            self._holds[columns] = ask
         with bounded(0):
-            return next(self.rows(wanted), None) is not None
+            return ask(*wanted.values())
 
     def latest(self, way: Way, before: Moment | None = None) -> int | None:
         """The latest clock at which a way can come about; None: it cannot any more."""
@@ -161,7 +199,7 @@ class JoinOutlook:
                 yield Way(bound, taken, future)
             return
         spend(1)
-        part = self._next(left, bound)
+        part = next_part(left, bound, self._at)
         rest = tuple(each for each in left if each != part)
         if self._may_arrive(part, bound, before):
             yield from self._ways(rest, bound, taken, (*future, part), before, is_complete)
@@ -182,7 +220,7 @@ class JoinOutlook:
             yield Way(bound, taken, ())
             return
         spend(1)
-        part = self._next(left, bound)
+        part = next_part(left, bound, self._at)
         rest = tuple(each for each in left if each != part)
         columns = self.inputs.parts[part].columns
         for row in self._rows(part, bound):
@@ -190,26 +228,21 @@ class JoinOutlook:
                 longer = {**bound, **dict(zip(columns, row, strict=True))}
                 yield from self._joined(rest, longer, (*taken, part), before)
 
-    def _next(self, left: tuple[int, ...], bound: Bound) -> int:
-        """The part that shares most columns with what is known."""
-        if len(left) == 1:
-            return left[0]
-        return max(left, key=lambda part: sum(column in bound for column in self._at[part]))
-
     def _rows(self, part: int, bound: Bound) -> Iterator[Row]:
         """The rows of a part that agree with known values."""
         at = self._at[part]
         known = {at[column]: bound[column] for column in at if column in bound}
         table = self._watched.live[part]
         # Only indexes that exist: generated joins fill those that were there when they were made.
-        positions = _best(table.keys(), known)
+        positions = best_index(table.keys(), known)
         if positions is None:
-            rows: Iterable[tuple[Row, int]] = table.rows().items()
+            rows: Iterable[Row] = table
             positions = ()
         else:
-            rows = tuple(table.matching(positions, tuple(known[i] for i in positions)))
+            found = table.matching(positions, tuple(known[i] for i in positions))
+            rows = [row for row, _ in found]
         rest = [(i, value) for i, value in known.items() if i not in positions]
-        for row, _ in rows:
+        for row in rows:
             if all(row[i] == value for i, value in rest):
                 yield row
 
@@ -239,12 +272,3 @@ class JoinOutlook:
         if self._watched.open[part]:
             return True
         return before is not None and any(each == part for each, _ in before.streams)
-
-
-def _best(indexes: Iterable[tuple[int, ...]], known: Collection[int]) -> tuple[int, ...] | None:
-    """The index that uses most of the known positions; None: no index uses only these."""
-    best: tuple[int, ...] | None = None
-    for positions in indexes:
-        if all(i in known for i in positions) and (best is None or len(positions) > len(best)):
-            best = positions
-    return best

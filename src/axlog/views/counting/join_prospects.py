@@ -19,7 +19,7 @@ from axlog.future.generalized_rows import are_implied
 from axlog.future.join_inputs import FAR
 from axlog.future.search_budget import bounded
 from axlog.future.time_constraints import some_new
-from axlog.future.truth import Possible, Wanted, column_of, possible_rows
+from axlog.future.truth import Possible, Wanted, possible_rows
 from axlog.query.pattern import Pattern
 from axlog.query.truth import Truth
 from axlog.views.change import Change, Row
@@ -28,7 +28,7 @@ from axlog.views.counting.join_watch import EndedWay, JoinWatch
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.possible_pages import page_of
 from axlog.views.counting.prospects import Prospects, never_change, without_dominated
-from axlog.views.counting.row_index import RowIndex, Shown, status_of
+from axlog.views.counting.row_index import RowIndex, RowQuestion, Shown, status_of
 from axlog.views.counting.waiting_rows import WaitingRows
 
 
@@ -60,8 +60,10 @@ class JoinProspects:
         self.maintainer = maintainer
         self.waiting = waiting
         self.pattern = maintainer.pattern if pattern is None else pattern
-        self._columns = [column_of(output) for output in self.pattern.outputs]
+        self._question = RowQuestion(self.pattern)
+        self._columns = self._question.columns
         self._index: RowsByValue = RowIndex(maintainer)
+        self._witness: Way | None = None  # a way that was possible when the truth was last asked
         self._is_never = False
         self._left: set[Shown] = set()  # rows that held until this update
         shown = set(self._columns)
@@ -69,6 +71,7 @@ class JoinProspects:
             at = tuple(i for i, c in enumerate(facts.columns) if c in shown and i != facts.time)
             if at:
                 waiting.live[part].index(at)  # before joins are generated
+        waiting.outlook.forget()
 
     @property
     def is_partial(self) -> bool:
@@ -81,6 +84,9 @@ class JoinProspects:
         self._index.take(changes)
         self._left = {change.row.values_ for change in changes if change.op == "delete"}
 
+    def settle(self) -> None:
+        """Do nothing: the tables have all rows."""
+
     # Questions ------------------------------------------------------------------------------------
 
     @property
@@ -88,13 +94,19 @@ class JoinProspects:
         """The truth of the view: some row holds, may come, or can never come."""
         if self.maintainer.has_rows:
             return Truth.TRUE
-        self._is_never = self._is_never or not self.waiting.outlook.may_come({})
-        return Truth.NEVER if self._is_never else Truth.POSSIBLE
+        return Truth.POSSIBLE if self._may_come() else Truth.NEVER
+
+    def _may_come(self) -> bool:
+        """Whether any row may come. Nothing is deleted: once none may, none ever may."""
+        outlook, way = self.waiting.outlook, self._witness
+        if not self._is_never and (way is None or outlook.latest(way) is None):
+            self._witness = outlook.witness({})
+            self._is_never = self._witness is None
+        return not self._is_never
 
     def status(self, row: Mapping[str, Any]) -> Truth:
-        """The truth of one row."""
-        outlook, names = self.waiting.outlook, self.pattern.columns
-        return status_of(self._index.has, outlook, self._columns, names, row)
+        """The truth of one row of a caller."""
+        return status_of(self._index.has, self.waiting.outlook, self._question, row)
 
     def possible(self) -> list[Possible]:
         """The possible rows, as `Outlook.possible` lists them."""
@@ -182,8 +194,7 @@ class JoinProspects:
         """Whether a row that agrees with these values holds or may still come."""
         if self._index.has(shown):
             return True
-        known = {c: v for c, v in zip(self._columns, shown, strict=True) if v is not None}
-        return self.waiting.outlook.may_come(known)
+        return self.waiting.outlook.may_come(self._question.known(shown))
 
 
 Watch: TypeAlias = WaitingRows | JoinWatch

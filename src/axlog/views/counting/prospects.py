@@ -31,7 +31,7 @@ from axlog.views.change import CLOCK, Change, Row
 from axlog.views.counting.ended_rows import Ended
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.possible_pages import DeadlineOrder, page_of, place_of
-from axlog.views.counting.row_index import RowIndex, Shown, status_of
+from axlog.views.counting.row_index import RowIndex, RowQuestion, Shown, status_of
 from axlog.views.counting.waiting_rows import WaitingRows
 from axlog.views.operators.table import Index
 
@@ -63,8 +63,11 @@ class Prospects:
         for part, positions in enumerate(self._positions):
             if positions:
                 waiting.live[part].index(positions)
+        if waiting.outlook is not None:
+            waiting.outlook.forget()
         self._picks = [picker(positions) for positions in self._positions]
-        self._names = self.pattern.columns
+        self._question = RowQuestion(self.pattern)
+        self._names = self._question.names
         self.shows = [self._shower(part) for part in range(2)]
         self._comes_once = [
             side.key is not None and side.key[0] in positions
@@ -143,6 +146,11 @@ class Prospects:
         at = self._columns.index(column)
         return self._index.has(tuple(value if i == at else None for i in range(len(self._columns))))
 
+    def settle(self) -> None:
+        """Add the rows that wait for this instant only to the tables, before these are read."""
+        if self.waiting.brief:
+            self.waiting.settle()
+
     # Verdicts ------------------------------------------------------------------------------------
 
     @property
@@ -164,11 +172,11 @@ class Prospects:
         )
 
     def status(self, row: Mapping[str, Any]) -> Truth | None:
-        """The truth of one row; None: the tables do not decide it."""
+        """The truth of one row of a caller; None: the tables do not decide it."""
         outlook = self.waiting.outlook
         if outlook is None:
             return None
-        return status_of(self._index.has, outlook, self._columns, self.pattern.columns, row)
+        return status_of(self._index.has, outlook, self._question, row)
 
     @property
     def is_partial(self) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from axlog.document.times import microseconds
 from axlog.errors import QueryError
+from axlog.evaluate.joins import picker
 from axlog.future.truth import column_of
 from axlog.query.compile import Column
+from axlog.query.pattern import Kind, Pattern
 from axlog.query.truth import Truth
 from axlog.views.change import Change
 from axlog.views.counting.join_outlook import JoinOutlook
@@ -28,7 +31,7 @@ class RowIndex:
         self._maintainer = maintainer
         columns = [column_of(output) for output in maintainer.pattern.outputs]
         # The order of a binding's values among the outputs.
-        self._binding = [columns.index(column) for column in maintainer.root.columns]
+        self._binding = picker([columns.index(column) for column in maintainer.root.columns])
         self._version = -1
         self._counts: dict[tuple[int, ...], dict[Shown, int]] = {}
 
@@ -40,7 +43,7 @@ class RowIndex:
     def has(self, shown: Shown) -> bool:
         """Whether some row agrees with these values."""
         if None not in shown:
-            return self._maintainer.has(tuple(shown[i] for i in self._binding))
+            return self._maintainer.has(self._binding(shown))
         at = tuple(i for i, value in enumerate(shown) if value is not None)
         if not at:
             return self._maintainer.has_rows
@@ -73,24 +76,42 @@ def _count(counts: dict[Shown, int], key: Shown, sign: int) -> None:
         del counts[key]
 
 
-def status_of(
-    has: Callable[[Shown], bool],
-    outlook: JoinOutlook,
-    columns: Sequence[Column],
-    names: Sequence[str],
-    row: Mapping[str, Any],
-) -> Truth:
+class RowQuestion:
+    """Reads the rows that callers ask about, by the outputs of a pattern."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        outputs = pattern.outputs
+        self.columns: list[Column] = [column_of(output) for output in outputs]
+        self.names = pattern.columns
+        self._allowed = frozenset(self.names)
+        self._times = [n for n, output in zip(self.names, outputs, strict=True)
+                       if output.kind is Kind.TIME]  # fmt: skip
+
+    def shown(self, row: Mapping[str, Any]) -> Shown:
+        """The values that are asked about, times in microseconds; None where any may be."""
+        if not row.keys() <= self._allowed:
+            unknown = min(row.keys() - self._allowed)
+            expected = ", ".join(self.names)
+            raise QueryError("AX203", f"the view has no column {unknown}", expected=expected)
+        if self._times:
+            row = {
+                **row,
+                **{n: microseconds(row[n]) for n in self._times if row.get(n) is not None},
+            }
+        return tuple([row.get(name) for name in self.names])
+
+    def known(self, shown: Shown) -> dict[Column, Any]:
+        """The columns with known values."""
+        return {c: v for c, v in zip(self.columns, shown, strict=True) if v is not None}
+
+
+def status_of(has: Callable[[Shown], bool], outlook: JoinOutlook, question: RowQuestion,
+              row: Mapping[str, Any]) -> Truth:  # fmt: skip
     """The truth of a row of a view that a join makes.
 
-    `has`: whether the view has a row that agrees with values. `columns` and `names` are those of
-    its outputs. A value that is not given may be any.
+    `has`: whether the view has a row that agrees with values. A value that is not given may be any.
     """
-    unknown = row.keys() - set(names)
-    if unknown:
-        expected = ", ".join(names)
-        raise QueryError("AX203", f"the view has no column {min(unknown)}", expected=expected)
-    shown = tuple(row.get(name) for name in names)
+    shown = question.shown(row)
     if has(shown):
         return Truth.TRUE
-    known = {c: value for c, value in zip(columns, shown, strict=True) if value is not None}
-    return Truth.POSSIBLE if outlook.may_come(known) else Truth.NEVER
+    return Truth.POSSIBLE if outlook.may_come(question.known(shown)) else Truth.NEVER

@@ -6,7 +6,7 @@ second row on. A table stores its rows once for every key that some join uses, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TypeAlias
 
 from axlog.evaluate.joins import Bag, Row, add, picker
@@ -122,6 +122,14 @@ class Table:
                     return 0
                 self.put(index, key, row, -count)
         return count
+
+    def __iter__(self) -> Iterator[Row]:
+        """All rows, one after the other; the table must not change meanwhile."""
+        for bucket in next(iter(self._indexes.values())).values():
+            if type(bucket) is dict:
+                yield from bucket
+            else:
+                yield bucket[0]  # type: ignore[misc, index]
 
     def rows(self) -> Bag:
         """All rows, as a new bag."""
