@@ -31,6 +31,8 @@ from axlog.query.query import Query, parse_query
 from axlog.query.steps import clock_of
 from axlog.query.truth import Truth
 from axlog.query.values import compare_numbers
+from axlog.views.change import Row
+from axlog.views.window_questions import WindowQuestions, window_of
 from lab.laws.absence_cases import VALUES, AbsenceCase, make_absence_case, smaller_absences
 from lab.laws.absence_law import bound_for
 from lab.laws.questions import QUESTIONS
@@ -192,6 +194,35 @@ class _Check:
         for values in islice(product(*choices), _MOST_ROWS):
             self._status(values)
         self._possible()
+        self._window(list(islice(product(*choices), _MOST_ROWS)))
+
+    def _window(self, asked: list[Values]) -> None:
+        """The groups of the same matches are there, and come, while their keys do."""
+        outputs = self.written.outputs
+        if not outputs or any(output.kind is Kind.ID for output in outputs):
+            return
+        grouped = parse_query(f"{self.query.text}, count() as n")
+        window = window_of(grouped)
+        if window is None:
+            self.seen["groups refused by name"] += 1  # several matches may be one
+            return
+        columns = grouped.columns
+        there = [Row(columns, (*row, 1)) for row in self.present]
+        questions = WindowQuestions(self.tree, grouped, window, there, "seconds")
+        for values in asked:
+            if any(agrees(row, values) for row in self.present):
+                continue
+            row = dict(zip(columns, values, strict=False))
+            try:
+                found = questions.verdict(row)
+            except UndecidedError as error:
+                self.seen[f"group refused {error.code}"] += 1
+                continue
+            comes = any(agrees(each, values) for each in self.coming)
+            if comes and found is Truth.NEVER:
+                raise AssertionError(f"the group {row} is {found}, and comes")
+            self.seen[QUESTIONS] += 1
+            self.seen[f"group {found.value}, comes {comes}"] += 1
 
     def _values(self, number: int) -> list[Any]:
         tree, kind = self.tree, self.written.outputs[number].kind

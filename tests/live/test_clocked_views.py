@@ -311,3 +311,48 @@ def test_the_future_of_a_view_that_shows_contents() -> None:
     assert [one.since for one in view.possible() if not one.needs] == [5]
     assert [(c.op, c.row["t.val"], c.time) for c in doc.advance(9)] == [("insert", "1", 5)]
     assert view.status({"t.val": "1"}).value == "true"
+
+
+WINDOW = "match /shop/orders/order/$x#t where now - t <= 1h return $x, count() as n"
+
+
+def test_the_future_of_groups_in_a_window_is_that_of_their_keys() -> None:
+    shop = axlog.Document(SHOP, options=axlog.Options(never="all"))
+    view = shop.watch(WINDOW, "recent")
+    for at, order in ((0, 1), (60, 1), (120, 2)):
+        shop.feed("orders", f"<order>{order}</order>", at=at)
+    shop.end("orders", at=130)
+    assert [view.status({"x": x}).value for x in "123"] == ["true", "true", "never"]
+    assert view.status({"x": "1", "n": 2}).value == "true"
+    with pytest.raises(UndecidedError, match="an aggregate over a window"):
+        view.status({"x": "1", "n": 1})
+    shop.advance(3661)
+    assert [row.values_ for row in view.rows()] == [("2", 1)]
+    assert view.status({"x": "1"}).value == "never"
+    assert view.status({"x": "1", "n": 1}).value == "never"
+    shop.advance(9000)
+    assert view.truth.value == "never"
+    assert view.possible() == []
+
+
+def test_a_condition_on_groups_in_a_window_is_refused_by_name_unless_the_keys_never_come() -> None:
+    shop = axlog.Document(SHOP)
+    view = shop.watch(f"{WINDOW} having count() >= 2", "busy")
+    shop.feed("orders", "<order>1</order>", at=0)
+    with pytest.raises(UndecidedError, match="a condition on the groups"):
+        view.status({"x": "1"})
+    assert "a condition on the groups" in str(view.explain())
+    shop.feed("orders", "<order>1</order>", at=1)
+    assert view.status({"x": "1"}).value == "true"
+    shop.end("orders", at=2)
+    assert view.status({"x": "7"}).value == "never"
+
+
+def test_rows_that_are_there_need_no_analysis() -> None:
+    shop = axlog.Document(SHOP, options=axlog.Options(keep="needed"))
+    view = shop.watch("match /shop/orders/order/$x return $x, count() as n", "groups")
+    shop.feed("orders", "<order>1</order>", at=0)
+    assert view.status({"x": "1"}).value == "true"
+    for stream in ("orders", "shipped"):
+        shop.end(stream, at=1)
+    assert view.status({"x": "2"}).value == "never"

@@ -27,7 +27,7 @@ that only a row of the same instant could have completed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -60,6 +60,7 @@ from axlog.views.counting.stream_inputs import StreamInputs, roots_above
 from axlog.views.family import FamilyCounting
 from axlog.views.step_outlook import StepOutlook
 from axlog.views.view import MaintainedView
+from axlog.views.window_questions import WindowQuestions
 
 Shown = tuple[Any, ...]
 
@@ -89,9 +90,15 @@ class Evidence:
     reads_nodes = True  # whether it needs messages as nodes
 
     def __init__(
-        self, view: MaintainedView, way: str = "", reason: str | None = None, is_eager: bool = False
+        self,
+        view: MaintainedView,
+        way: str = "",
+        reason: str | None = None,
+        is_eager: bool = False,
+        instead: Callable[[MaintainedView], Evidence] | None = None,
     ) -> None:
         self.view = view
+        self.instead = instead  # what `never="all"` would choose
         self.way = way  # how `never` changes are found, for `explain`
         self.reason = reason  # why no `never` changes are emitted
         self.is_eager = is_eager  # whether it must examine every update
@@ -289,7 +296,7 @@ class StepEvidence(Evidence):
     def build(self) -> None:
         self._walk()
 
-    def _walk(self) -> StepOutlook | ClockQuestions:
+    def _walk(self) -> StepOutlook | ClockQuestions | WindowQuestions:
         outlook = self.view.step_outlook()
         self._rows = {tuple(one.row.values()): dict(one.row) for one in outlook.to_come()}
         self.is_kept = True
@@ -351,14 +358,14 @@ class Choice:
             if self.how == "all":
                 return StepEvidence(view)
             reason = 'computed rows: possible rows are worked out anew; never="all" does'
-            return Evidence(view, reason=reason)
+            return Evidence(view, reason=reason, instead=StepEvidence)
         is_referring = self._is_referring(view)
         if has_not(pattern) or tree.types is not None or is_referring:
             if self.how == "all":
                 return WalkEvidence(view)
             what = "`not`" if has_not(pattern) else "types" if tree.types else "references"
             reason = f'{what}: possible rows are worked out anew; never="all" does'
-            return Evidence(view, reason=reason)
+            return Evidence(view, reason=reason, instead=WalkEvidence)
         return ScenarioEvidence(view, tree)
 
     def _is_referring(self, view: MaintainedView) -> bool:

@@ -143,16 +143,17 @@ class NeverTracker:
     def _refusal(self, evidence: Evidence) -> str | None:
         """Return why the possible rows of a view are not decided, before a stream ends.
 
-        Costs a walk over the document where the rows are not kept yet.
+        Costs a walk over the document where the rows are not kept yet. What `never="all"` would not
+        decide either is not offered.
         """
-        if evidence.is_kept or evidence.reason is not None:
+        if evidence.is_kept or (evidence.reason is not None and evidence.instead is None):
             return evidence.reason
-        trial = self._choice.without_join(evidence.view)
+        make = evidence.instead or self._choice.without_join
         try:
-            trial.build()
+            make(evidence.view).build()
         except _NOT_DECIDED as error:
             return error.message
-        return None
+        return evidence.reason
 
     # Families -----------------------------------------------------------------------------------
 

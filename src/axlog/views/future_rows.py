@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from axlog.document.times import Times, microseconds
 from axlog.document.tree import Tree
 from axlog.errors import UndecidedError
+from axlog.query.columns import Columns
 from axlog.query.compile import compile_pattern
 from axlog.query.query import Query
 from axlog.query.row_key import RowKey
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from axlog.views.counting.join_prospects import AnyProspects
     from axlog.views.member_prospects import MemberProspects
     from axlog.views.step_outlook import StepOutlook
+    from axlog.views.window_questions import WindowQuestions
 
 
 class FutureRows(ABC):
@@ -41,6 +43,7 @@ class FutureRows(ABC):
     prospects: Callable[[], AnyProspects | MemberProspects | None]
     nodes_left: Callable[[], Tree]
     is_whole: Callable[[], bool]
+    is_over: Callable[[], bool]
     _lock: RLock
     _key: RowKey
 
@@ -52,6 +55,11 @@ class FutureRows(ABC):
     @property
     def pattern(self) -> Any:
         return self.query.pattern
+
+    @property
+    @abstractmethod
+    def columns(self) -> Columns:
+        """The columns of the rows."""
 
     @property
     @abstractmethod
@@ -85,7 +93,7 @@ class FutureRows(ABC):
                 return self.truth_cache.truth
         return self.step_outlook().truth
 
-    def step_outlook(self) -> StepOutlook | ClockQuestions:
+    def step_outlook(self) -> StepOutlook | ClockQuestions | WindowQuestions:
         """The future of a view with steps, by a walk over the document."""
         from axlog.views.step_outlook import StepOutlook
 
@@ -148,12 +156,16 @@ class FutureRows(ABC):
         until = None if one.deadline is None else microseconds(one.deadline)
         return Possible(inward(self.pattern, one.row), one.needs, until)
 
-    def clock_questions(self) -> ClockQuestions:
+    def clock_questions(self) -> ClockQuestions | WindowQuestions:
         """The questions about the future of a view about the clock; AX502 if none is decided."""
         from axlog.views.clock_questions import ClockQuestions
+        from axlog.views.window_questions import WindowQuestions, window_of
 
         with self._lock:
             tree, rows = self.nodes_left().copied(), list(self.maintainer.rows())
+        window = window_of(self.query)
+        if window is not None:
+            return WindowQuestions(tree, self.query, window, rows, self.times)
         return ClockQuestions(tree, self.query, rows, self.times)
 
     def _possible(self) -> list[Possible]:
@@ -185,13 +197,31 @@ class FutureRows(ABC):
 
         self._refuse_undecided("status")
         if self._key.steps:
-            return self.step_outlook().status(row)
+            known = self._status_by_rows(row)
+            return self.step_outlook().status(row) if known is None else known
         row = inward(self.pattern, row)
         with self._lock:
             tree = self.nodes_left().copied()
             is_sure = self.is_whole() and not compile_pattern(self.query.pattern).gathers
             is_there = not is_sure and any(agrees(row, each) for each in self.rows())
         return Truth.TRUE if is_there else Outlook(tree, self.query.pattern).status(row)
+
+    def _status_by_rows(self, row: Mapping[str, Any]) -> Truth | None:
+        """The truth of a row of a view with steps that needs no analysis; None: it needs one.
+
+        A row that is there is TRUE. Where no stream is open and the clock changes nothing, every
+        other row is NEVER.
+        """
+        from axlog.views.why import inward_by_type
+
+        if not row.keys() <= set(self.columns):
+            return None  # the analysis names the column
+        wanted = {c: v for c, v in inward_by_type(self.columns, row).items() if v is not None}
+        at = [(self.columns.index(column), value) for column, value in wanted.items()]
+        with self._lock:
+            if any(all(one.values_[i] == v for i, v in at) for one in self.maintainer.rows()):
+                return Truth.TRUE
+            return Truth.NEVER if self.is_over() and not self.reads_clock else None
 
     def _refuse_undecided(self, question: str) -> None:
         """The analyses of the future decide rows of patterns and their steps, not of plans."""
