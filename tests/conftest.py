@@ -15,6 +15,8 @@ import re
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,6 +93,20 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.fixture(scope="session")
+def environments(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> wheelhouse.Environments:
+    """Clean environments, filled from the wheelhouse."""
+    return wheelhouse.Environments(tmp_path_factory.mktemp("environments"), wheels)
+
+
+@pytest.fixture
+def clean(environments: wheelhouse.Environments, tmp_path: Path) -> Iterator[wheelhouse.Clean]:
+    """An empty directory, and an environment in which pip has installed nothing."""
+    made = wheelhouse.Clean(tmp_path, environments)
+    yield made
+    made.close()
+
+
 @pytest.fixture
 def conformance() -> Callable[[str], Path]:
     """`conformance("xmark-xpathmark/queries")`: that part of the conformance data."""
@@ -109,28 +125,108 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-# Files whose tests share the session of Spark. They run first, in one worker: a second session
-# would cost a second Java machine, and the longest part of a run must not start last.
-SPARK_FILES = re.compile(
-    r"tests/(spark/|lab/test_spark|runtime/test_(spark|keep_needed)|connect/test_locations)"
+# How workers share the tests ----------------------------------------------------------------------
+
+# Tests that share something expensive run in one worker, whatever their files: the session of Spark
+# (a Java machine), the wheelhouse with its clean environments, the standalone cluster. All other
+# tests are shared out by file.
+SHARED = {
+    "spark": re.compile(
+        r"tests/(spark/(?!test_spark_(submit|cluster|kills))|lab/test_spark_law"
+        r"|runtime/test_(spark_timing|keep_needed)|connect/test_(locations|kafka_partitions)"
+        r"|test_docs.py::test_pages_on_spark|lab/test_benchmarks.py::test_\w+_on_spark)"
+    ),
+    "wheels": re.compile(
+        r"tests/(test_wheel|test_first_minutes|test_docs.py::test_pages_that_install"
+        r"|spark/test_spark_submit)"
+    ),
+    "cluster": re.compile(r"tests/spark/test_spark_(cluster|kills)"),
+    "sources": re.compile(r"tests/(test_layers|test_repository)"),
+}
+
+# What takes longest starts first, so that no worker waits long for the other at the end.
+LONGEST = (
+    "spark",
+    "wheels",
+    "cluster",
+    "tests/lab/test_benchmarks.py",
+    "tests/query/test_hostile_queries.py",
+    "tests/test_docs.py",
+    "tests/server/test_page_tools.py",
+    "tests/server/test_page.py",
+    "tests/live/test_hostile_entries.py",
+    "tests/live/test_durable.py",
+    "tests/runtime/test_spark_bucket.py",
+    "tests/runtime/test_pipeline_run.py",
+    "tests/server/test_operations.py",
+    "tests/cli/test_hostile_verbs.py",
+    "tests/live/test_damage.py",
+    "tests/lab/test_conformance_xpath.py",
+    "tests/live/test_collect.py",
+    "tests/examples/test_supply_chain.py",
+    "tests/examples/test_notebooks.py",
+    "tests/lab/test_soak.py",
+    "tests/lab/test_load.py",
+    "tests/examples/test_p2p_monitor.py",
+    "tests/future/test_containment.py",
+    "tests/document/test_xml.py",
+    "tests/query/test_xquery_update.py",
+    "tests/cli/test_extras.py",
+    "tests/cli/test_cli.py",
+    "tests/lab/test_lab_cli.py",
+    "tests/lab/test_datalog.py",
+    "tests/future/test_search.py",
+    "tests/future/test_truth.py",
+    "tests/match/test_matcher_generator.py",
+    "tests/document/test_update_lists.py",
+    "tests/views/test_work_budget.py",
 )
 
 
+def work_unit(nodeid: str) -> str:
+    """The tests that run in one worker, one after the other, with this one."""
+    for name, pattern in SHARED.items():
+        if pattern.match(nodeid):
+            return name
+    return nodeid.partition("::")[0]
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the tests that use Spark to the front."""
-    items.sort(key=lambda item: SPARK_FILES.match(item.nodeid) is None)
+    """Sort the tests by unit of work, the longest first."""
+    for item in items:
+        for shared in SHARED.keys() & set(getattr(item, "fixturenames", ())):
+            assert work_unit(item.nodeid) == shared, f"{item.nodeid} needs {shared}: add it there"
+    order = {unit: at for at, unit in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(work_unit(item.nodeid), len(order)))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Run the tests of a file in one worker, and those of all files that use Spark in one."""
+    """Give workers one unit of work after the other, in the order of the tests."""
     from xdist.scheduler import LoadFileScheduling
 
-    class FileScheduling(LoadFileScheduling):  # type: ignore[misc]
+    class UnitScheduling(LoadFileScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if SPARK_FILES.match(nodeid) else super()._split_scope(nodeid)
+            return work_unit(nodeid)
 
-    return FileScheduling(config, log)
+    config.option.loadscopereorder = False  # the number of tests says little about their time
+    return UnitScheduling(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Import the test modules from the end in every other worker.
+
+    In a new clone all of them have to be compiled: so workers compile different ones, and read what
+    the others have compiled.
+    """
+    worker = getattr(session.config, "workerinput", {}).get("workerid", "gw0")
+    if int(worker.removeprefix("gw")) % 2 and session.config.args == ["tests"]:
+        for path in sorted((REPOSITORY / "tests").rglob("test_*.py"), reverse=True):
+            if str(path.parent) not in sys.path:
+                sys.path.insert(0, str(path.parent))  # as pytest does
+            with suppress(Exception, pytest.skip.Exception):  # collection tells what is wrong
+                import_module(path.stem)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ A page is played in a directory of its own that has a copy of `examples/`. Its b
   end well, unless the next command is `echo $?`. One that ends in ` &` runs on beside the others
   and is interrupted at the end of the page. `export NAME=VALUE` is for the commands after it.
   `make X` is asked what it would do. `pip install` is asked whether such an extra exists; in a
-  clean environment (`test_install.py`) it installs from a wheelhouse, and every later command runs
+  clean environment (`test_docs.py`) it installs from a wheelhouse, and every later command runs
   with what it installed.
 - `yaml`: a pipeline file that has no problems.
 - any block with a `title`: a file of that name. Other languages are only shown.
@@ -196,7 +196,7 @@ class Play:
         assert self.clean is not None
         if self.there is None:
             self.there = subprocess.Popen(
-                [self.clean.place / "env" / "bin" / "python", "-c", SESSION],
+                [self.clean.environment / "bin" / "python", "-c", SESSION],
                 cwd=self.room,
                 env=self._environment(),
                 stdin=subprocess.PIPE,
@@ -272,7 +272,7 @@ class Play:
     def _environment(self) -> dict[str, str]:
         known = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
         if self.clean is not None:
-            known = self.clean.environment()
+            known = self.clean.variables()
         return known | self.exported
 
     def _start_beside(self, command: str, shown: str) -> None:

@@ -17,7 +17,6 @@ import yaml
 from axlog.pipeline import kinds
 from lab.cli import documentation
 from lab.documentation import error_codes, patterns
-from tests import wheelhouse
 from tests.pages import (
     PAGES,
     REPOSITORY,
@@ -27,6 +26,7 @@ from tests.pages import (
     know_command,
     know_packages,
 )
+from tests.wheelhouse import Clean
 
 SITE = [page for page in PAGES if page.parent == REPOSITORY / "docs"]
 ON_SPARK = [page for page in SITE if "axlog.spark import" in page.read_text(encoding="utf-8")]
@@ -64,12 +64,10 @@ def test_pages_show_what_happens(page: Path, room: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("wheel")
 @pytest.mark.parametrize("page", [PAGES[0], REPOSITORY / "docs" / "index.md", *PACKAGES], ids=name)
-def test_pages_that_install_show_what_happens(page: Path, wheels: Path, tmp_path: Path) -> None:
-    """In a new environment, into which pip installs what the page says."""
-    clean = wheelhouse.Clean.make(tmp_path, wheels)
-    Play(page, tmp_path, clean=clean).whole()
+def test_pages_that_install_show_what_happens(page: Path, clean: Clean) -> None:
+    """In an environment with what the page has pip install, and nothing else."""
+    Play(page, clean.place, clean=clean).whole()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import wheelhouse
 from tests.wheelhouse import Clean
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
+pytestmark = pytest.mark.slow
 
 MESSAGES = {
     "order-17.xml": "<order><oid>17</oid><placed>2026-11-01T10:00:00Z</placed></order>",
@@ -18,14 +17,8 @@ MESSAGES = {
 }
 
 
-@pytest.fixture(scope="module")
-def clean(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Clean:
-    made = Clean.make(tmp_path_factory.mktemp("empty"), wheels)
-    made.install("axlog")
-    return made
-
-
 def test_from_an_empty_directory_to_the_first_alert(clean: Clean) -> None:
+    clean.install("axlog")
     for name, message in MESSAGES.items():
         (clean.place / name).write_text(message, encoding="utf-8")
     written = clean.run("axlog", "init", *MESSAGES)
@@ -48,11 +41,11 @@ def test_from_an_empty_directory_to_the_first_alert(clean: Clean) -> None:
     assert [json.loads(line)["row"]["oid"] for line in joined.splitlines()] == ["17"]
 
 
-def test_the_source_distribution_installs(wheels: Path, tmp_path: Path) -> None:
-    source = wheelhouse.build(tmp_path, "sdist")
+def test_the_source_distribution_installs(wheels: Path, clean: Clean) -> None:
+    """The wheel that is installed is made from it."""
+    (source,) = wheels.glob("axlog-*.tar.gz")
     with tarfile.open(source) as made:
         names = {name.partition("/")[2] for name in made.getnames()}
     assert not any(name.startswith(("tests/", "lab/", "docs/")) for name in names)
-    clean = Clean.make(tmp_path, wheels)
-    clean.install(source)
+    clean.install("axlog")
     assert clean.run("axlog", "query", "<a><b>1</b></a>", "//b/text()") == "1\n"

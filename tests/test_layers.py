@@ -15,9 +15,6 @@ import pytest
 
 from tests.sources import is_private, parsed
 
-# Modules are parsed once a process: the tests that read them share one.
-pytestmark = pytest.mark.xdist_group("sources")
-
 # Lowest first; names that share a line stand side by side. "axlog" is the public API, __init__.py.
 ORDER = """
 errors

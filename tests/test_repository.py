@@ -124,7 +124,6 @@ def test_lock_pins_what_the_project_asks_for(repository: Path) -> None:
             )
 
 
-@pytest.mark.xdist_group("sources")
 def test_modules_say_what_they_are_and_stay_short(repository: Path) -> None:
     wrong = []
     for path in sorted((repository / "src").rglob("*.py")):

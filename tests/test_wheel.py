@@ -8,7 +8,7 @@ import pytest
 
 from tests.wheelhouse import Clean
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
+pytestmark = pytest.mark.slow
 
 # Everything `pip install axlog` may bring: its dependencies and theirs.
 LIGHT = {
@@ -46,11 +46,10 @@ def wheel(wheels: Path) -> Path:
     return found
 
 
-@pytest.fixture(scope="module")
-def clean(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Clean:
-    made = Clean.make(tmp_path_factory.mktemp("clean"), wheels)
-    made.install("axlog")
-    return made
+@pytest.fixture
+def clean(clean: Clean) -> Clean:
+    clean.install("axlog")
+    return clean
 
 
 def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:

@@ -12,11 +12,13 @@ import csv
 import hashlib
 import io
 import os
+import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -24,16 +26,30 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+NO_BYTECODE = {"PIP_COMPILE": "0"}
+"""Modules are compiled when they are imported: most never are, also in pip's build environments."""
 
 
-def build(place: Path, kind: str = "wheel") -> Path:
-    """Build axlog from the sources: a wheel or an sdist."""
+def build(place: Path) -> Path:
+    """Build axlog: the source distribution, and from it, as pip does, the wheel."""
     # No isolation: the lock pins the build backend, and it is installed here.
-    command = [sys.executable, "-m", "build", f"--{kind}", "--no-isolation", "--outdir", str(place)]
-    built = subprocess.run([*command, REPOSITORY], capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stdout + built.stderr
-    (found,) = place.glob("axlog-*.whl" if kind == "wheel" else "axlog-*.tar.gz")
-    return found
+    _call(sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", place, REPOSITORY)
+    (source,) = place.glob("axlog-*.tar.gz")
+    options = ("--no-deps", *_local(place), "--wheel-dir", place)
+    _call(sys.executable, "-m", "pip", "wheel", *options, source)
+    (wheel,) = place.glob("axlog-*.whl")
+    return wheel
+
+
+def _local(wheels: Path) -> tuple[str | Path, ...]:
+    """The options of pip that have it look into the wheelhouse alone."""
+    return ("--no-index", f"--{'find'}-links", wheels, "--quiet")
+
+
+def _call(*command: str | Path) -> None:
+    environment = {**os.environ, **NO_BYTECODE}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def fill(place: Path, extras: Iterable[str] = (), others: Iterable[str] = ()) -> Path:
@@ -105,40 +121,98 @@ def _repack(found: Distribution, place: Path) -> None:
         made.writestr(record, text.getvalue())
 
 
-@dataclass(frozen=True)
+class Environments:
+    """Virtual environments that know nothing of this repository, by the extras of axlog that pip
+    installed into them. Tests share them: each is made once.
+    """
+
+    def __init__(self, place: Path, wheels: Path) -> None:
+        self.wheels = wheels
+        self._place = place
+        self._made: dict[frozenset[str] | None, Path] = {}
+
+    def of(self, extras: frozenset[str] | None) -> Path:
+        """The environment with these extras; `None`: without axlog."""
+        if extras not in self._made:
+            made = self._place / "-".join(
+                sorted(extras or {"plain" if extras is None else "axlog"})
+            )
+            _call(sys.executable, "-m", "venv", "--without-pip", made)
+            if extras is not None:
+                self.install(made, f"axlog[{','.join(sorted(extras))}]")
+            self._made[extras] = made
+        return self._made[extras]
+
+    def install(self, environment: Path, *wanted: str | Path, at: Path | None = None) -> None:
+        """`pip install` from the wheelhouse alone, in a directory."""
+        pip = (sys.executable, "-m", "pip", "--python", environment / "bin" / "python")
+        done = subprocess.run(
+            [*pip, "install", *_local(self.wheels), *wanted],
+            cwd=at,
+            env={**_variables(environment), **NO_BYTECODE},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _variables(environment: Path) -> dict[str, str]:
+    """Variables for programs of an environment: nothing of the tests' own environment leaks in."""
+    unwanted = ("PYTHON", "PYTEST", "VIRTUAL_ENV", "PIP_")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
+    return {**kept, "PATH": f"{environment / 'bin'}{os.pathsep}{kept['PATH']}"}
+
+
+@dataclass
 class Clean:
-    """A virtual environment, and a directory to work in, that know nothing of this repository."""
+    """A directory to work in, and what pip installs there: at first, nothing."""
 
     place: Path
-    wheels: Path
+    environments: Environments
+    extras: frozenset[str] | None = None
+    _added: list[Path] = field(default_factory=list)
 
-    @classmethod
-    def make(cls, place: Path, wheels: Path) -> Clean:
-        command = [sys.executable, "-m", "venv", "--without-pip", str(place / "env")]
-        subprocess.run(command, check=True)
-        return cls(place, wheels)
+    @property
+    def environment(self) -> Path:
+        return self.environments.of(self.extras)
 
-    def install(self, *wanted: str | Path) -> None:
-        """`pip install` from the wheelhouse alone."""
-        here = self.place / "env" / "bin" / "python"
-        local = ("--no-index", f"--{'find'}-links", self.wheels, "--no-compile", "--quiet")
-        self.call(sys.executable, "-m", "pip", "--python", here, "install", *local, *wanted)
+    def install(self, *wanted: str) -> None:
+        """`pip install` of axlog with extras, or of the package in the directory (`--editable .`):
+        it goes into an environment that has what it depends on, and out of it in `close`.
+        """
+        if wanted == ("--editable", "."):
+            project = tomllib.loads((self.place / "pyproject.toml").read_text(encoding="utf-8"))
+            self._want(*project["project"].get("dependencies", ()))
+            (packages,) = self.environment.glob("lib/python*/site-packages")
+            before = set(packages.iterdir())
+            self.environments.install(self.environment, *wanted, at=self.place)
+            self._added += set(packages.iterdir()) - before
+            assert self._added
+        else:
+            self._want(*wanted)
+
+    def _want(self, *requirements: str) -> None:
+        for requirement in map(Requirement, requirements):
+            assert canonicalize_name(requirement.name) == "axlog", requirement
+            self.extras = frozenset({*(self.extras or ()), *requirement.extras})
+
+    def close(self) -> None:
+        """Take the package of the directory out of the environment."""
+        for path in self._added:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self._added.clear()
+
+    def variables(self) -> dict[str, str]:
+        """The environment variables for its programs."""
+        return _variables(self.environment)
 
     def run(self, program: str, *arguments: str | Path, code: int = 0) -> str:
         """Run a program of the environment; return what it printed."""
-        return self.call(self.place / "env" / "bin" / program, *arguments, code=code)
-
-    def environment(self) -> dict[str, str]:
-        """The variables for its programs: nothing of the tests' own environment leaks in."""
-        unwanted = ("PYTHON", "PYTEST", "VIRTUAL_ENV", "PIP_")
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
-        return {**kept, "PATH": f"{self.place / 'env' / 'bin'}{os.pathsep}{kept['PATH']}"}
-
-    def call(self, *command: str | Path, code: int = 0) -> str:
         done = subprocess.run(
-            command,
+            [self.environment / "bin" / program, *arguments],
             cwd=self.place,
-            env=self.environment(),
+            env=self.variables(),
             capture_output=True,
             text=True,
             check=False,

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from typer.testing import CliRunner
 
@@ -70,6 +70,13 @@ LONGEST = 240.0
 """Seconds to wait for a batch, or for the end of a run."""
 
 
+class Cluster(NamedTuple):
+    """A standalone cluster that runs on this machine."""
+
+    address: str
+    workers: list[subprocess.Popen[Any]]
+
+
 def by_embedded(place: Path, messages: int = MESSAGES) -> Counter[str]:
     """Return the outcome of the embedded engine, which nothing disturbs."""
     write_pipeline(place, "", messages)
@@ -95,31 +102,30 @@ def kill_drivers(
     return logged(place)
 
 
-def kill_worker(place: Path, batch: int, messages: int = MESSAGES) -> Counter[str]:
+def kill_worker(place: Path, on: Cluster, batch: int, messages: int = MESSAGES) -> Counter[str]:
     """Kill one of the two workers of a cluster after a batch, and the driver after the next one.
     Restart it with the worker that is left; return the outcome.
     """
-    with cluster(place) as (address, workers):
-        more, forked = quick_settings()
-        write_pipeline(place, f"partitions: 2, {more}", messages)
-        process = _run(place, "--master", address, **forked)
-        _wait_for_batch(place, batch, process)
-        os.killpg(workers[0].pid, signal.SIGKILL)
-        _wait_for_batch(place, batch + 1, process)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        _finish(_run(place, "--master", address, **forked), place)
+    more, forked = quick_settings()
+    write_pipeline(place, f"partitions: 2, {more}", messages)
+    process = _run(place, "--master", on.address, **forked)
+    _wait_for_batch(place, batch, process)
+    os.killpg(on.workers[0].pid, signal.SIGKILL)
+    _wait_for_batch(place, batch + 1, process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    _finish(_run(place, "--master", on.address, **forked), place)
     return logged(place)
 
 
-def quick_settings() -> tuple[str, dict[str, str]]:
+def quick_settings(cores: int = 2) -> tuple[str, dict[str, str]]:
     """The settings of a pipeline, and the environment, for short runs on a cluster that is on this
     machine: its Java starts fast, and its Python can be forked, as that of a local session.
     """
     java = " ".join([*QUICK, *archive_options(writes=False)])
     more = (
-        "spark: {spark.driver.host: 127.0.0.1, spark.executor.memory: 512m,"
-        f' spark.executor.extraJavaOptions: "{java}"}}'
+        f"spark: {{spark.driver.host: 127.0.0.1, spark.cores.max: '{cores}',"
+        f' spark.executor.memory: 512m, spark.executor.extraJavaOptions: "{java}"}}'
     )
     launcher = preloaded()
     return more, {"PYSPARK_PYTHON": str(launcher.python)} if launcher else {}
@@ -135,7 +141,8 @@ def on_spark(seed: int) -> str:
         expected = by_embedded(undisturbed)
         if draw.random() < 0.25:
             what = "worker"
-            found = kill_worker(place, draw.randrange(MESSAGES // BATCH - 1))
+            with cluster(place) as started:
+                found = kill_worker(place, started, draw.randrange(MESSAGES // BATCH - 1))
         else:
             state = draw.choice(("driver", "executors"))
             batches = sorted(draw.sample(range(MESSAGES // BATCH - 1), draw.randint(1, 3)))
@@ -222,7 +229,7 @@ def _logs(place: Path) -> list[str]:
 
 
 @contextmanager
-def cluster(place: Path, workers: int = 2) -> Iterator[tuple[str, list[subprocess.Popen[Any]]]]:
+def cluster(place: Path, workers: int = 2) -> Iterator[Cluster]:
     """A standalone master with workers of one core, from the pip package."""
     started: list[subprocess.Popen[Any]] = []
     try:
@@ -233,7 +240,7 @@ def cluster(place: Path, workers: int = 2) -> Iterator[tuple[str, list[subproces
             options = ["--cores", "1", "--memory", "1g", "--work-dir", str(place / f"work{number}")]
             log = place / f"worker{number}.log"
             started.append(spark_class("Worker", [*options, "--host", "127.0.0.1", address], log))
-        yield address, started[1:]
+        yield Cluster(address, started[1:])
     finally:
         for process in started:
             if process.poll() is None:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from axlog.cli.application import application
 from axlog.samples import supply_chain as chain
-from lab.stress.spark_kills import cluster, quick_settings
+from lab.stress.spark_kills import Cluster, quick_settings
 
 pytestmark = pytest.mark.spark
 ORDERS = 20
@@ -42,24 +42,23 @@ def _rows(place: Path) -> dict[str, Counter[str]]:
     return {view: +rows for view, rows in found.items()}
 
 
-def test_the_supply_chain_on_a_cluster(tmp_path: Path) -> None:
+def test_the_supply_chain_on_a_cluster(tmp_path: Path, cluster: Cluster) -> None:
     """Its rows are those of the embedded engine."""
     here = _made(tmp_path / "embedded")
     done = CliRunner().invoke(application(), ["run", str(here), "--engine", "embedded", "--once"])
     assert done.exit_code == 0, done.output
     expected = _rows(tmp_path / "embedded")
     assert sum(bool(rows) for rows in expected.values()) > 10
-    with cluster(tmp_path, workers=1) as (address, _):
-        settings, environment = quick_settings()
-        there = _made(tmp_path / "spark", f", partitions: 1, {settings}")
-        command = [sys.executable, "-c", "from axlog.cli import main; main()", "run", str(there)]
-        ended = subprocess.run(
-            [*command, "--master", address, "--once"],
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+    settings, environment = quick_settings(cores=1)
+    there = _made(tmp_path / "spark", f", partitions: 1, {settings}")
+    command = [sys.executable, "-c", "from axlog.cli import main; main()", "run", str(there)]
+    ended = subprocess.run(
+        [*command, "--master", cluster.address, "--once"],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert ended.returncode == 0, ended.stderr[-3000:]
     assert _rows(tmp_path / "spark") == expected

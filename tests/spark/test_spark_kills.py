@@ -34,6 +34,6 @@ def test_a_driver_that_is_killed_goes_on(tmp_path: Path, expected: Counter[str])
 
 
 def test_a_worker_that_dies_costs_nothing_and_one_is_enough_for_a_restart(
-    tmp_path: Path, expected: Counter[str]
+    tmp_path: Path, expected: Counter[str], cluster: spark_kills.Cluster
 ) -> None:
-    assert spark_kills.kill_worker(tmp_path, 1, MESSAGES) == expected
+    assert spark_kills.kill_worker(tmp_path, cluster, 1, MESSAGES) == expected

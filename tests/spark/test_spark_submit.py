@@ -49,12 +49,10 @@ def changes(path: Path) -> list[str]:
     return sorted(json.dumps([one["op"], one["row"]]) for one in lines)
 
 
-def test_a_pipeline_by_spark_submit(tmp_path: Path, repository: Path) -> None:
+def test_a_pipeline_by_spark_submit(tmp_path: Path, wheels: Path) -> None:
     from axlog.spark import find_java
 
-    build = ["wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(tmp_path)]
-    subprocess.run([sys.executable, "-m", "pip", *build, str(repository)], check=True)
-    (wheel,) = tmp_path.glob("*.whl")
+    (wheel,) = wheels.glob("axlog-*.whl")
     lines = [json.dumps(message) for message in orders.messages(120, seed=4, rate=0.0005)]
     (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
     (tmp_path / "job.py").write_text(JOB)
