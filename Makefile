@@ -7,6 +7,7 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,\
 VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.7
+WORKERS ?= 2
 
 hash_of = $(shell cat $(1) 2>/dev/null | cksum | cut -d ' ' -f 1)
 PINNED := $(VENV)/.pinned-$(call hash_of,requirements.lock)
@@ -18,7 +19,7 @@ export AXLOG_CONFORMANCE ?= $(abspath $(wildcard ../shared/conformance))
 .PHONY: help install test release-check stress demo screenshots check conformance docs format bench lock clean
 
 help:
-	@echo "make test    run the tests"
+	@echo "make test    run the tests (WORKERS=2 processes)"
 	@echo "make stress  run the laws on many more cases, and kill more processes (hours; TIMES=10)"
 	@echo "make release-check  build wheel and sdist, install them clean, run the README"
 	@echo "make demo    run the supply chain on Spark, in the terminal and on a page"
@@ -53,7 +54,7 @@ $(INSTALLED): $(PINNED)
 
 test: install
 	@echo "== tests$(if $(AXLOG_CONFORMANCE), with conformance data from $(AXLOG_CONFORMANCE))"
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 release-check: install
 	@echo "== wheel and sdist, installed into clean environments"
@@ -61,7 +62,7 @@ release-check: install
 
 stress: install
 	@echo "== the laws in the tests, with $(or $(TIMES),10) times their cases"
-	AXLOG_CASES=$(or $(TIMES),10) $(BIN)/python -m pytest -n 2 --dist loadfile \
+	AXLOG_CASES=$(or $(TIMES),10) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile \
 		-o faulthandler_timeout=0
 	@echo "== the laws on random cases"
 	$(BIN)/python -m lab fuzz --law all --cases $(or $(TIMES),10)000
