@@ -140,6 +140,7 @@ class Collector:
         self.tracker = NeverTracker(document, never, keeps)
         self._watched = WatchedJoins(document, drops, keeps, self.tracker.how)
         self._joins = self._watched.joins
+        self._keyed: list[Watch] = []  # the joins that use up values of keys
         self.version = 0  # increases when generated joins are out of date
         self.timed: list[tuple[Watch, Deadlines, Quick | None]] = []
         """The joins with their deadlines, and how these pass in one step."""
@@ -167,16 +168,18 @@ class Collector:
 
         Called before every update, and before a question about the future.
         """
-        is_new = self._watched.find()
+        added = self._watched.find()
         for join in self._joins:
             join.settle()
-        self.tracker.refresh(self._joins, self._watched.inputs, is_new)
-        if is_new and self._document.families and self._document.families.review():
+        self.tracker.refresh(self._joins, self._watched.inputs, added is None)
+        if added is None and self._document.families and self._document.families.review():
             self.refresh()
             return
-        if is_new:
+        if added is None:
             self.version += 1
-            self.is_busy = any(join.is_busy for join in self._joins)
+            self.is_busy, self._keyed, added = False, [], list(self._joins)
+        self.is_busy = self.is_busy or any(join.is_busy for join in added)
+        self._keyed += [join for join in added if join.keys]
         quick = self.tracker.quick
         self.timed = [(join, join.heap, quick.get(join)) for join in self._joins]
         self._deadlines.watch(self.timed, self._document.few_joins)
@@ -200,6 +203,10 @@ class Collector:
                 self.refresh()  # from now on it must see changes
             found.settle()
         return found
+
+    def may_grow(self) -> bool:
+        """Return whether `refresh` looks only at views that were added since the last one."""
+        return self._watched.may_grow()
 
     @property
     def is_many(self) -> bool:
@@ -242,7 +249,7 @@ class Collector:
 
         Each with its join, part and column.
         """
-        for waiting in self._joins:
+        for waiting in self._keyed:
             for part, column, key in waiting.keys:
                 if stream in waiting.open[part]:
                     yield waiting, part, column, key
@@ -409,9 +416,14 @@ class Collector:
     @property
     def has_dropped(self) -> bool:
         """Whether rows were dropped that an update which is not a stream's may need."""
-        for join in self._joins:
+        return self.has_dropped_of(None)
+
+    def has_dropped_of(self, relations: set[Relation] | None) -> bool:
+        """Do the same for the joins of some relations; None: for all."""
+        joins = [j for j in self._joins if relations is None or j.relation in relations]
+        for join in joins:
             join.settle()
-        return self._drops and any(join.dropped or join.passes_by for join in self._joins)
+        return self._drops and any(join.dropped or join.passes_by for join in joins)
 
     def detach(self) -> None:
         """Stop watching the joins, before an update that does not come from a stream.
@@ -423,7 +435,7 @@ class Collector:
         self.tracker.detach()
         self.version += 1
         self.timed, self.until = [], inf
-        self.is_busy = False
+        self.is_busy, self._keyed = False, []
         self._deadlines.watch(self.timed, self._document.few_joins)
 
     def drop_final_rows(self) -> None:

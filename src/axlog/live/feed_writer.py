@@ -29,7 +29,7 @@ from axlog.match.stream_plan import ODD_START, SHORTEST, MessagePlan, may_need_t
 from axlog.query.compile import Relation
 from axlog.query.pattern import Name
 from axlog.views.change import Change
-from axlog.views.counting.routes import Route, found_bags
+from axlog.views.counting.routes import Route
 from axlog.views.counting.waiting_rows import WaitingRows
 
 if TYPE_CHECKING:
@@ -290,7 +290,7 @@ class _FeedWriter(RowWriter):
             self.open("if found:")
         self.line(f"current.origin = {self._stream}, number")
         if way.arrive is not None:
-            self.constants |= {"arrive": way.arrive, "found_bags": found_bags}
+            self.constants |= {"arrive": way.arrive, "found_bags": route.found_bags}
             self.line("arrive(found)" if found is None else "arrive(found_bags(bags))")
         self.constants |= {"carry": route.carry, "carry_found": route.carry_found}
         if found is None:
@@ -324,9 +324,11 @@ class _FeedWriter(RowWriter):
         if self._collector.is_many:
             touched = "None"
             if route.is_direct:
-                every = {join: None for joins in route.watches.values() for join in joins}
-                self.constants |= {"touched": route.touched, "joins": tuple(every)}
                 touched = "touched(found)" if found is None else "joins"
+                self.constants["touched"] = route.touched
+                if found is not None:
+                    every = {join: None for joins in route.watches.values() for join in joins}
+                    self.constants["joins"] = tuple(every)
             self.line(f"emitted = collector.after(emitted, t, {touched})")
             return
         self.open(f"if {self._needs_after()}:")

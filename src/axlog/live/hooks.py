@@ -7,9 +7,11 @@ makes the stream machinery and pays only for these empty calls.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from axlog.document.delta import Delta
+from axlog.query.compile import Relation
 from axlog.views.view import MaintainedView
 
 if TYPE_CHECKING:
@@ -34,9 +36,15 @@ class StreamHooks:
     def untune(self) -> None:
         """Remove the streams' filters and restore the rows that they dropped.
 
-        Called before an update that is not a stream's, and before a view is added: a filter holds
-        only for updates of streams and for the views that exist.
+        Called before an update that is not a stream's: a filter holds only for updates of streams
+        and for the views that exist.
         """
+
+    def before_view(self) -> None:
+        """Do the same before a view is made, if filters or collection dropped anything."""
+
+    def restore_rows(self, relations: Iterable[Relation] | None) -> None:
+        """Do the same for a new view if joins of its relations dropped rows; None: of any."""
 
     def brought(self, delta: Delta, stream: str | None, was_aside: bool) -> None:
         """Record the delta of an update and its stream, or None for a statement.

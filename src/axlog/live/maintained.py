@@ -178,11 +178,16 @@ class MaintainedTree:
                     return member
             chosen = choice_for(asked, maintainer, self.tree, self.thresholds)
             stepping.check()
-            self.untune()
+            self.hooks.before_view()
             if stepping.rejects:
                 self.engine.build()  # the views before it, which must not fail with it
             nodes = self.nodes_since(since)
             kept = make_for(nodes, asked, stepping, chosen.name, self.engines, work)
+            try:
+                self.hooks.restore_rows(kept.relations())
+            except BaseException:
+                kept.close()
+                raise
             try:
                 kept.load()
             except QueryError as refusal:  # what an expression needs may depend on the data

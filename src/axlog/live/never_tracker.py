@@ -35,6 +35,7 @@ from axlog.live.never_evidence import (
     is_reported_by_join,
 )
 from axlog.live.update_changes import ViewChanges
+from axlog.match.stream_plan import EVERYWHERE
 from axlog.query.compile import Relation
 from axlog.views.change import Change
 from axlog.views.counting.ended_rows import Ended
@@ -98,11 +99,11 @@ class NeverTracker:
                 else self._choice.of(view, joins, inputs, known.get(view))
                 for view in views
             }
+            before, self._by_join = self._by_join, {}
             self._joined = [e for e in self._evidence.values() if isinstance(e, JoinEvidence)]
-            self._by_join = {}
             for each in self._joined:
                 self._by_join.setdefault(each.prospects.waiting, []).append(each)
-            self._find_quick()
+            self._find_quick({} if is_new else before)
         for view, evidence in self._evidence.items():
             if view.is_deferred and evidence.is_kept and not isinstance(evidence, JoinEvidence):
                 self._evidence[view] = self._choice.without_join(view)
@@ -112,11 +113,18 @@ class NeverTracker:
                 self._prepare(evidence)
         self._look()
 
-    def _find_quick(self) -> None:
-        """Find the joins whose deadlines pass in one step (`quick_expiry.py`)."""
-        self.quick = {}
+    def _find_quick(self, before: Mapping[Watch, list[JoinEvidence]]) -> None:
+        """Find the joins whose deadlines pass in one step (`quick_expiry.py`).
+
+        `before`: the joins that were looked at, with their evidence.
+        """
+        known, self.quick = self.quick, {}
         for join, asked in self._by_join.items():
             if not isinstance(join, WaitingRows):
+                continue
+            if before.get(join) == asked:
+                if join in known:
+                    self.quick[join] = known[join]
                 continue
             join.holds_or_waits = None
             (one, *others), only = asked, asked[0].prospects
@@ -306,13 +314,15 @@ class NeverTracker:
         self, place: int, here: tuple[Relation, ...], everywhere: tuple[Relation, ...]
     ) -> Callable[[Mapping[int, Bag]], None] | None:
         """Return a function that processes the rows of messages set aside. None: none is needed."""
-        if not any(each.is_eager and not each.reads_nodes for each in self._evidence.values()):
+        every = self._evidence.values() if self._is_eager else ()
+        if not any(each.is_eager and not each.reads_nodes for each in every):
             return None
-        at = len(here)
 
         def arrive(found: Mapping[int, Bag]) -> None:
-            children = {here[n]: bag for n, bag in found.items() if n < at}
-            descendants = {everywhere[n - at]: bag for n, bag in found.items() if n >= at}
+            children = {here[n]: bag for n, bag in found.items() if n < EVERYWHERE}
+            descendants = {
+                everywhere[n - EVERYWHERE]: bag for n, bag in found.items() if n >= EVERYWHERE
+            }
             for evidence in self._evidence.values():
                 try:
                     evidence.arrive(place, children, descendants)

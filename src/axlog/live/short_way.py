@@ -11,7 +11,7 @@ from axlog.live.replacements import Deliveries
 from axlog.live.stream_status import StreamStatus
 from axlog.match.layout_reader import LayoutReader
 from axlog.match.stream_plan import MessagePlan
-from axlog.views.counting.routes import Carry
+from axlog.views.counting.routes import Route
 
 Reader: TypeAlias = Callable[[bytes, int], "tuple[Bag, ...] | None"]
 Read: TypeAlias = tuple[str, tuple[Bag, ...], int] | tuple[str, tuple[Bag, ...], int, str | None]
@@ -24,7 +24,7 @@ class ShortWay:
 
     plan: MessagePlan
     status: StreamStatus
-    carry: Carry = field(repr=False)
+    route: Route = field(repr=False)
     read: Reader = field(repr=False)
     """The bags of a message; None: it must take the long path."""
     unread: tuple[Bag, ...] | None = field(repr=False)
@@ -41,5 +41,7 @@ class ShortWay:
     """The generated function of the stream."""
     layouts: LayoutReader | None = field(repr=False, default=None)
     """Reads messages without parsing them, in the generated function."""
+    needs_after: bool = False
+    """Whether the generated function gives every message with rows to the collector."""
     keeps: bool = True
     """Whether messages are set aside to become nodes."""

@@ -45,11 +45,11 @@ from axlog.live.stream_routes import StreamRoutes
 from axlog.live.stream_status import StreamStatus
 from axlog.live.update_changes import ViewChanges, together
 from axlog.match.layout_reader import LayoutReader
-from axlog.match.matcher_generator import can_match
 from axlog.match.stream_plan import MessagePlan
+from axlog.query.compile import Relation
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
-from axlog.views.counting.routes import Route, Wants, found_bags
+from axlog.views.counting.routes import Route, Wants
 from axlog.views.counting.state_codec import SavedTables, restore_tables, saved_tables
 from axlog.views.view import MaintainedView
 
@@ -93,6 +93,10 @@ class StreamEngine:
         self.profile: Profile | None = None  # where the time of messages goes, if it is measured
         self.ends_a_message = False  # whether nothing is to be done after a message
         self._found_for: tuple[int, int, list[MaintainedView]] = (-1, -1, [])
+        self._has_no_nodes = True  # whether the views need only strings and times
+        self._expecting: tuple[int, list[str], list[MaintainedView]] = (-1, [], [])
+        self._old_ways: dict[str, ShortWay | None] = {}  # before views were added
+        self._old_feeds: dict[str, Feed] = {}
         self._routes = StreamRoutes(document, collector)
         self.aside: list[Aside] = []  # stream, message, time, number
         self._delivered: dict[str, Deliveries] = {}  # of streams that replace
@@ -265,16 +269,24 @@ class StreamEngine:
         document.forgotten += 1
         document.current.origin = origin
         document.engine.climbed += 1
-        return together(passed, way.carry(moved, time))
+        return together(passed, way.route.carry(moved, time))
 
     def prepare(self) -> None:
         """Compute the short paths again after views changed, before the next message.
 
         With many views the next message does it: views are often watched one after the other.
         """
-        if len(self._document.views) <= PREPARED:
+        if len(self._document.views) <= PREPARED or self._may_grow():
             for stream in list(self._ways):
                 self._find(stream)
+
+    def _may_grow(self) -> bool:
+        """Return whether the short paths can be added to, instead of being computed again."""
+        _, joins, views = self._found_for
+        if joins != self._collector.version or self._document.clocked:
+            return False
+        now = list(self._document.views.values())
+        return now[: len(views)] == views and self._routes.may_grow and self._collector.may_grow()
 
     def prepare_all(self) -> None:
         """Compute the short paths of all streams, before their first messages."""
@@ -317,7 +329,7 @@ class StreamEngine:
                     if keys and keys[0] is not None:
                         assert way.delivered is not None
                         bags = way.delivered.replacement(keys[0], bags).enter()
-                    each = together(passed, way.carry(bags, time))
+                    each = together(passed, way.route.carry(bags, time))
                     if collector.is_busy or collector.is_many or collector.is_overdue(time):
                         each = collector.after(each, time)
                     emitted += document.families.distributed(each) if document.families else each
@@ -388,10 +400,10 @@ class StreamEngine:
         document.current.origin = way.status.stream, way.status.messages
         if bags:
             if way.arrive is not None and not way.rejects:
-                way.arrive(found_bags(bags))
-            emitted = way.carry(bags, time)
+                way.arrive(way.route.found_bags(bags))
+            emitted = way.route.carry(bags, time)
             if way.arrive is not None and way.rejects:
-                way.arrive(found_bags(bags))
+                way.arrive(way.route.found_bags(bags))
             document.engine.climbed += 1
         emitted = together(passed, emitted)
         collector = self._collector
@@ -427,26 +439,25 @@ class StreamEngine:
         """Return the short path of a stream. None: its messages cannot take it."""
         document = self._document
         tree = document.tree
-        self._collector.refresh()  # may give views of a family plans of their own
+        if self.version != document.engine.version or stream not in tree.calls_by_stream:
+            self._collector.refresh()  # may give views of a family plans of their own
         views = list(document.views.values())
         document.engine.build()
         self.version = document.engine.version
         found_for = (self.version, self._collector.version, views)
         if document.forgotten:
-            expect_insertions(document)
+            self._expect_insertions(views)
         elif not all(map(self.is_kept, tree.calls_by_stream)):
             self.version = -1  # look again before the second message
         if self._found_for != found_for:
-            self._found_for = found_for
-            self._ways, self.feeds, self.direct = {}, {}, {}
-            self._routes.clear()
+            self._follow_views(found_for)
         if stream not in tree.calls_by_stream:
             return None
         if stream in self._ways:
             return self._ways[stream]
         self._ways[stream] = None
         node = tree.calls_by_stream[stream]
-        has_no_nodes = all(map(needs_no_nodes, views))
+        has_no_nodes = self._has_no_nodes
         if (
             not views
             or not self.is_plain(stream)
@@ -459,8 +470,7 @@ class StreamEngine:
         if must_be_nodes and reaching_stream(tree, stream) is not None:
             return None  # all messages that a deletion can reach become nodes
         route = self._routes.route(stream, self.wants.get(stream))
-        relations = (*route.here, *route.everywhere)
-        is_short = has_no_nodes and all(map(can_match, relations))
+        is_short = has_no_nodes and route.can_match
         if not is_short and (stream not in self.wants or tree.facts):
             return None
         # Ids count kept messages: where a view needs nodes, all messages to be kept are parsed.
@@ -471,7 +481,7 @@ class StreamEngine:
         if replace is not None and route.rejects:
             return None  # a refused message must not take back the rows of the one before it
         unread = None if wanted is None else plan.unread
-        way = ShortWay(plan, self.status(stream), route.carry, plan.bags, unread)
+        way = ShortWay(plan, self.status(stream), route, plan.bags, unread)
         way.rejects, way.keeps = route.rejects, keeps
         if replace is not None:
             known = self._delivered.get(stream) or Deliveries(document, stream, keeps)
@@ -485,13 +495,64 @@ class StreamEngine:
             way.read = plan.bags_if_unwanted
         self._ways[stream] = way
         if is_short and replace is None and not way.rejects and not document.clocked:
-            self.feeds[stream], way.source = generate_feed(
-                self, document, self._collector, way, route
-            )
+            self._make_feed(stream, way)
             has_bounds = document.times == "dates" or tree.call(node).ahead is not None
             if self.ends_a_message and not has_bounds:
                 self.direct[stream] = self.feeds[stream]
         return way
+
+    def _follow_views(self, now: tuple[int, int, list[MaintainedView]]) -> None:
+        """Forget the short paths, or add to them if views were only added."""
+        _, joins, known = self._found_for
+        _, _, views = self._found_for = now
+        self._old_ways, self._old_feeds = self._ways, self.feeds
+        self._ways, self.feeds, self.direct = {}, {}, {}
+        if joins == self._collector.version and views[: len(known)] == known:
+            self._has_no_nodes &= all(map(needs_no_nodes, views[len(known) :]))
+            self._routes.grow()
+        else:
+            self._has_no_nodes = all(map(needs_no_nodes, views))
+            self._routes.clear()
+            self._old_ways, self._old_feeds = {}, {}
+
+    def _make_feed(self, stream: str, way: ShortWay) -> None:
+        """Generate the function of a stream, or keep the one that it had."""
+        old = self._old_ways.get(stream)
+        if old is not None and stream in self._old_feeds and self._is_alike(way, old):
+            way.source, self.feeds[stream] = old.source, self._old_feeds[stream]
+            way.needs_after = True
+            return
+        way.needs_after = self._collector.is_many
+        made = generate_feed(self, self._document, self._collector, way, way.route)
+        self.feeds[stream], way.source = made
+
+    def _is_alike(self, way: ShortWay, old: ShortWay) -> bool:
+        """Return whether the generated function of a stream serves it after views were added.
+
+        Relations that were added to its plan and its route concern the function only if it has the
+        code of each relation in it.
+        """
+        plan, was = way.plan, old.plan
+        return (
+            way.route is old.route
+            and plan.shared is not None
+            and plan.shared is was.shared
+            and (plan.wanted, plan.sees_markup) == (None, was.sees_markup)
+            and was.wanted is None
+            and way.arrive is None
+            and old.arrive is None
+            and way.keeps == old.keeps
+            and old.needs_after
+            and self._collector.is_many
+        )
+
+    def _expect_insertions(self, views: list[MaintainedView]) -> None:
+        """Let views drop rows that cannot be shown any more, once for each view."""
+        rebuilt, calls = self._document.engine.rebuilt, sorted(self._document.tree.calls_by_stream)
+        *known, seen = self._expecting
+        is_same = known == [rebuilt, calls] and views[: len(seen)] == seen
+        expect_insertions(self._document, views[len(seen) :] if is_same else views)
+        self._expecting = rebuilt, calls, views
 
     def is_kept(self, stream: str) -> bool:
         """Return whether messages are kept: all are, or a deletion can reach them."""
@@ -564,6 +625,20 @@ class StreamEngine:
             each for m in counting if isinstance(m, Counting) for each in m.reloads()
         )
         self._is_owing = False
+
+    def before_view(self) -> None:
+        """Remove the filters before a view is made, and restore what they dropped."""
+        self.epoch += 1
+        if self._is_owing or self._document.collected:
+            self.untune()
+
+    def restore_rows(self, relations: Iterable[Relation] | None) -> None:
+        """Restore the rows that joins of a new view's relations have dropped; None: of any.
+
+        Joins that only the new view has are set up from the document, and lack none.
+        """
+        if self._collector.has_dropped_of(None if relations is None else set(relations)):
+            self.untune()
 
     def settle(self) -> None:
         """Make nodes of the messages that were set aside. The views have already processed them."""

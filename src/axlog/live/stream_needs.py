@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from axlog.future.deletions import loses_by
 from axlog.live.maintained import MaintainedTree
 from axlog.match.matcher_generator import names_needed
@@ -10,6 +12,9 @@ from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.routes import Route
 from axlog.views.maintainer import PutAside
 from axlog.views.view import MaintainedView
+
+Wanted = tuple[tuple[bytes, ...], ...] | None
+"""The groups of names of which a message must have one; None: it may have any."""
 
 
 def names_wanted(route: Route) -> tuple[tuple[bytes, ...], ...] | None:
@@ -27,13 +32,13 @@ def names_wanted(route: Route) -> tuple[tuple[bytes, ...], ...] | None:
     )
 
 
-def expect_insertions(document: MaintainedTree) -> None:
+def expect_insertions(document: MaintainedTree, views: Iterable[MaintainedView]) -> None:
     """Let views drop rows that cannot be shown any more, if nothing can remove rows.
 
     To be called once messages were dropped: statements are refused then.
     """
     if _only_inserts(document):
-        for view in document.views.values():
+        for view in views:
             is_safe = loses_by(document.tree, view.query.pattern) is None
             if is_safe and isinstance(view.maintainer, Counting):
                 view.maintainer.expect_insertions()

@@ -14,7 +14,7 @@ and again when a batch is rolled back (`restart`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from logging import WARNING, getLogger
 from time import perf_counter
@@ -61,6 +61,7 @@ from axlog.live.tuner import Tuner
 from axlog.live.update_changes import ViewChanges
 from axlog.match.batch_parser import MOST, roots_of
 from axlog.match.filters import Filter
+from axlog.query.compile import Relation
 from axlog.reporting import report
 from axlog.views.change import CLOCK, Change
 from axlog.views.counting.join_prospects import AnyProspects
@@ -119,6 +120,12 @@ class Streams(StreamHooks):
 
     def untune(self) -> None:
         self.engine.untune()
+
+    def before_view(self) -> None:
+        self.engine.before_view()
+
+    def restore_rows(self, relations: Iterable[Relation] | None) -> None:
+        self.engine.restore_rows(relations)
 
     def brought(self, delta: Delta, stream: str | None, was_aside: bool) -> None:
         self.collector.tracker.note(delta, stream, was_aside)

@@ -3,13 +3,15 @@
 A join is watched where the rows that wait in it, and the key values that it has seen, decide what
 can still come (`views/counting/join_prospects.py`). Joins of two parts are `WaitingRows`, joins of
 more parts or with `not`s `JoinWatch`. The joins are found again when sites, views or calls have
-changed.
+changed. If views were only added, and rows of the watched joins do not reach them, the joins of the
+new views are added to the others: this costs the new views alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from math import inf
 
 from axlog.future.clock_outlook import lower_bounds
@@ -29,15 +31,27 @@ from axlog.views.counting.sites import SiteRelation
 from axlog.views.counting.state_codec import numbered_states
 from axlog.views.counting.stepped import SteppedCounting
 from axlog.views.counting.stream_inputs import (
+    Placed,
     StreamInputs,
+    extend_inputs,
     joins_of_more,
     joins_of_two,
     joins_with_absences,
+    states_at_sites,
     stream_inputs,
 )
 from axlog.views.counting.waiting_rows import WaitingRows
 from axlog.views.stepped import Stepped
 from axlog.views.view import MaintainedView
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The states and views that were added since the joins were found."""
+
+    states: list[Placed]
+    views: list[MaintainedView]
+    relations: set[Relation]  # whose rows reach the states
 
 
 class WatchedJoins:
@@ -47,6 +61,8 @@ class WatchedJoins:
         self._document = document
         self._drops, self._keeps, self._how = drops, keeps, how
         self._found_for: tuple[int, list[MaintainedView], list[str]] | None = None
+        self._rebuilt = -1
+        self._grown = 0  # the states among those added to the engine that were looked at
         self.joins: dict[Watch, int] = {}  # the watched joins, each with its site
         self.inputs = StreamInputs()
         self._is_restoring = False  # whether key values come from a saved state
@@ -86,39 +102,89 @@ class WatchedJoins:
                 streams = {feeder.stream for feeder in inputs.of(join.state, part)}
                 join.admit(part, streams - known)
 
-    def find(self) -> bool:
-        """Find the joins to watch. Return whether anything they depend on has changed."""
+    def find(self) -> list[Watch] | None:
+        """Find the joins to watch. Return the joins that were added, none if nothing has changed.
+
+        None: all joins were found anew.
+        """
         document = self._document
+        engine = document.engine
         views = list(document.views.values())
-        document.engine.build()
-        found_for = (document.engine.version, views, sorted(document.tree.calls_by_stream))
+        engine.build()
+        found_for = (engine.version, views, sorted(document.tree.calls_by_stream))
         if self._found_for == found_for:
-            return False
+            return []
+        growth = self._growth(found_for)
         self._found_for = found_for
+        self._rebuilt, self._grown = engine.rebuilt, len(engine.grown)
+        if growth is not None:
+            known = len(self.joins)
+            extend_inputs(engine, self.inputs, self._places(), growth.relations)
+            old = {join.state: join for join in self.joins}
+            self._watch(old, growth.states, growth.views)
+            return list(self.joins)[known:]
+        self.inputs = StreamInputs()
         for join in self.joins:
             join.settle()
         old = {join.state: join for join in self.joins}
         self.joins.clear()
-        self.inputs = StreamInputs()
-        if document.engine.sites():  # without views there are none
-            self._watch(old)
+        if engine.sites():  # without views there are none
+            self.inputs = stream_inputs(engine, self._places())
+            self._watch(old, states_at_sites(engine), views)
         for state, join in old.items():
             if join not in self.joins and state.join.waiting is join:
                 state.join.waiting = None
-        return True
+        return None
 
-    def _counted(self) -> set[Relation]:
+    def may_grow(self) -> bool:
+        """Return whether `find` looks at views that were added, and at no others."""
+        document = self._document
+        document.engine.build()
+        calls = sorted(document.tree.calls_by_stream)
+        now = (document.engine.version, list(document.views.values()), calls)
+        return self._found_for == now or self._growth(now) is not None
+
+    def _growth(self, now: tuple[int, list[MaintainedView], list[str]]) -> Growth | None:
+        """Return what was added since the joins were found; None: other things changed, too.
+
+        Also if rows of a watched join reach a new view: what is known of the join may be different
+        for it.
+        """
+        engine = self._document.engine
+        if self._found_for is None or self._rebuilt != engine.rebuilt or self._is_restoring:
+            return None
+        _, views, calls = self._found_for
+        _, views_now, calls_now = now
+        if calls != calls_now or views_now[: len(views)] != views:
+            return None
+        new = views_now[len(views) :]
+        states = engine.grown[self._grown :]
+        relations, on_the_way = engine.index.below(state for _, state in states)
+        watched = {join.state for join in self.joins}
+        mine = self._relations_of(new, lambda view: True)
+        if not watched.isdisjoint(on_the_way) or any(s.relation in mine for s in watched):
+            return None
+        inside = {below for relation in relations for below in relation.walk()}
+        if any(state.relation in inside for state in watched):
+            return None
+        return Growth(states, new, relations)
+
+    def _counted(self, views: Iterable[MaintainedView]) -> set[Relation]:
         """The relations of views with steps, which need the exact number of matches."""
-        return self._relations_of(lambda view: bool(view.query.steps))
+        return self._relations_of(views, lambda view: bool(view.query.steps))
 
-    def _losing(self) -> set[Relation]:
+    def _losing(self, views: Iterable[MaintainedView]) -> set[Relation]:
         """The relations of views that can lose rows by a deletion, which need all rows."""
         tree = self._document.tree
-        return self._relations_of(lambda view: loses_by(tree, view.query.pattern) is not None)
+        return self._relations_of(
+            views, lambda view: loses_by(tree, view.query.pattern) is not None
+        )
 
-    def _relations_of(self, is_meant: Callable[[MaintainedView], bool]) -> set[Relation]:
+    def _relations_of(
+        self, views: Iterable[MaintainedView], is_meant: Callable[[MaintainedView], bool]
+    ) -> set[Relation]:
         found: set[Relation] = set()
-        for view in self._document.views.values():
+        for view in views:
             maintainer = view.maintainer
             if isinstance(maintainer, Stepped):
                 maintainer = maintainer.inner
@@ -126,26 +192,32 @@ class WatchedJoins:
                 found.update(each for root in maintainer.roots for each in root.walk())
         return found
 
-    def _clocked(self) -> set[Relation]:
+    def _clocked(self, views: Iterable[MaintainedView]) -> set[Relation]:
         """The relations of views that wait for the clock: joins that keep all rows serve them."""
         found: set[Relation] = set()
-        for view in self._document.views.values():
+        for view in views:
             maintainer = view.maintainer
             if isinstance(maintainer, SteppedCounting) and lower_bounds(view.query):
                 found.update(maintainer.root.walk())
         return found
 
-    def _watch(self, old: dict[SiteRelation, Watch]) -> None:
+    def _watch(
+        self,
+        old: dict[SiteRelation, Watch],
+        states: Sequence[Placed],
+        views: Sequence[MaintainedView],
+    ) -> None:
+        """Watch the joins among these states of these views."""
         document = self._document
-        engine = document.engine
+        engine, inputs = document.engine, self.inputs
         places = self._places()
-        inputs = self.inputs = stream_inputs(engine, places)
-        keyed = self._keyed()
+        keyed = self._keyed(views)
         wanted = self._wanted(places, old)
         is_changing = any(map(engine.is_value_sensitive, places.values()))
         replacing = set(replacing_streams(document))
-        counted = self._counted() | self._losing()
-        for node, state in joins_of_two(engine):
+        losing = self._losing(views)
+        counted = self._counted(views) | losing
+        for node, state in joins_of_two(states):
             if state.relation in counted:
                 continue
             feeders = (inputs.of(state, 0), inputs.of(state, 1))
@@ -158,8 +230,9 @@ class WatchedJoins:
                 continue  # a message may take rows away from it, and find partners again
             if is_changing and any(map(depends_on_value, state.relation.walk())):
                 continue  # a part may gain or lose rows although no stream feeds it
-            self.joins[self._waiting(state, feeders, keyed, old)] = node
-        self._watch_more(old, places, keyed, wanted)
+            self.joins[self._waiting(state, feeders, keyed, old, views)] = node
+        may_lose = (self._counted(views) - self._clocked(views)) | losing
+        self._watch_more(old, states, places, keyed, wanted, may_lose)
 
     def _wanted(
         self, places: dict[str, int], old: dict[SiteRelation, Watch]
@@ -177,11 +250,16 @@ class WatchedJoins:
     def _watch_more(
         self,
         old: dict[SiteRelation, Watch],
+        states: Sequence[Placed],
         places: dict[str, int],
         keyed: dict[Relation, list[tuple[Column, Key]]],
         wanted: Callable[[SiteRelation, set[str]], bool],
+        counted: set[Relation],
     ) -> None:
-        """Watch joins of three or more parts, or with `not`s, whose streams have no limits."""
+        """Watch joins of three or more parts, or with `not`s, whose streams have no limits.
+
+        `counted`: the relations whose joins must keep all rows.
+        """
         document, tree, inputs = self._document, self._document.tree, self.inputs
         if tree.types is not None or any(map(document.engine.is_value_sensitive, places.values())):
             return
@@ -192,10 +270,8 @@ class WatchedJoins:
         }
         replacing = set(replacing_streams(document))
         limited |= replacing
-        counted = (self._counted() - self._clocked()) | self._losing()
-        engine = document.engine
-        negated = joins_with_absences(engine, places, replacing)
-        for node, state in (*joins_of_more(engine), *negated):
+        negated = joins_with_absences(document.engine, states, places, replacing)
+        for node, state in (*joins_of_more(states), *negated):
             if state.relation in counted:
                 continue
             feeders = [inputs.of(state, part) for part in range(len(state.relation.edges))]
@@ -235,11 +311,12 @@ class WatchedJoins:
         tree = self._document.tree
         return {s: tree.parent(n) for s, n in tree.calls().items() if may_bring(tree, tree.call(n))}
 
-    def _keyed(self, keys: Iterable[Key] | None = None) -> dict[Relation, list[tuple[Column, Key]]]:
-        document = self._document
-        keys = document.tree.facts if keys is None else tuple(keys)
+    def _keyed(
+        self, views: Iterable[MaintainedView], keys: Iterable[Key] | None = None
+    ) -> dict[Relation, list[tuple[Column, Key]]]:
+        keys = self._document.tree.facts if keys is None else tuple(keys)
         found: dict[Relation, list[tuple[Column, Key]]] = {}
-        for view in document.views.values():
+        for view in views:
             if keys and isinstance(view.maintainer, Counting):
                 for relation, pairs in keyed_relations(view.maintainer.root, keys).items():
                     found.setdefault(relation, []).extend(pairs)
@@ -251,13 +328,14 @@ class WatchedJoins:
         feeders: tuple[tuple[Feeder, ...], tuple[Feeder, ...]],
         keyed: dict[Relation, list[tuple[Column, Key]]],
         old: dict[SiteRelation, Watch],
+        views: Sequence[MaintainedView],
     ) -> WaitingRows:
         known = old.get(state)
         assert not isinstance(known, JoinWatch)  # it has two parts
         if known is not None and known.is_fed_by(feeders):
             return known
         references = self._document.tree.references
-        sources = self._keyed(each.source for each in references)
+        sources = self._keyed(views, (each.source for each in references))
         pair = pair_of(state.relation, feeders, keyed, sources, references)
         seen, exact = self._seen(pair, old), self._how == "all"
         document = self._document

@@ -11,7 +11,8 @@ are active at an element depend on all elements above it: one automaton for all 
 a state for each combination, and nearly every message would have new ones.
 
 The number of states is bounded: at `most_states`, the least recently used half is evicted. `nodes`,
-`states`, `hits`, `misses` and `evicted` are counted. Changes to the trie drop all states.
+`states`, `hits`, `misses` and `evicted` are counted. A change to the trie concerns the states that
+have a node which it changes: these are made anew, the others stay.
 
 Law: `run(message)` finds the needs for which the message has a place, and the marked routes that
 lead to two or more of its elements. Not handled here: conditions of a pattern on several places
@@ -56,7 +57,7 @@ class Counters:
 class TrieNode:
     """The end of a common prefix of paths."""
 
-    __slots__ = ("below", "by_label", "is_loop", "marks", "needs", "star", "watched")
+    __slots__ = ("below", "by_label", "holders", "is_loop", "marks", "needs", "star", "watched")
 
     def __init__(self, is_loop: bool = False) -> None:
         self.by_label: dict[str, TrieNode] = {}
@@ -66,6 +67,7 @@ class TrieNode:
         self.needs: set[int] = set()
         self.marks: set[int] = set()  # routes whose elements are counted
         self.watched = WatchIndex()
+        self.holders: dict[State, None] = {}  # the states that have this node
 
     def get(self, label: str) -> TrieNode | None:
         if label == BELOW:
@@ -105,6 +107,15 @@ class State(dict[str, "State"]):
         super().__init__()
         self.automaton = automaton
         self.nodes = nodes
+        self.used = 0
+        for node in nodes:
+            node.holders[self] = None
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Derive everything from the nodes, at first and when one of them has changed."""
+        nodes = self.nodes
+        self.clear()
         self.named = tuple(node for node in nodes if node.by_label)
         stars = [node.star for node in nodes if node.star is not None]
         self.base = frozenset([*stars, *(node for node in nodes if node.is_loop)])
@@ -116,9 +127,16 @@ class State(dict[str, "State"]):
         self.needs = frozenset(need for node in nodes for need in node.needs)
         self.marks = frozenset(mark for node in nodes for mark in node.marks)
         watched = [node.watched for node in nodes if node.watched]
-        self.watches = StateWatches(watched, automaton.merger) if watched else None
+        self.watches = StateWatches(watched, self.automaton.merger) if watched else None
         self.is_noted = bool(self.needs or self.marks)
-        self.used = 0
+
+    def lead_on(self, node: TrieNode, labels: Iterable[str]) -> None:
+        """Follow labels that one of the nodes got. States by other labels stay."""
+        if node not in self.named:
+            self.named += (node,)
+        self.leads_on = True
+        for label in labels:
+            self.pop(label, None)
 
     __hash__ = object.__hash__  # type: ignore[assignment]  # states compare by identity
 
@@ -135,15 +153,24 @@ class Automaton:
         self.nodes = 1
         self._root = TrieNode()
         self._states: dict[frozenset[TrieNode], State] = {}
-        self._start()
-
-    def _start(self) -> None:
-        """Make the initial states, which every message needs."""
-        self._states = {}
         self.merger = IndexMerger()
-        self._is_stale = False
+        self._changed: dict[TrieNode, None] = {}  # since the last message
+        self._led_on: dict[TrieNode, list[str]] = {}  # the labels that nodes got since then
         self._dead = self._state(frozenset())
         self._first = self._state(frozenset([self._root]))
+
+    def _refresh(self) -> None:
+        """Make the states anew that have a node which was changed."""
+        if any(node.watched for node in self._changed):
+            self.merger = IndexMerger()
+        stale = dict.fromkeys(state for node in self._changed for state in node.holders)
+        for node, labels in self._led_on.items():
+            for state in node.holders:
+                if state not in stale:
+                    state.lead_on(node, labels)
+        self._changed, self._led_on = {}, {}
+        for state in stale:
+            state.refresh()
 
     @property
     def states(self) -> int:
@@ -159,6 +186,7 @@ class Automaton:
                 node.needs.add(need)
             else:
                 node.watched.add(place.watch, need)
+            self._changed[node] = None
 
     def remove(self, places: Iterable[Place], need: int) -> None:
         """Unregister a need."""
@@ -168,38 +196,46 @@ class Automaton:
                 node.needs.discard(need)
             else:
                 node.watched.remove(place.watch, need)
+            self._changed[node] = None
             self._prune(place.route)
 
     def mark(self, route: Route, mark: int) -> None:
         """Report messages in which this route leads to more than one element."""
-        self._add_route(route).marks.add(mark)
+        node = self._add_route(route)
+        node.marks.add(mark)
+        self._changed[node] = None
 
     def unmark(self, route: Route, mark: int) -> None:
-        self._path(route)[-1].marks.discard(mark)
+        node = self._path(route)[-1]
+        node.marks.discard(mark)
+        self._changed[node] = None
         self._prune(route)
 
     def _add_route(self, route: Route) -> TrieNode:
         """The node of a route, made if there is none."""
-        self._is_stale = True
         node = self._root
         for label in route:
             following = node.get(label)
             if following is None:
                 following = TrieNode(label == BELOW)
                 node.put(label, following)
+                if label in (ANY, BELOW):
+                    self._changed[node] = None
+                else:
+                    self._led_on.setdefault(node, []).append(label)
                 self.nodes += 1
             node = following
         return node
 
     def _prune(self, route: Route) -> None:
         """Drop the nodes of a route that are no longer used."""
-        self._is_stale = True
         path = self._path(route)
         for above, label in zip(reversed(path[:-1]), reversed(route), strict=True):
             below = above.get(label)
             if below is None or not below.is_empty:
                 return
             above.put(label, None)
+            self._changed[above] = None
             self.nodes -= 1
 
     def _path(self, route: Route) -> list[TrieNode]:
@@ -244,6 +280,10 @@ class Automaton:
         keep = sorted(self._states.values(), key=lambda state: -state.used)[: self.most_states // 2]
         kept = {*keep, self._first, self._dead}
         self.counters.evicted += len(self._states) - len(kept)
+        for state in self._states.values():
+            if state not in kept:
+                for node in state.nodes:
+                    del node.holders[state]
         self._states = {state.nodes: state for state in kept}
         for state in kept:
             gone = [label for label, following in state.items() if following not in kept]
@@ -259,8 +299,8 @@ class Automaton:
 
         A mark is also reported if two states have it: they are states of different elements.
         """
-        if self._is_stale:
-            self._start()
+        if self._changed or self._led_on:
+            self._refresh()
         counters, dead, step = self.counters, self._dead, self.step
         counters.messages += 1
         missed, now, steps = counters.misses, counters.messages, 0

@@ -16,8 +16,8 @@ find them. Such a message goes through the document.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sized
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from lxml.etree import XMLParser, XMLSyntaxError, fromstring
@@ -40,6 +40,11 @@ ODD_START = b"!?\0"
 SHORTEST = len("<a/>")
 _LEVEL = len("<a></a>")
 _NOTHING: Bag = {}
+EVERYWHERE = 1 << 32
+"""The number of the first relation that is matched anywhere in a message.
+
+Relations at the root are numbered from 0 on. So both can be added to without changing a number.
+"""
 
 
 @dataclass(frozen=True)
@@ -77,11 +82,12 @@ class MessagePlan:
         if self.shared is None:
             return self.matcher.run
         find, nothing = self.found, [_NOTHING] * (len(self.here) + len(self.everywhere))
+        behind = EVERYWHERE - len(self.here)
 
         def run(root: Element, time: int, message: bytes) -> tuple[Bag, ...]:
             bags = nothing.copy()
             for number, bag in find(root, time, message).items():
-                bags[number] = bag
+                bags[number if number < EVERYWHERE else number - behind] = bag
             return tuple(bags)
 
         return run
@@ -103,14 +109,44 @@ class MessagePlan:
     @cached_property
     def _numbers(self) -> dict[str, int]:
         """The numbers of the relations by their keys in the filter."""
-        return {str(number): number for number in range(len(self.here) + len(self.everywhere))}
+        numbers = self._all_numbers(self.here, self.everywhere)
+        return {str(at): number for at, number in enumerate(numbers)}
+
+    @staticmethod
+    def _all_numbers(here: Sized, everywhere: Sized) -> Iterator[int]:
+        yield from range(len(here))
+        yield from range(EVERYWHERE, EVERYWHERE + len(everywhere))
 
     def adopt(self, kept: RelationFilter) -> None:
         """Use a filter that other plans have used: most relations are in it already."""
         if len(self.here) + len(self.everywhere) >= self.automaton_from:
             keys = kept.follow(self.here, self.everywhere)
+            numbers = self._all_numbers(self.here, self.everywhere)
             self.__dict__["shared"] = kept.filter
-            self.__dict__["_numbers"] = {key: number for number, key in enumerate(keys)}
+            self.__dict__["_numbers"] = dict(zip(keys, numbers, strict=True))
+
+    def grown(
+        self,
+        here: tuple[Relation, ...],
+        everywhere: tuple[Relation, ...],
+        wanted: tuple[tuple[bytes, ...], ...] | None,
+        kept: RelationFilter,
+    ) -> MessagePlan:
+        """The plan for these relations, which begin with those of this plan.
+
+        `kept` is the filter that this plan has adopted. This plan must not be used any more.
+        """
+        made = replace(self, here=here, everywhere=everywhere, wanted=wanted)
+        more, deeper = here[len(self.here) :], everywhere[len(self.everywhere) :]
+        numbers = [*range(len(self.here), len(here))]
+        start = EVERYWHERE + len(self.everywhere)
+        numbers += range(start, start + len(deeper))
+        known = self._numbers
+        known.update(zip(kept.add(more, deeper), numbers, strict=True))
+        sees_markup = self.sees_markup or any(map(finds_markup, more + deeper))
+        known_parts = {"shared": kept.filter, "_numbers": known, "parser": self.parser}
+        made.__dict__.update(known_parts, sees_markup=sees_markup)
+        return made
 
     @cached_property
     def unread(self) -> tuple[Bag, ...]:
@@ -242,6 +278,12 @@ class RelationFilter:
         wanted |= dict.fromkeys([(relation, True) for relation in everywhere])
         for each in [each for each in self._keys if each not in wanted]:
             self.filter.remove(self._keys.pop(each))
+        return self.add(here, everywhere)
+
+    def add(self, here: Iterable[Relation], everywhere: Iterable[Relation]) -> list[str]:
+        """Have these relations, too; their keys, in order."""
+        wanted = dict.fromkeys([(relation, False) for relation in here])
+        wanted |= dict.fromkeys([(relation, True) for relation in everywhere])
         for relation, is_inside in wanted:
             if (relation, is_inside) not in self._keys:
                 self._made += 1

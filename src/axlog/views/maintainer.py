@@ -19,6 +19,7 @@ from typing import Any
 from axlog.document.delta import Delta
 from axlog.document.tree import Tree
 from axlog.errors import QueryError
+from axlog.query.compile import Relation
 from axlog.query.pattern import Pattern
 from axlog.views.change import Change, Row
 
@@ -100,6 +101,10 @@ class Maintainer(ABC):
     def operators(self) -> tuple[str, ...]:
         """The operators that keep rows for the view, as lines for `explain`."""
         return ()
+
+    def relations(self) -> Iterable[Relation] | None:
+        """The relations of the shared engine that it reads; None: not known."""
+        return None
 
     def close(self) -> None:  # noqa: B027  # most share nothing
         """Release state that is shared with other views."""

@@ -82,7 +82,11 @@ class CountingEngine:
         self.left: set[Relation] = set()  # relations of sites that were removed
         self.climbed = 0  # sites that processed deltas since the start
         self.version = 0
-        """Changes when programs are added and when sites change; a route is valid for one."""
+        """Changes when programs are added and when sites change."""
+        self.rebuilt = 0
+        """Changes with the version, except where new programs only added states."""
+        self.grown: list[tuple[int, SiteRelation]] = []
+        """The states that new programs added since `rebuilt` changed, each with its site."""
         self._waiting: list[tuple[Relation, Load]] = []
         self._is_stale = True  # whether all programs must be evaluated again
         self._delta: Delta | None = None
@@ -190,7 +194,7 @@ class CountingEngine:
             # In the order of an engine without the dropped users: snapshots rely on it.
             kept = [state for state in site.states if state.relation in order]
             site.states = sorted(kept, key=lambda state: order[state.relation])
-        self.version += 1
+        self._note_rebuilt()
 
     def refusal(self, root: Relation) -> QueryError | None:
         """The error for which a program was set aside; None if it is kept."""
@@ -219,7 +223,7 @@ class CountingEngine:
             for node in self.tree.subtree(top):
                 site = self._sites.pop(node, None)
                 if site is not None:
-                    self.version += 1
+                    self._note_rebuilt()
                     self.left.update(s.relation for s in site.states if not s.is_dead)
 
     def build(self, root: Relation | None = None) -> None:
@@ -262,27 +266,44 @@ class CountingEngine:
         self.meters.reset()
         self.meters.bags, self.meters.extra = (), self._most_rows
         self.meters.size = lambda: alone.visited
+        grown: list[tuple[int, SiteRelation]] = []
+        is_same = True  # whether values matter at the same sites as before
 
         def extend(node: int, below: Gathered, here: Bags) -> None:
+            nonlocal is_same
             if node == DOCUMENT_NODE:
                 for root in dict.fromkeys(roots):
                     for state in self._state(root, (), below, {}):
-                        self._roots.setdefault(root, state)
+                        if root not in self._roots:
+                            self._roots[root] = state
+                            grown.append((node, state))
                         self._initial_rows[root] = self._first(state, below)
                 return
             site = self._sites[node]
             known = {state.relation for state in site.states}
             for relation in alone.candidates(self.tree, node):
-                site.is_value_sensitive |= alone.depends_on_value(relation)
+                if alone.depends_on_value(relation) and not site.is_value_sensitive:
+                    site.is_value_sensitive, is_same = True, False
                 if relation not in known:
                     own = alone.own_row(self.tree, node, relation)
-                    site.states += self._state(relation, own, below, here)
+                    made = self._state(relation, own, below, here)
+                    site.states += made
+                    grown.extend((node, state) for state in made)
 
         alone.evaluate(self.tree, DOCUMENT_NODE, self._sites.keys(), extend)
         self._interpreter.add(relations)
         self._interpreter.visited += alone.visited
         self.version += 1
+        self.grown += grown
+        if not is_same:
+            self._note_rebuilt()
         return True
+
+    def _note_rebuilt(self) -> None:
+        """Sites or states have changed: what was derived from them must be derived again."""
+        self.version += 1
+        self.rebuilt += 1
+        self.grown = []
 
     @property
     def is_built(self) -> bool:
@@ -320,7 +341,7 @@ class CountingEngine:
         for block, (parent, old) in self._before.items():
             for node in self.tree.subtree(block):
                 if self._sites.pop(node, None) is not None:
-                    self.version += 1
+                    self._note_rebuilt()
             new = Rising() if block in gone else self._evaluate(block)
             self._rise(rising, parent, old, new)
         for block in self._fresh:
@@ -433,7 +454,7 @@ class CountingEngine:
         chosen = self._choose_sites(top)
         if not chosen:
             return self._interpreter.rising(self.tree, top)
-        self.version += 1
+        self._note_rebuilt()
         return self._interpreter.evaluate(self.tree, top, chosen, self._set_up)
 
     def _choose_sites(self, top: int) -> set[int]:

@@ -110,6 +110,9 @@ class Counting(Maintainer):
         """The root relations that feed the view; most have one."""
         return (self.root,)
 
+    def relations(self) -> Iterable[Relation]:
+        return (relation for root in self.roots for relation in root.walk())
+
     def reloads(self) -> list[tuple[Relation, Callable[[Bag], None]]]:
         """The functions that get the rows of the root relations after filters dropped rows."""
         return [(self.root, self.recount)]

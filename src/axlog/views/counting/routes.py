@@ -15,7 +15,7 @@ join when its first row arrives: most messages need few of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
@@ -25,7 +25,8 @@ from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import QueryError, ValueProblem
 from axlog.evaluate.gathered import Gathered
 from axlog.evaluate.joins import Bag, Row
-from axlog.match.matcher_generator import Answers, Sink
+from axlog.match.matcher_generator import Answers, Sink, can_match
+from axlog.match.stream_plan import EVERYWHERE
 from axlog.query.compile import Relation
 from axlog.query.pattern import Axis
 from axlog.views.counting.join_outlook import Use
@@ -106,7 +107,11 @@ class Route:
             self.here = tuple(r for r in self.here if r in wants.here)
             self.everywhere = tuple(r for r in self.everywhere if r in wants.everywhere)
         self.is_direct = all(_is_plain(s) for n in path for s in engine.states_at(n))
-        self.sinks: list[Sink] = []
+        self.wants = wants
+        self._sink_of: dict[int, Sink] = {}
+        self._numbers: tuple[dict[Relation, int], dict[Relation, int]] = ({}, {})
+        """The numbers of the relations that have a sink: at the root, and anywhere."""
+        self._next = [0, EVERYWHERE]
         self.rejects = False
         self._root_of: dict[Sink, Relation] = {}  # sinks of answers, with their roots
         self._alone: dict[Sink, Relation | None] = {}  # those of a root with one site
@@ -116,51 +121,107 @@ class Route:
         self._watches_of: dict[Sink, dict[Watch, None]] = {}
         self.watches: dict[int, tuple[Watch, ...]] = {}
         """By the number of a relation, the watched joins that its rows reach."""
-        here: dict[Relation, list[Sink]] = {}
-        everywhere: dict[Relation, list[Sink]] = {}
+        self._known = wants or Wants()
         if self.is_direct:
-            here = {r: self._arrive(node, r, (Axis.CHILD,)) for r in self.here}
-            everywhere = {r: self._descend(node, r) for r in self.everywhere}
             # Skip relations without a sink: their ancestors are not those of the pattern.
-            self.here = tuple(r for r, sinks in here.items() if sinks)
-            self.everywhere = tuple(r for r, sinks in everywhere.items() if sinks)
-            known = wants or Wants()
-            self.sinks = [only(r, known.here.get(r), here[r]) for r in self.here]
-            self.sinks += [only(r, known.everywhere.get(r), everywhere[r]) for r in self.everywhere]
+            self.here = tuple(r for r in self.here if self._enter(r, is_inside=False))
+            self.everywhere = tuple(r for r in self.everywhere if self._enter(r, is_inside=True))
         self._views: dict[Relation, list[tuple[int, MaintainedView]]] = {}
         self._joint: list[tuple[int, MaintainedView, tuple[Relation, ...]]] = []
+        self._followed: list[MaintainedView] = []
         self._only: dict[Relation, Take] = {}  # of roots that feed one view
         self.uses: list[tuple[Use, int, int]] = []
         """Functions that note the values of a key, with the numbers of the first and last bag."""
-        own = [*self.here, *self.everywhere] if self.is_direct else []
-        self._rows_here = len(self.here)
         self._uses_of: dict[int, list[tuple[Use, int, int]]] = {}  # by the number of a bag
-        known_keys: dict[tuple[Relation, ...], int] = {}
-        users: dict[int, list[Watch]] = {}
-        for relations, join, part in keys:
-            at = known_keys.get(relations)
+        self._key_numbers: dict[tuple[Relation, ...], int] = {}
+        self.keys: list[KeyUser] = []
+        self._use(keys)
+        self.can_match = all(map(can_match, (*self.here, *self.everywhere)))
+
+    def _enter(self, relation: Relation, is_inside: bool) -> bool:
+        """Make the sink of a relation at the root of messages or anywhere; False: it has none."""
+        if is_inside:
+            sinks, known = self._descend(self.node, relation), self._known.everywhere
+        else:
+            sinks, known = self._arrive(self.node, relation, (Axis.CHILD,)), self._known.here
+        if not sinks:
+            return False
+        numbers = self._numbers[is_inside]
+        number = numbers.get(relation)
+        if number is None:
+            number = numbers[relation] = self._next[is_inside]
+            self._next[is_inside] += 1
+        self._sink_of[number] = only(relation, known.get(relation), sinks)
+        found: dict[Watch, None] = {}
+        for sink in sinks:
+            found |= self._watches_of.get(sink, {})
+        self.watches[number] = tuple(found)
+        return True
+
+    def _use(self, keys: Iterable[KeyUser]) -> None:
+        """Note the values of keys in messages."""
+        for each in keys:
+            self.keys.append(each)
+            relations, join, part = each
+            at = self._key_numbers.get(relations)
             if at is None:
-                at = known_keys[relations] = len(self.here)
+                at = self._key_numbers[relations] = len(self.here)
                 self.here += relations
+                self._next[False] = len(self.here)
             used = join.user(part), at, at + len(relations)
             self.uses.append(used)
             for number in range(at, at + len(relations)):
                 self._uses_of.setdefault(number, []).append(used)
-                users.setdefault(number, []).append(join)
-        more = len(self.here) - self._rows_here
-        self.into_rows = [
-            (number if number < self._rows_here else number + more, sink)
-            for number, sink in enumerate(self.sinks)
+                self.watches[number] = (*self.watches.get(number, ()), join)
+
+    def grow(self, states: Sequence[tuple[int, SiteRelation]], keys: list[KeyUser]) -> bool:
+        """Add the relations of states that were added to the engine; False: make another route.
+
+        `keys`: those of all joins. Sinks of rows that reach none of the new states stay.
+        """
+        path = [self.node, *self.engine.tree.ancestors(self.node)]
+        new = [state for node, state in states if node in path]
+        known_keys = len(self.keys)
+        if not self.is_direct or self.wants is not None or not all(map(_is_plain, new)):
+            return False
+        if keys[:known_keys] != self.keys:
+            return False
+        at_root = [state for node, state in states if node == self.node]
+        here = _wanted(at_root, (Axis.CHILD,))
+        everywhere = _wanted(new, _DESCENT)
+        relations, on_the_way = self.engine.index.below(new)
+        for state in on_the_way:
+            self._above_of.pop(state, None)
+        for is_inside, wanted in ((False, here), (True, everywhere)):
+            known = self._numbers[is_inside]
+            for relation in [each for each in known if each in relations]:
+                self._enter(relation, is_inside)
+            more = [each for each in wanted if each not in known]
+            added = tuple(each for each in more if self._enter(each, is_inside))
+            if is_inside:
+                self.everywhere += added
+            else:
+                self.here += added
+            self.can_match = self.can_match and all(map(can_match, added))
+        more_keys = keys[known_keys:]
+        self._use(more_keys)
+        used = [relation for relations, _, _ in more_keys for relation in relations]
+        self.can_match = self.can_match and all(map(can_match, used))
+        return True
+
+    @property
+    def into_rows(self) -> list[tuple[int, Sink]]:
+        """The sinks of rows, with the places of their relations among all bags."""
+        at = len(self.here)
+        return [
+            (number if number < EVERYWHERE else number - EVERYWHERE + at, sink)
+            for number, sink in sorted(self._sink_of.items(), key=_NUMBER)
         ]
-        self._sink_of = dict(self.into_rows)
-        for (number, _), relation in zip(self.into_rows, own, strict=True):
-            arriving = everywhere if number >= len(self.here) else here
-            found: dict[Watch, None] = {}
-            for sink in arriving[relation]:
-                found |= self._watches_of.get(sink, {})
-            self.watches[number] = tuple(found)
-        for number, joins in users.items():
-            self.watches[number] = tuple(joins)
+
+    def found_bags(self, bags: tuple[Bag, ...]) -> dict[int, Bag]:
+        """The bags of all relations by the number of their relation, without the empty ones."""
+        at, behind = len(self.here), EVERYWHERE - len(self.here)
+        return {(n if n < at else n + behind): bag for n, bag in enumerate(bags) if bag}
 
     def _arrive(self, node: int, relation: Relation, axes: Iterable[Axis]) -> list[Sink]:
         """Sinks for the operators at a node that rows of a relation feed."""
@@ -313,11 +374,14 @@ class Route:
         found += [f"//{str(relation.node).lstrip('/')}" for relation in self.everywhere]
         return tuple(sorted(set(found)))
 
-    def follow(self, views: Iterable[MaintainedView]) -> None:
-        """Pass answers on to these views (`carry`)."""
-        self._views, self._joint = {}, []
-        self.rejects = False
-        for number, view in enumerate(views):
+    def follow(self, views: Sequence[MaintainedView]) -> None:
+        """Pass answers on to these views (`carry`); those that it follows already come first."""
+        at = len(self._followed)
+        if self._followed != views[:at]:
+            self._views, self._joint, self._only = {}, [], {}
+            self._followed, self.rejects, at = [], False, 0
+        changed: dict[Relation, None] = {}
+        for number, view in enumerate(views[at:], at):
             if isinstance(view.maintainer, Counting):
                 self.rejects = self.rejects or view.rejects
                 roots = view.maintainer.roots
@@ -325,16 +389,18 @@ class Route:
                     self._joint.append((number, view, roots))
                 else:
                     self._views.setdefault(roots[0], []).append((number, view))
+                changed |= dict.fromkeys(roots)
+        self._followed = list(views)
         joint = {root for _, _, roots in self._joint for root in roots}
-        self._only = {
-            root: self._alone_in(root, found[0][1])
-            for root, found in self._views.items()
-            if len(found) == 1 and root not in joint
-        }
+        for root in changed:
+            self._only.pop(root, None)
+            found = self._views.get(root, ())
+            if len(found) == 1 and root not in joint:
+                self._only[root] = self._alone_in(root, found[0][1])
 
     def carry(self, bags: tuple[Bag, ...], time: int) -> ViewChanges:
         """`carry_found` for the bags of all relations."""
-        return self.carry_found(found_bags(bags), time)
+        return self.carry_found(self.found_bags(bags), time)
 
     def carry_found(self, found: FoundBags, time: int) -> ViewChanges:
         """Apply the bags of one message to the tables and the views; the changes, by view.
@@ -479,21 +545,16 @@ class Route:
 
     def _propagate(self, found: FoundBags) -> Answers:
         """Propagate the bags of one message by the general rule."""
-        at, below = len(self.here), Gathered()
+        below = Gathered()
         for number, bag in found.items():
-            if number < at:
+            if number < EVERYWHERE:
                 below.children[self.here[number]] = bag
             else:
-                below.descendants[self.everywhere[number - at]] = bag
+                below.descendants[self.everywhere[number - EVERYWHERE]] = bag
         if not found:
             return {}
         self._meters.bags = found.values()
         return self.engine.propagate({self.node: below})
-
-
-def found_bags(bags: tuple[Bag, ...]) -> dict[int, Bag]:
-    """The bags of all relations by their number, without the empty ones."""
-    return {number: bag for number, bag in enumerate(bags) if bag}
 
 
 def _wanted(states: Iterable[SiteRelation], axes: Iterable[Axis]) -> tuple[Relation, ...]:

@@ -8,11 +8,11 @@ messages, and the analyses skip it.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.future.garbage import Feeder
@@ -25,6 +25,8 @@ from axlog.views.counting.sites import SiteRelation
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 _STREAM = attrgetter("stream")
 _AT_ITS_OWN_NODE = (Axis.SELF, Axis.DESCENDANT_OR_SELF)
+Placed: TypeAlias = tuple[int, SiteRelation]
+"""A state with its site."""
 
 
 class Way(NamedTuple):
@@ -52,22 +54,55 @@ class StreamInputs:
 def stream_inputs(engine: CountingEngine, calls: dict[str, int]) -> StreamInputs:
     """The parts of joins that calls feed; `calls` maps a stream to the parent of its call."""
     found = StreamInputs()
+    _follow(engine, found, calls, partial(_wanted, engine))
+    return found
+
+
+def extend_inputs(
+    engine: CountingEngine, found: StreamInputs, calls: dict[str, int], relations: set[Relation]
+) -> None:
+    """Add the parts of states that were added to an engine.
+
+    `relations`: those whose rows reach the new states (`SiteIndex.below`).
+    """
+
+    def wanted(node: int) -> tuple[list[Relation], list[Relation]]:
+        path = [node, *engine.tree.ancestors(node)]
+        here = [r for r in relations if _is_wanted(engine, node, r, (Axis.CHILD,))]
+        return here, [r for r in relations if any(_is_wanted(engine, n, r, _DESCENT) for n in path)]
+
+    _follow(engine, found, calls, wanted)
+
+
+def _is_wanted(engine: CountingEngine, node: int, relation: Relation, axes: Iterable[Axis]) -> bool:
+    return any(
+        relation in _edges(state.relation, axes) for state in engine.index.readers(node, relation)
+    )
+
+
+def _follow(
+    engine: CountingEngine,
+    found: StreamInputs,
+    calls: dict[str, int],
+    wanted: Callable[[int], tuple[list[Relation], list[Relation]]],
+) -> None:
+    """Follow the rows of the relations that are wanted at the places of calls."""
     by_node: dict[int, list[str]] = {}
     for stream, node in sorted(calls.items()):
         by_node.setdefault(node, []).append(stream)
+    touched: dict[tuple[SiteRelation, int], None] = {}
     for node, streams in by_node.items():
-        here, everywhere = _wanted(engine, node)
+        here, everywhere = wanted(node)
         place = place_of(engine.tree, node)
         for relation in here:
             feeders = [Feeder(stream, relation, True, place) for stream in streams]
-            _arrive(engine, found, node, relation, (Axis.CHILD,), feeders, Way())
+            _arrive(engine, found, touched, node, relation, (Axis.CHILD,), feeders, Way())
         for relation in everywhere:
             feeders = [Feeder(stream, relation, False, place) for stream in streams]
-            _descend(engine, found, node, relation, feeders, Way())
+            _descend(engine, found, touched, node, relation, feeders, Way())
         found.brought.update(r for top in (*here, *everywhere) for r in top.walk())
-    for each in found.parts.values():
-        each.sort(key=_STREAM)
-    return found
+    for part in touched:
+        found.parts[part].sort(key=_STREAM)
 
 
 def is_read(engine: CountingEngine, node: int) -> bool:
@@ -90,49 +125,54 @@ def is_plain(relation: Relation) -> bool:
     )
 
 
-def joins_of_two(engine: CountingEngine) -> Iterator[tuple[int, SiteRelation]]:
-    """The joins of two parts at sites that only rows of these parts can change."""
-    for node, state in _plain_joins(engine):
+def states_at_sites(engine: CountingEngine) -> list[Placed]:
+    """All states of an engine, each with its site."""
+    return [(node, state) for node in engine.sites() for state in engine.states_at(node)]
+
+
+def joins_of_two(states: Iterable[Placed]) -> Iterator[Placed]:
+    """The joins of two parts, among states, that only rows of these parts can change."""
+    for node, state in _plain_joins(states):
         one, other, *more = state.relation.edges
         if not more and one.relation is not other.relation:
             yield node, state
 
 
-def joins_of_more(engine: CountingEngine) -> Iterator[tuple[int, SiteRelation]]:
-    """The joins of three or more parts at sites that only rows of these parts can change."""
-    for node, state in _plain_joins(engine):
+def joins_of_more(states: Iterable[Placed]) -> Iterator[Placed]:
+    """The joins of three or more parts, among states, that only rows of these can change."""
+    for node, state in _plain_joins(states):
         if len(state.relation.edges) > 2:
             yield node, state
 
 
 def joins_with_absences(
-    engine: CountingEngine, places: Mapping[str, int], replacing: Container[str]
-) -> Iterator[tuple[int, SiteRelation]]:
+    engine: CountingEngine,
+    states: Iterable[Placed],
+    places: Mapping[str, int],
+    replacing: Container[str],
+) -> Iterator[Placed]:
     """The joins with `not`s, of which each part, and each `not`, can be judged on its own.
 
     No constraint ties the rows of a `not` to those of parts, and no stream feeds both: data for a
     part then need not bring rows of a `not`. No stream that replaces its messages feeds a `not`.
     """
-    for node in engine.sites():
-        for state in engine.states_at(node):
-            relation = state.relation
-            bodies = [absence.body for absence in relation.absences]
-            if not bodies or state.is_dead or relation.own or relation.choices:
-                continue
-            if any(absence.tests for absence in relation.absences) or not all(
-                map(is_plain, bodies)
-            ):
-                continue
-            if not relation.edges or not all(map(_is_plain_edge, relation.edges)):
-                continue
-            inside = [edge for body in bodies for edge in body.edges]
-            if any(
-                _reaches(engine, node, call, inside)
-                and (stream in replacing or _reaches(engine, node, call, relation.edges))
-                for stream, call in places.items()
-            ):
-                continue
-            yield node, state
+    for node, state in states:
+        relation = state.relation
+        bodies = [absence.body for absence in relation.absences]
+        if not bodies or state.is_dead or relation.own or relation.choices:
+            continue
+        if any(absence.tests for absence in relation.absences) or not all(map(is_plain, bodies)):
+            continue
+        if not relation.edges or not all(map(_is_plain_edge, relation.edges)):
+            continue
+        inside = [edge for body in bodies for edge in body.edges]
+        if any(
+            _reaches(engine, node, call, inside)
+            and (stream in replacing or _reaches(engine, node, call, relation.edges))
+            for stream, call in places.items()
+        ):
+            continue
+        yield node, state
 
 
 def _is_plain_edge(edge: Edge) -> bool:
@@ -148,29 +188,22 @@ def _reaches(engine: CountingEngine, node: int, call: int, edges: Iterable[Edge]
     path = [call, *engine.tree.ancestors(call)]
     if node not in path:
         return False
-    here, everywhere = _wanted(engine, call)
     at = path.index(node)
-    if at == 0:
-        alive = {*here, *everywhere}
-    elif path[at - 1] not in engine.sites():
+    if at > 0 and path[at - 1] not in engine.sites():
         return True  # not known
-    else:
-        alive = {state.relation for state in engine.states_at(path[at - 1]) if not state.is_dead}
+    alive = {s.relation for s in engine.states_at(path[at - 1]) if at > 0 and not s.is_dead}
     return any(
-        edge.relation in alive
-        if edge.axis is Axis.CHILD
-        else not alive.union(here, everywhere).isdisjoint(edge.relation.walk())
+        edge.axis in _DESCENT or (edge.axis is Axis.CHILD and (at == 0 or edge.relation in alive))
         for edge in edges
     )
 
 
-def _plain_joins(engine: CountingEngine) -> Iterator[tuple[int, SiteRelation]]:
-    for node in engine.sites():
-        for state in engine.states_at(node):
-            relation = state.relation
-            is_join = len(relation.edges) > 1 and not relation.own
-            if is_join and not state.is_dead and is_plain(relation):
-                yield node, state
+def _plain_joins(states: Iterable[Placed]) -> Iterator[Placed]:
+    for node, state in states:
+        relation = state.relation
+        is_join = len(relation.edges) > 1 and not relation.own
+        if is_join and not state.is_dead and is_plain(relation):
+            yield node, state
 
 
 def roots_above(engine: CountingEngine, node: int, state: SiteRelation) -> set[Relation] | None:
@@ -215,6 +248,7 @@ def _edges(relation: Relation, axes: Iterable[Axis]) -> Iterator[Relation]:
 def _arrive(
     engine: CountingEngine,
     found: StreamInputs,
+    touched: dict[tuple[SiteRelation, int], None],
     node: int,
     relation: Relation,
     axes: Iterable[Axis],
@@ -229,6 +263,7 @@ def _arrive(
             each = found.parts.setdefault((state, part), [])
             if feeders[0] not in each:
                 each += feeders
+                touched[state, part] = None
             if way.is_joined:
                 found.entangled.add(state)
             if way.is_narrowed:
@@ -238,18 +273,19 @@ def _arrive(
             joined = way.is_joined or not state.rule.is_passing
             higher = Way(joined, way.is_narrowed or bool(state.relation.own))
             above = engine.tree.parent(node)
-            _arrive(engine, found, above, state.relation, (Axis.CHILD,), feeders, higher)
+            _arrive(engine, found, touched, above, state.relation, (Axis.CHILD,), feeders, higher)
             if engine.is_descending(state.relation):
-                _descend(engine, found, above, state.relation, feeders, higher)
+                _descend(engine, found, touched, above, state.relation, feeders, higher)
 
 
 def _descend(
     engine: CountingEngine,
     found: StreamInputs,
+    touched: dict[tuple[SiteRelation, int], None],
     node: int,
     relation: Relation,
     feeders: list[Feeder],
     way: Way,
 ) -> None:
     for at in (node, *engine.tree.ancestors(node)):
-        _arrive(engine, found, at, relation, _DESCENT, feeders, way)
+        _arrive(engine, found, touched, at, relation, _DESCENT, feeders, way)
