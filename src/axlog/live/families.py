@@ -32,7 +32,7 @@ from axlog.query.steps import clock_of, positions_of
 from axlog.views.change import CLOCK, Change, Row
 from axlog.views.choose import Chosen, choice_for, make_for
 from axlog.views.counting.maintainer import Counting
-from axlog.views.family import FamilyCounting, FamilyEngine, Member
+from axlog.views.family import Emitted, FamilyCounting, FamilyEngine, Member
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.step_rows import Stepping
 from axlog.views.view import MaintainedView
@@ -96,7 +96,7 @@ class Families:
         self._templates: dict[str | None, QueryTemplates] = {}  # by language
         self.on_open: list[Callable[[MaintainedView], None]] = []
         """Called with the view of a member when it is made."""
-        self.emitted: list[tuple[Member, list[Change]]] = []
+        self.emitted: Emitted = []
         """The changes of members in the current update, which are not numbered yet."""
         self._stopping: list[FamilyCounting] = []
 
@@ -316,13 +316,7 @@ class Families:
     def distributed(self, each: ViewChanges) -> ViewChanges:
         """The changes of an update, those of general views as the changes of their members."""
         time = self._document.tree.clock
-        mine: dict[MaintainedView, list[Change]] = {}
-        for member, raw in self.emitted:
-            opened = member.opened() if member.view is None else member.view
-            if opened in mine:
-                mine[opened] += raw
-            else:
-                mine[opened] = raw
+        came = self.emitted.copy()
         self.emitted.clear()
         found: ViewChanges = []
         never: ViewChanges = []
@@ -332,10 +326,14 @@ class Families:
                 continue
             if any(change.op == "never" for change in changes):
                 never.append((view, [change for change in changes if change.op == "never"]))
-        if not never and not self._stopping:
-            numbered = [(view, view.taken(raw, time)) for view, raw in mine.items()]
-            return found + [one for one in numbered if one[1]]
-        mine = {view: view.taken(raw, time) for view, raw in mine.items()}
+        if not never and not self._stopping and len(dict(came)) == len(came):
+            numbered = MaintainedView.taken_of_each(came, time, self._document.current.origin)
+            return found + numbered if found else numbered
+        moves: dict[MaintainedView, list[Change]] = {}
+        for view, moved in came:
+            changes = [Change("insert", moved)] if isinstance(moved, Row) else moved
+            moves.setdefault(view, []).extend(changes)
+        mine = {view: view.taken(changes, time) for view, changes in moves.items()}
         for family in self.by_shape.values():
             if family.how == "join" and (never or family.kept.stopped):
                 for opened, ended in self._never(family, never).items():

@@ -107,6 +107,10 @@ class NeverTracker:
         for view, evidence in self._evidence.items():
             if view.is_deferred and evidence.is_kept and not isinstance(evidence, JoinEvidence):
                 self._evidence[view] = self._choice.without_join(view)
+            kept = view.maintainer
+            if isinstance(kept, FamilyCounting):  # its own changes go to nobody else
+                is_joined = isinstance(evidence, JoinEvidence)
+                kept.is_followed = is_joined and evidence.prospects.is_partial
         has_calls = bool(self._document.tree.calls_by_stream)
         for evidence in self._evidence.values():
             if evidence.is_eager and has_calls:

@@ -27,6 +27,7 @@ def emit(each: ViewChanges) -> None:
     """
     raised: list[Exception] = []
     for view, changes in each:
-        raised += view.emit(changes)
+        if view.is_heard:
+            raised += view.emit(changes)
     if raised:
         raise raised[0]

@@ -14,7 +14,7 @@ A member without rows is one small object. Its view is made when it gets a row o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from axlog.document.delta import Delta
 from axlog.document.tree import Tree
@@ -24,6 +24,7 @@ from axlog.query.compile import Program, Relation, compile_pattern
 from axlog.query.generalize import Parameter
 from axlog.query.pattern import Constant, Pattern
 from axlog.views.change import Change
+from axlog.views.change import Row as ShownRow
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
 from axlog.views.parameter_index import ParameterIndex
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from axlog.views.view import MaintainedView
 
 Load = Callable[[Bag], None]
+Emitted: TypeAlias = "list[tuple[MaintainedView, list[Change] | ShownRow]]"
+"""Views of members with the changes of an update that are not numbered yet; a row: it came."""
 
 
 class Member:
@@ -74,7 +77,7 @@ class FamilyCounting(Counting):
         parameters: tuple[Parameter, ...],
         member_pattern: Pattern,
         engine: CountingEngine,
-        emitted: list[tuple[Member, list[Change]]],
+        emitted: Emitted,
     ) -> None:
         """`member_pattern`: the pattern of some member; the outputs of all are the same.
 
@@ -82,6 +85,7 @@ class FamilyCounting(Counting):
         """
         self.parameters = parameters
         self.has_steps = False  # whether members compute their rows from those of the plan
+        self.is_followed = True  # whether the changes of the general view are read
         self._member_pattern = member_pattern
         self.member_program = compile_pattern(member_pattern)
         self._groups: dict[Any, dict[Row, None]] = {}  # rows by the texts of their parameters
@@ -139,7 +143,7 @@ class FamilyCounting(Counting):
 
     def _enter(self, binding: Row) -> tuple[Any, ...]:
         self._groups.setdefault(self.index.text_key(binding), {})[binding] = None
-        return super()._enter(binding)
+        return super()._enter(binding) if self.is_followed or self._keeps_values else ()
 
     def _leave(self, binding: Row) -> tuple[Any, ...]:
         key = self.index.text_key(binding)
@@ -151,7 +155,21 @@ class FamilyCounting(Counting):
 
     def take(self, moved: Bag) -> list[Change]:
         self._distribute(moved)  # first: a view that is made now starts with the rows before
-        return super().take(moved)
+        if self.is_followed:
+            return super().take(moved)
+        counts = self._counts
+        for row, count in moved.items():
+            old = counts.get(row, 0)
+            new = old + count
+            if new:
+                counts[row] = new
+            if not old:
+                self._enter(row)
+            elif not new:
+                del counts[row]
+                self._leave(row)
+        self.version += 1
+        return []
 
     def _distribute(self, moved: Bag) -> None:
         find, pick = self.index.find, self._pick
@@ -174,32 +192,39 @@ class FamilyCounting(Counting):
         """Hand one row to members."""
         emitted, like = self._emitted, None
         for member in members:
-            view = member.opened() if member.view is None else member.view
-            if type(view.maintainer) is not Counting:  # it has steps, or was set aside
+            view = member.view
+            if view is None:
+                view = member.opened()
+            kept = view.maintainer
+            if type(kept) is not Counting:  # it has steps, or was set aside
                 self._hand(member, {binding: count})
                 continue
-            change = view.maintainer.take_row(binding, count, like)
-            if change is not None:
-                emitted.append((member, [change]))
-                like = change.row
+            moved = kept.take_row(binding, count, like)
+            if moved is None:
+                continue
+            if type(moved) is ShownRow:
+                like = moved
+                emitted.append((view, moved))
+            else:
+                emitted.append((view, [moved]))
 
     def _hand(self, member: Member, delta: Bag) -> None:
-        maintainer = member.opened().maintainer
-        if isinstance(maintainer, Counting):  # else it was set aside
-            changes = maintainer.take(delta)
+        view = member.opened()
+        if isinstance(view.maintainer, Counting):  # else it was set aside
+            changes = view.maintainer.take(delta)
             if changes:
-                self._emitted.append((member, changes))
+                self._emitted.append((view, changes))
 
     def reread(self, touched: Iterable[int], moved: Bag) -> list[Change]:
         touched = set(touched)
         bindings = {b for node in touched for b in self._shown_by.get(node, ())}
         concerned = dict.fromkeys(m for binding in bindings for m in self.index.find(binding))
         for member in concerned:
-            maintainer = member.opened().maintainer
-            if isinstance(maintainer, Counting):
-                changes = maintainer.reread(touched, self._deltas.get(member, {}))
+            view = member.opened()
+            if isinstance(view.maintainer, Counting):
+                changes = view.maintainer.reread(touched, self._deltas.get(member, {}))
                 if changes:
-                    self._emitted.append((member, changes))
+                    self._emitted.append((view, changes))
         return super().reread(touched, moved)
 
     def before(self, delta: Delta) -> None:

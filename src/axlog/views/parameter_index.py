@@ -38,10 +38,13 @@ class ParameterIndex(Generic[M]):
         others = [(n, parameter, at) for n, parameter, at in each if not parameter.is_text]
         self._others = others
         self._read = _reader(others[0][1]) if others else None
+        self._first_at, *self._rest_at = [at for _, _, at in others] or [0]
         self._by_text: dict[Any, dict[M, None] | _Ordered[M]] = {}
 
     def _key(self, values: Sequence[Any], at: Sequence[int]) -> Any:
-        return values[at[0]] if len(at) == 1 else tuple(values[i] for i in at)
+        if len(at) == 1:
+            return values[at[0]]
+        return tuple([values[i] for i in at]) if at else ()
 
     def text_key(self, row: Row) -> Any:
         """The texts of a row that members are looked up by."""
@@ -88,15 +91,16 @@ class ParameterIndex(Generic[M]):
         if self._only_text is not None:
             one = self._by_text.get(row[self._only_text])
             return () if one is None else list(one)  # type: ignore[arg-type]
-        found = self._by_text.get(self.text_key(row))
+        found = self._by_text.get(self.text_key(row) if self._text_at else ())
         if found is None:
             return ()
-        if isinstance(found, dict):
+        if type(found) is dict:
             return list(found)
+        assert isinstance(found, _Ordered)
         assert self._read is not None
-        _, _, at = self._others[0]
-        rest = [str(row[at]) for _, _, at in self._others[1:]]
-        return found.find(self._read(str(row[at])), rest)
+        place = self._read(str(row[self._first_at]))
+        rest = [str(row[at]) for at in self._rest_at] if self._rest_at else ()
+        return found.find(place, rest)
 
     def passes(self, constants: Sequence[Constant], row: Row) -> bool:
         """Whether a row concerns a member with these constants and the same texts."""
@@ -151,17 +155,20 @@ class _Ordered(Generic[M]):
         places, symbol = self._places, self._symbol
         if place is None:
             return 0, 0
-        first, last = bisect_left(places, place[:1]), bisect_left(places, (place[0] + 1,))
-        match symbol:  # the value stands on the left: `value > constant`
+        match symbol:  # the value stands on the left: `value > constant`, both of one kind
             case ">":
-                return first, bisect_left(places, place, first, last)
+                stop = bisect_left(places, place)
+                return bisect_left(places, place[:1], 0, stop), stop
             case ">=":
-                return first, bisect_right(places, place, first, last)
+                stop = bisect_right(places, place)
+                return bisect_left(places, place[:1], 0, stop), stop
             case "<":
-                return bisect_right(places, place, first, last), last
+                start = bisect_right(places, place)
+                return start, bisect_left(places, (place[0] + 1,), start)
             case "<=":
-                return bisect_left(places, place, first, last), last
-        return bisect_left(places, place, first, last), bisect_right(places, place, first, last)
+                start = bisect_left(places, place)
+                return start, bisect_left(places, (place[0] + 1,), start)
+        return bisect_left(places, place), bisect_right(places, place)
 
 
 def _reader(parameter: Parameter) -> Callable[[str], Place | None]:

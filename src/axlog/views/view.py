@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -26,6 +26,7 @@ from axlog.views.change import (
     CLOCK,
     Change,
     Current,
+    From,
     Row,
     split_row,
     timed_change,
@@ -94,6 +95,7 @@ class MaintainedView(FutureRows):
         self._lock = lock
         self._nodes = nodes
         self._listeners: list[Listener] = []
+        self.is_heard = False  # whether it ever had subscribers or retained changes
         self._is_deferred = False
         self._held: list[Change] = []
         self._is_due = False  # whether there were updates since the view was last read
@@ -129,6 +131,7 @@ class MaintainedView(FutureRows):
         is_pattern = isinstance(query, Query) and query.is_pattern
         if not isinstance(query, Query):
             is_pattern = not self._key.steps
+        self._is_plain = not self._splits and times == "seconds"
         self._pairs = is_pattern and (self._splits or shows_ids)
         self._pick = picker(self._key.positions)
         self._buffer: ChangeBuffer | None = None
@@ -318,6 +321,7 @@ class MaintainedView(FutureRows):
         self, callback: Listener, *, since: int | None = None, snapshot: bool = False
     ) -> Callable[[], None]:
         """Call a function with every change, in order; see the public `View.subscribe`."""
+        self.is_heard = True
         if since is None and not snapshot:
             self._listeners.append(callback)
             return lambda: self._listeners.remove(callback)
@@ -363,6 +367,7 @@ class MaintainedView(FutureRows):
         A number below the current one drops nothing that is retained already, until a change comes.
         """
         with self._lock:
+            self.is_heard = True
             if self._buffer is None:
                 self._buffer = ChangeBuffer(most, self.position)
             self._buffer.most = most
@@ -381,7 +386,7 @@ class MaintainedView(FutureRows):
     def continue_from(self, other: MaintainedView) -> None:
         """Take over the position, the subscribers and the retained changes of another view."""
         self.position, self.never = other.position, other.never
-        self._listeners, self._buffer = other._listeners, other._buffer
+        self._listeners, self._buffer, self.is_heard = other._listeners, other._buffer, True
 
     def changes_since(self, position: int) -> list[Change]:
         """The emitted changes after a position. AX803 if they are not retained."""
@@ -442,6 +447,27 @@ class MaintainedView(FutureRows):
         for change in changes if self._is_deferred else ():
             change.origin = None  # netted like the others
         return self.taken(changes, clock) if changes else []
+
+    @staticmethod
+    def taken_of_each(
+        moves: Iterable[tuple[MaintainedView, list[Change] | Row]], time: int, origin: From
+    ) -> list[tuple[MaintainedView, list[Change]]]:
+        """`taken` for different views; a row stands for its insertion.
+
+        `origin`: the update that is being applied.
+        """
+        found: list[tuple[MaintainedView, list[Change]]] = []
+        for view, moved in moves:
+            if type(moved) is list:
+                changes = view.taken(moved, time)
+            elif view._is_plain and not view._is_deferred:
+                view.position = position = view.position + 1
+                changes = [Change("insert", moved, None, view.name, time, position, origin)]
+            else:
+                changes = view.taken([Change("insert", moved)], time)
+            if changes:
+                found.append((view, changes))
+        return found
 
     def taken(self, changes: list[Change], time: int) -> list[Change]:
         """Number the changes of the maintainer; a deferred view holds them until it is read."""

@@ -55,6 +55,7 @@ class Counting(Maintainer):
         self._counts: Bag = {}
         self._over = self._under = 1  # a count is the kept one times over / under
         self._values: dict[Binding, Values] = {}
+        self._keeps_values = self._show.needs_nodes
         if not self._show.needs_nodes:
             self._values = ShownAgain(self._show)
             if shelf is not None:
@@ -198,30 +199,34 @@ class Counting(Maintainer):
             self.version += 1
         return changes
 
-    def take_row(self, binding: Binding, count: int, like: Row | None = None) -> Change | None:
-        """`take` for one row; None: no change. Runs for every member that a message concerns.
+    def take_row(
+        self, binding: Binding, count: int, like: Row | None = None
+    ) -> Row | Change | None:
+        """`take` for one row: the row if it comes, its change if it goes; None: neither.
 
-        `like`: the row that another member with the same columns has for the binding.
+        Runs for every member that a message concerns. `like`: the row that another member with the
+        same columns has for the binding.
         """
         if self._over != self._under:
             changes = self.take({binding: count})
             return changes[0] if changes else None
         counts = self._counts
-        old = counts.get(binding, 0)
+        old = counts.get(binding)
+        if old is None:
+            counts[binding] = count
+            self.version += 1
+            if like is not None and like.count == count:
+                if self._keeps_values:
+                    self._values[binding] = like.values_
+                return like
+            return Row(self._names, self._enter(binding), count)
         new = old + count
         if new:
             counts[binding] = new
-        if not old:
-            self.version += 1
-            if like is not None and like.count == new:
-                self._values[binding] = like.values_
-                return Change("insert", like)
-            return Change("insert", Row(self._names, self._enter(binding), new))
-        if not new:
-            self.version += 1
-            del counts[binding]
-            return Change("delete", Row(self._names, self._leave(binding), old))
-        return None
+            return None
+        self.version += 1
+        del counts[binding]
+        return Change("delete", Row(self._names, self._leave(binding), old))
 
     def _unscaled(self, moved: Bag) -> Bag:
         """A delta of counts as it is kept; multiplies the kept counts if it does not divide."""
