@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from statistics import median
 from time import process_time
 
 from axlog.live.document import Document
@@ -32,8 +33,10 @@ SAMPLE = 100
 """The views that are measured one by one."""
 ALONE = 300
 """The messages that a document with one view gets before it is measured."""
-WATCHED = 5
+WATCHED = 8
 """The views that are watched one by one."""
+WATCHED_AT = (100, 300)
+"""The numbers of views to which others are added, besides the number of all."""
 LABELS = (1000, 100)
 """The labels of the document: a message concerns few or many of 1,000 views."""
 
@@ -70,7 +73,9 @@ def shapes(
         result.compare(what, costs, "one by one", "together", "20 or more")
         result.compare(f"{what}, parse", costs, "together", "bare parse")
         result.figures[f"{what}: views that a message concerns"] = _concerned(trees, measured)
-    _measure_watching(result, views)
+    for number in sorted({*WATCHED_AT, views}):
+        if number <= views:
+            _measure_watching(result, number)
     result.remarks.append(f"Python {sys.version.split()[0]}, processor time")
     return result
 
@@ -164,14 +169,15 @@ def _measure_watching(result: Result, views: int) -> None:
     doc = _watching(trees[:views])
     for stream, message, at in sent[:WARM]:
         doc.feed(stream, message, at=at)
-    watching = after = 0.0
+    watching: list[float] = []
+    after: list[float] = []
     for number in range(WATCHED):
         start = process_time()
         doc.watch(str(trees[views + number]), f"more{number}", since="now")
-        watching += process_time() - start
+        watching.append(process_time() - start)
         stream, message, at = sent[WARM + number]
         start = process_time()
         doc.feed(stream, message, at=at)
-        after += process_time() - start
-    result.figures[f"watching one view more than {views}, ms"] = 1e3 * watching / WATCHED
-    result.figures["the message after it, ms"] = 1e3 * after / WATCHED
+        after.append(process_time() - start)
+    result.figures[f"watching one view more than {views}, median, ms"] = 1e3 * median(watching)
+    result.figures[f"the message after it, with {views}, median, ms"] = 1e3 * median(after)

@@ -109,8 +109,9 @@ class NeverTracker:
                 self._evidence[view] = self._choice.without_join(view)
             kept = view.maintainer
             if isinstance(kept, FamilyCounting):  # its own changes go to nobody else
-                is_joined = isinstance(evidence, JoinEvidence)
-                kept.is_followed = is_joined and evidence.prospects.is_partial
+                kept.is_followed = (
+                    isinstance(evidence, JoinEvidence) and evidence.prospects.is_partial
+                )
         has_calls = bool(self._document.tree.calls_by_stream)
         for evidence in self._evidence.values():
             if evidence.is_eager and has_calls:

@@ -202,11 +202,11 @@ class FamilyCounting(Counting):
             moved = kept.take_row(binding, count, like)
             if moved is None:
                 continue
-            if type(moved) is ShownRow:
+            if isinstance(moved, Change):
+                emitted.append((view, [moved]))
+            else:
                 like = moved
                 emitted.append((view, moved))
-            else:
-                emitted.append((view, [moved]))
 
     def _hand(self, member: Member, delta: Bag) -> None:
         view = member.opened()

@@ -458,7 +458,7 @@ class MaintainedView(FutureRows):
         """
         found: list[tuple[MaintainedView, list[Change]]] = []
         for view, moved in moves:
-            if type(moved) is list:
+            if isinstance(moved, list):
                 changes = view.taken(moved, time)
             elif view._is_plain and not view._is_deferred:
                 view.position = position = view.position + 1
