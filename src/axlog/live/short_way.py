@@ -45,3 +45,23 @@ class ShortWay:
     """Whether the generated function gives every message with rows to the collector."""
     keeps: bool = True
     """Whether messages are set aside to become nodes."""
+
+    def is_alike(self, old: ShortWay) -> bool:
+        """Whether the generated function of a stream serves it after views were added.
+
+        Relations that were added to its plan and its route concern the function only if it has the
+        code of each relation in it.
+        """
+        plan, was = self.plan, old.plan
+        return (
+            self.route is old.route
+            and plan.shared is not None
+            and plan.shared is was.shared
+            and (plan.wanted, plan.sees_markup) == (None, was.sees_markup)
+            and was.wanted is None
+            and self.arrive is None
+            and old.arrive is None
+            and self.keeps == old.keeps
+            and old.needs_after
+            and self.needs_after
+        )

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from typing import TypeAlias
 
 from axlog.document.operations import Operation, checked_time
 from axlog.document.times import Time, microseconds
@@ -26,21 +25,20 @@ from axlog.document.tree import NONE
 from axlog.errors import QueryError, StreamError, ValueProblem
 from axlog.evaluate.joins import Bag
 from axlog.future.deletions import reaching_stream
-from axlog.live.collector import Collector, SavedKeys
+from axlog.live.collector import Collector
+from axlog.live.engine_state import SavedState, checked_messages, restore_state, saved_state
 from axlog.live.feed_writer import Feed, generate_feed
 from axlog.live.maintained import MaintainedTree
 from axlog.live.messages_aside import Aside, make_nodes
 from axlog.live.profile import Profile
-from axlog.live.replacements import (
-    Deliveries,
-    Replacement,
-    SavedMessages,
-    restored_messages,
-    saved_messages,
-)
-from axlog.live.saved_views import SavedViews, check_saved, restore_views, saved_views
+from axlog.live.replacements import Deliveries, Replacement
 from axlog.live.short_way import Read, ShortWay
-from axlog.live.stream_needs import expect_insertions, names_wanted, needs_no_nodes
+from axlog.live.stream_needs import (
+    Expectation,
+    names_wanted,
+    needs_no_nodes,
+    only_concerns_views,
+)
 from axlog.live.stream_routes import StreamRoutes
 from axlog.live.stream_status import StreamStatus
 from axlog.live.update_changes import ViewChanges, together
@@ -50,28 +48,12 @@ from axlog.query.compile import Relation
 from axlog.views.change import Change
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.routes import Route, Wants
-from axlog.views.counting.state_codec import SavedTables, restore_tables, saved_tables
 from axlog.views.view import MaintainedView
 
 PREPARED = 64
 """The most views for which the short paths are computed when a view is added."""
 _LATEST = 1 << 63
 _NO_CHANGES: ViewChanges = []
-
-
-SavedState: TypeAlias = tuple[
-    int,
-    SavedTables,
-    SavedViews,
-    SavedKeys,
-    SavedMessages,
-]
-"""The saved state of the engine.
-
-The clock; the rows of every table; for each view its name, position and bindings; for
-each join the key values that it remembers; for each stream that replaces the rows of its messages.
-States of 0.2 lack the last part.
-"""
 
 
 class StreamEngine:
@@ -94,7 +76,7 @@ class StreamEngine:
         self.ends_a_message = False  # whether nothing is to be done after a message
         self._found_for: tuple[int, int, list[MaintainedView]] = (-1, -1, [])
         self._has_no_nodes = True  # whether the views need only strings and times
-        self._expecting: tuple[int, list[str], list[MaintainedView]] = (-1, [], [])
+        self._expectation = Expectation(document)
         self._old_ways: dict[str, ShortWay | None] = {}  # before views were added
         self._old_feeds: dict[str, Feed] = {}
         self._routes = StreamRoutes(document, collector)
@@ -283,10 +265,9 @@ class StreamEngine:
     def _may_grow(self) -> bool:
         """Return whether the short paths can be added to, instead of being computed again."""
         _, joins, views = self._found_for
-        if joins != self._collector.version or self._document.clocked:
-            return False
+        is_same = joins == self._collector.version and self._routes.may_grow
         now = list(self._document.views.values())
-        return now[: len(views)] == views and self._routes.may_grow and self._collector.may_grow()
+        return is_same and now[: len(views)] == views and self._collector.may_grow()
 
     def prepare_all(self) -> None:
         """Compute the short paths of all streams, before their first messages."""
@@ -350,9 +331,7 @@ class StreamEngine:
         """Return the state of the joins and the views, as plain tuples. See `restore`."""
         document = self._document
         with document.lock:
-            views = saved_views(document)
-            keys, messages = self._collector.saved_keys(), saved_messages(self._delivered)
-            return document.tree.clock, saved_tables(document.engine), views, keys, messages
+            return saved_state(document, self._collector, self._delivered)
 
     def next_deadline(self) -> int | None:
         """Return the clock after which time alone changes something.
@@ -375,18 +354,11 @@ class StreamEngine:
         Subscribers are not called.
         """
         document = self._document
-        clock, tables, views, keys, *messages = saved
         with document.lock:
             self.epoch += 1
-            check_saved(document, views)
-            delivered = messages[0] if messages else ()
-            self._delivered = restored_messages(delivered, document, self.keeps)
+            self._delivered = checked_messages(document, saved, self.keeps)
             self.install({})
-            restore_tables(document.engine, tables)
-            restore_views(document, views)
-            document.tree.clock = clock
-            document.forgotten += 1
-            self._collector.restore(keys)
+            restore_state(document, self._collector, saved)
 
     def join(
         self, way: ShortWay, bags: tuple[Bag, ...], time: int, passed: ViewChanges = _NO_CHANGES
@@ -446,7 +418,7 @@ class StreamEngine:
         self.version = document.engine.version
         found_for = (self.version, self._collector.version, views)
         if document.forgotten:
-            self._expect_insertions(views)
+            self._expectation.follow(views)
         elif not all(map(self.is_kept, tree.calls_by_stream)):
             self.version = -1  # look again before the second message
         if self._found_for != found_for:
@@ -460,7 +432,7 @@ class StreamEngine:
         has_no_nodes = self._has_no_nodes
         if (
             not views
-            or not self.is_plain(stream)
+            or not only_concerns_views(document, stream)
             or not (has_no_nodes or (stream in self.wants and not tree.facts))
             or document.engine.is_value_sensitive(tree.parent(node))
         ):
@@ -518,7 +490,12 @@ class StreamEngine:
     def _make_feed(self, stream: str, way: ShortWay) -> None:
         """Generate the function of a stream, or keep the one that it had."""
         old = self._old_ways.get(stream)
-        if old is not None and stream in self._old_feeds and self._is_alike(way, old):
+        if (
+            old is not None
+            and stream in self._old_feeds
+            and way.is_alike(old)
+            and self._collector.is_many
+        ):
             way.source, self.feeds[stream] = old.source, self._old_feeds[stream]
             way.needs_after = True
             return
@@ -526,51 +503,9 @@ class StreamEngine:
         made = generate_feed(self, self._document, self._collector, way, way.route)
         self.feeds[stream], way.source = made
 
-    def _is_alike(self, way: ShortWay, old: ShortWay) -> bool:
-        """Return whether the generated function of a stream serves it after views were added.
-
-        Relations that were added to its plan and its route concern the function only if it has the
-        code of each relation in it.
-        """
-        plan, was = way.plan, old.plan
-        return (
-            way.route is old.route
-            and plan.shared is not None
-            and plan.shared is was.shared
-            and (plan.wanted, plan.sees_markup) == (None, was.sees_markup)
-            and was.wanted is None
-            and way.arrive is None
-            and old.arrive is None
-            and way.keeps == old.keeps
-            and old.needs_after
-            and self._collector.is_many
-        )
-
-    def _expect_insertions(self, views: list[MaintainedView]) -> None:
-        """Let views drop rows that cannot be shown any more, once for each view."""
-        rebuilt, calls = self._document.engine.rebuilt, sorted(self._document.tree.calls_by_stream)
-        *known, seen = self._expecting
-        is_same = known == [rebuilt, calls] and views[: len(seen)] == seen
-        expect_insertions(self._document, views[len(seen) :] if is_same else views)
-        self._expecting = rebuilt, calls, views
-
     def is_kept(self, stream: str) -> bool:
         """Return whether messages are kept: all are, or a deletion can reach them."""
         return self.keeps or reaching_stream(self._document.tree, stream) is not None
-
-    def is_plain(self, stream: str) -> bool:
-        """Return whether messages only affect views: they are neither counted nor checked."""
-        document = self._document
-        tree = document.tree
-        call = tree.call(tree.calls_by_stream[stream])
-        return not (
-            call.mode != "stream"
-            or call.most is not None
-            or call.deletes == "only"
-            or document.keep_whitespace
-            or any(fact.is_enforced for fact in (*tree.facts, *tree.references))
-            or document.type_guard is not None
-        )
 
     def code(self, stream: str) -> str | None:
         """Return the source of a stream's generated matcher. None: there is no short path."""
@@ -598,8 +533,7 @@ class StreamEngine:
 
     def automaton_nodes(self, stream: str) -> int:
         """Return the size of the automaton that a stream's messages run through; 0 without one."""
-        way = self._ways.get(stream)
-        shared = None if way is None else way.plan.shared
+        shared = way.plan.shared if (way := self._ways.get(stream)) is not None else None
         return 0 if shared is None else shared.statistics().nodes
 
     # Tuning ---------------------------------------------------------------------------------------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from axlog.future.deletions import loses_by
 from axlog.live.maintained import MaintainedTree
 from axlog.match.matcher_generator import names_needed
@@ -32,13 +30,26 @@ def names_wanted(route: Route) -> tuple[tuple[bytes, ...], ...] | None:
     )
 
 
-def expect_insertions(document: MaintainedTree, views: Iterable[MaintainedView]) -> None:
-    """Let views drop rows that cannot be shown any more, if nothing can remove rows.
+class Expectation:
+    """Lets views drop rows that cannot be shown any more, if nothing can remove rows."""
 
-    To be called once messages were dropped: statements are refused then.
-    """
-    if _only_inserts(document):
-        for view in views:
+    def __init__(self, document: MaintainedTree) -> None:
+        self._document = document
+        self._known: tuple[int, list[str]] = (-1, [])
+        self._views: list[MaintainedView] = []
+
+    def follow(self, views: list[MaintainedView]) -> None:
+        """Tell the views, once each, unless calls or sites have changed.
+
+        To be called once messages were dropped: statements are refused then.
+        """
+        document, seen = self._document, self._views
+        now = document.engine.rebuilt, sorted(document.tree.calls_by_stream)
+        is_same = self._known == now and views[: len(seen)] == seen
+        self._known, self._views = now, views
+        if not _only_inserts(document):
+            return
+        for view in views[len(seen) :] if is_same else views:
             is_safe = loses_by(document.tree, view.query.pattern) is None
             if is_safe and isinstance(view.maintainer, Counting):
                 view.maintainer.expect_insertions()
@@ -72,3 +83,17 @@ def needs_no_nodes(view: MaintainedView) -> bool:
     kinds = (Kind.VARIABLE, Kind.LABEL, Kind.TIME)
     patterns = (view.query.pattern, *view.stepping.sides)
     return all(output.kind in kinds for each in patterns for output in each.outputs)
+
+
+def only_concerns_views(document: MaintainedTree, stream: str) -> bool:
+    """Return whether messages only affect views: they are neither counted nor checked."""
+    tree = document.tree
+    call = tree.call(tree.calls_by_stream[stream])
+    return not (
+        call.mode != "stream"
+        or call.most is not None
+        or call.deletes == "only"
+        or document.keep_whitespace
+        or any(fact.is_enforced for fact in (*tree.facts, *tree.references))
+        or document.type_guard is not None
+    )

@@ -56,6 +56,7 @@ from axlog.live.maintained import MaintainedTree
 from axlog.live.options import Options, Policy
 from axlog.live.source_filter import filter_at_source
 from axlog.live.stream_engine import StreamEngine
+from axlog.live.stream_needs import only_concerns_views
 from axlog.live.stream_status import StreamStatus
 from axlog.live.tuner import Tuner
 from axlog.live.update_changes import ViewChanges
@@ -332,7 +333,11 @@ class Streams(StreamHooks):
         """
         with self.maintained.lock:
             route = self.engine.route(stream)
-            if route is None or self.engine.is_kept(stream) or not self.engine.is_plain(stream):
+            if (
+                route is None
+                or self.engine.is_kept(stream)
+                or not only_concerns_views(self.maintained, stream)
+            ):
                 return None
             if self.maintained.tree.call(self.maintained.tree.calls()[stream]).replace is not None:
                 return None  # a message that no view wants may replace one that a view wanted

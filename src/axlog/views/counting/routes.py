@@ -34,13 +34,15 @@ from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.row_sinks import (
     Known,
     guarded,
+    has_sink_for_rows,
     into_all,
     into_answers,
     on_first_use,
     only,
 )
+from axlog.views.counting.site_index import relations_reached
 from axlog.views.counting.sites import SiteRelation
-from axlog.views.operators.join_generator import Scale, can_generate, generate_sink
+from axlog.views.operators.join_generator import Scale, generate_sink
 from axlog.views.step_chain import negated
 
 if TYPE_CHECKING:
@@ -101,12 +103,13 @@ class Route:
         self._noted = engine.noted
         self.node = node
         path = [node, *engine.tree.ancestors(node)]
-        self.here = _wanted(engine.states_at(node), (Axis.CHILD,))
-        self.everywhere = _wanted((s for n in path for s in engine.states_at(n)), _DESCENT)
+        self.here = relations_reached(engine.states_at(node), (Axis.CHILD,))
+        on_path = [state for each in path for state in engine.states_at(each)]
+        self.everywhere = relations_reached(on_path, _DESCENT)
         if wants is not None:
             self.here = tuple(r for r in self.here if r in wants.here)
             self.everywhere = tuple(r for r in self.everywhere if r in wants.everywhere)
-        self.is_direct = all(_is_plain(s) for n in path for s in engine.states_at(n))
+        self.is_direct = all(map(has_sink_for_rows, on_path))
         self.wants = wants
         self._sink_of: dict[int, Sink] = {}
         self._numbers: tuple[dict[Relation, int], dict[Relation, int]] = ({}, {})
@@ -182,13 +185,13 @@ class Route:
         path = [self.node, *self.engine.tree.ancestors(self.node)]
         new = [state for node, state in states if node in path]
         known_keys = len(self.keys)
-        if not self.is_direct or self.wants is not None or not all(map(_is_plain, new)):
+        if not self.is_direct or self.wants is not None or not all(map(has_sink_for_rows, new)):
             return False
         if keys[:known_keys] != self.keys:
             return False
         at_root = [state for node, state in states if node == self.node]
-        here = _wanted(at_root, (Axis.CHILD,))
-        everywhere = _wanted(new, _DESCENT)
+        here = relations_reached(at_root, (Axis.CHILD,))
+        everywhere = relations_reached(new, _DESCENT)
         relations, on_the_way = self.engine.index.below(new)
         for state in on_the_way:
             self._above_of.pop(state, None)
@@ -555,27 +558,3 @@ class Route:
             return {}
         self._meters.bags = found.values()
         return self.engine.propagate({self.node: below})
-
-
-def _wanted(states: Iterable[SiteRelation], axes: Iterable[Axis]) -> tuple[Relation, ...]:
-    """The relations that states reach along some axes, in their connectives too."""
-    found: dict[Relation, None] = {}
-    for state in states:
-        waiting = [state.relation]
-        while waiting:
-            relation = waiting.pop()
-            for edge in relation.edges:
-                if edge.axis in axes:
-                    found[edge.relation] = None
-            waiting += [a for choice in relation.choices for a in choice.alternatives]
-            waiting += [absence.body for absence in relation.absences]
-    return tuple(found)
-
-
-def _is_plain(state: SiteRelation) -> bool:
-    """Whether a relation at a site, with its connectives, looks only downward and is generated."""
-    own = (Axis.SELF, Axis.DESCENDANT_OR_SELF)
-    if any(edge.axis in own for edge in state.relation.edges) or not can_generate(state.rule):
-        return False
-    inside = [each for inputs in state.alternatives for each in inputs]
-    return all(map(_is_plain, [*inside, *state.bodies]))

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from axlog.evaluate.joins import Row
 from axlog.match.matcher_generator import Answers, Sink
 from axlog.query.compile import Relation
+from axlog.query.pattern import Axis
 from axlog.views.counting.sites import SiteRelation
+from axlog.views.operators.join_generator import can_generate
 
 Known = Mapping[str, frozenset[str | int]]
 """By column, the values that can still matter; an absent column may have any value."""
@@ -79,3 +81,12 @@ def only(relation: Relation, known: Known | None, sinks: list[Sink]) -> Sink:
         then(row, count, answers)
 
     return sink
+
+
+def has_sink_for_rows(state: SiteRelation) -> bool:
+    """Whether a relation at a site, with its connectives, looks only downward and is generated."""
+    own = (Axis.SELF, Axis.DESCENDANT_OR_SELF)
+    if any(edge.axis in own for edge in state.relation.edges) or not can_generate(state.rule):
+        return False
+    inside = [each for inputs in state.alternatives for each in inputs]
+    return all(map(has_sink_for_rows, [*inside, *state.bodies]))

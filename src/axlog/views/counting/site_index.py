@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from axlog.query.compile import Relation
+from axlog.query.pattern import Axis
 from axlog.views.counting.sites import SiteRelation
 
 if TYPE_CHECKING:
@@ -86,6 +87,21 @@ def looked_for(relation: Relation) -> Iterator[Relation]:
             yield edge.relation
         waiting += [a for choice in each.choices for a in choice.alternatives]
         waiting += [absence.body for absence in each.absences]
+
+
+def relations_reached(states: Iterable[SiteRelation], axes: Iterable[Axis]) -> tuple[Relation, ...]:
+    """The relations that states reach along some axes, in their connectives too."""
+    found: dict[Relation, None] = {}
+    for state in states:
+        waiting = [state.relation]
+        while waiting:
+            relation = waiting.pop()
+            for edge in relation.edges:
+                if edge.axis in axes:
+                    found[edge.relation] = None
+            waiting += [a for choice in relation.choices for a in choice.alternatives]
+            waiting += [absence.body for absence in relation.absences]
+    return tuple(found)
 
 
 def _add_reader(readers: _Readers, state: SiteRelation) -> None:
