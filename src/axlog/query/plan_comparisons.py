@@ -7,8 +7,9 @@ comparison is the rest of the order, with the tuples that have no value.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from axlog.query.plan import Index
@@ -86,6 +87,17 @@ class ComparisonCompiler:
             return Index("string" if is_text else "number", values), keys
         return Index("order", values, general, is_number, is_negated), keys
 
+    def first(
+        self, clauses: Sequence[Clause], own: set[str]
+    ) -> tuple[int, tuple[Index, tuple[Expression, ...]] | None]:
+        """The condition at the beginning of clauses that becomes an index: an equality first."""
+        conditions = list(takewhile(lambda clause: isinstance(clause, Where), clauses))
+        for at in sorted(range(len(conditions)), key=lambda at: not _is_equality(conditions[at])):
+            joined = self.index(conditions[at], own)
+            if joined is not None:
+                return at, joined
+        return 0, None
+
     def loop(self, value: Binary) -> Flwor | None:
         """`outer operator //path`: a query that finds the items of the path for which it holds."""
         for absolute, other, operator in (
@@ -100,3 +112,10 @@ class ComparisonCompiler:
                 loop = For(name, absolute, value.at)
                 return Flwor((loop, Where(held, value.at)), here, value.at)
         return None
+
+
+def _is_equality(clause: Clause) -> bool:
+    match clause:
+        case Where(condition=Binary(operator="=" | "eq")):
+            return True
+    return False

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import Any
 
 from axlog.document.parser import DEFAULT_LIMITS, Limits
@@ -476,7 +475,8 @@ class PlanCompiler:
             if isinstance(clause, Counted):
                 break
             if outer:
-                at, joined = self._joined(waiting, own) if index.kind == "one" else (0, None)
+                is_free = index.kind == "one"
+                at, joined = self._comparisons.first(waiting, own) if is_free else (0, None)
                 if joined is None:
                     break
                 index, keys = joined
@@ -500,17 +500,6 @@ class PlanCompiler:
         if is_path and may_repeat(after):
             return None
         return _Found(self._builder.add(made), keys, (rest, after))
-
-    def _joined(
-        self, waiting: Sequence[Clause], own: set[str]
-    ) -> tuple[int, tuple[Index, tuple[Expression, ...]] | None]:
-        """The condition at the beginning of clauses that becomes an index: an equality first."""
-        conditions = list(takewhile(lambda clause: isinstance(clause, Where), waiting))
-        for at in sorted(range(len(conditions)), key=lambda at: not _is_equality(conditions[at])):
-            joined = self._comparisons.index(conditions[at], own)
-            if joined is not None:
-                return at, joined
-        return 0, None
 
     # Groups ---------------------------------------------------------------------------------------
 
@@ -538,13 +527,6 @@ class PlanCompiler:
         rest = [regroup.of(each) for each in waiting]
         after = regroup.of(returned)
         return self._finished(Block(KeysOf(number, names)), rest, after)
-
-
-def _is_equality(clause: Clause) -> bool:
-    match clause:
-        case Where(condition=Binary(operator="=" | "eq")):
-            return True
-    return False
 
 
 def _goes_down(steps: Iterable[object]) -> bool:
