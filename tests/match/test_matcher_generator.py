@@ -33,7 +33,7 @@ from lab.laws.layouts_law import changed_message, eager_layouts
 from lab.laws.small_cases import VALUES, Features, document, fragment, pattern
 from tests.amounts import chunks
 
-CASES, DOCUMENTS = 400, 60
+CASES, DOCUMENTS = 400, 120
 OF_STRINGS = Features(outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME), collects=False)
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
@@ -208,7 +208,7 @@ def layout_readers(doc: Document) -> list[LayoutReader]:
 SMALL = Limits(depth=16, text=200, name=40)
 
 
-@pytest.mark.parametrize("seeds", blocks(DOCUMENTS, 60), ids=str)
+@pytest.mark.parametrize("seeds", blocks(DOCUMENTS, 120), ids=str)
 @pytest.mark.parametrize("validate", ["all", "wanted"])
 def test_differential_short_way_and_long_way(seeds: range, validate: Validate) -> None:
     with eager_layouts():
