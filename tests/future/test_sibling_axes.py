@@ -75,7 +75,7 @@ QUERIES = (
 
 def test_oracle_of_small_futures() -> None:
     decided = dict.fromkeys(Truth, 0)
-    for seed in range(cases(75)):
+    for seed in range(cases(150)):
         random = Random(seed)
         parts = "".join(random.choice(("<a/>", "<b/>", "<a><x/></a>", "<b><x/></b>", "<z/>"))
                         for _ in range(random.randrange(4)))  # fmt: skip

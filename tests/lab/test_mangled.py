@@ -93,6 +93,7 @@ ALLOWED = {
 GENERATED = {
     "evaluate/scalars.py",
     "match/code_writer.py",
+    "views/counting/outlook_code.py",
     "views/operators/group_generator.py",
     "views/operators/join_generator.py",
 }

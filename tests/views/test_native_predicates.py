@@ -181,10 +181,12 @@ def test_streams_and_stores(tmp_path: Path) -> None:
         assert len(doc.view("first").why({"x": "0"})) == 1
         assert not doc.view("first").why({"x": "1"})
         assert len(doc.view("two").why({"n": 2, "top": 2})) == 2
+        assert doc.view("first").status({"x": "0"}) is axlog.Truth.TRUE
         with pytest.raises(UndecidedError, match="positions"):
-            doc.view("first").status({"x": "0"})
+            doc.view("first").status({"x": "9"})
+        assert doc.view("pairs").status({"n": "7"}) is axlog.Truth.TRUE
         with pytest.raises(UndecidedError, match="all nodes of a path"):
-            doc.view("pairs").status({"n": "7"})
+            doc.view("pairs").status({"n": "8"})
     assert rows == {"first": [{"x": "0"}], "two": [{"n": 2, "top": 2}], "pairs": [{"n": "7"}],
                     "absent": [{"n": "7"}]}  # fmt: skip
     with axlog.open(tmp_path / "store") as doc:
