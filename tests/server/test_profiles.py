@@ -138,8 +138,8 @@ def test_the_command_line_measures_a_running_server(
         found = CliRunner().invoke(application(), [*asked, base, "--table"])
         feeding.join()
         assert found.exit_code == 0, found.stderr
-        assert found.stdout.startswith("1 messages")
-        assert "sink log: 1 changes" in found.stdout
+        assert found.stdout.startswith("1 message, ")
+        assert "sink log: 1 change, " in found.stdout
         assert "parse" in found.stdout
         missing = CliRunner().invoke(application(), [*asked, base, "other"])
         assert "there is no document 'other'" in missing.stderr

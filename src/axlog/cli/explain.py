@@ -85,8 +85,7 @@ def explain(
     if server is not None:
         if not profile or document is not None:
             raise typer.BadParameter("--server measures: write --profile, and no document")
-        found = server_profile(server, text, seconds)
-        Lines().thing(found) if is_json(json) else typer.echo(shown(found))
+        _show_server(server_profile(server, text, seconds), json)
         return
     if text is None:
         raise typer.BadParameter("a query is needed", param_hint="QUERY")
@@ -130,6 +129,14 @@ def explain(
     for name, source in sources.items():
         typer.echo(f"\n# code for stream {name}")
         typer.echo(source or "# none: its messages are applied to the document")
+
+
+def _show_server(found: dict[str, Any], json: bool | None) -> None:
+    """Show the profile of a running server."""
+    if is_json(json):
+        Lines().thing(found)
+    else:
+        typer.echo(shown(found))
 
 
 def _check_needs(

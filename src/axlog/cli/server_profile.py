@@ -13,6 +13,7 @@ import typer
 from axlog.connect.http import Allowance, Client
 from axlog.errors import ConnectorError
 from axlog.live.profile import Profile
+from axlog.reporting import counted
 
 SPARE = 30.0
 """Seconds for the answer, beside those that are measured."""
@@ -75,7 +76,7 @@ def shown(found: Mapping[str, Any]) -> str:
     profile = Profile(dict(found["seconds"]), **{name: found[name] for name in names})
     lines = [f"{profile}", f"  in {found['elapsed']:.1f} s"]
     lines += [
-        f"  sink {sink['name']}: {sink['changes']} changes, {sink['seconds']:.3f} s"
+        f"  sink {sink['name']}: {counted(sink['changes'], 'change')}, {sink['seconds']:.3f} s"
         for sink in found["sinks"]
     ]
     return "\n".join(lines)

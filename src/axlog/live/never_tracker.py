@@ -108,7 +108,7 @@ class NeverTracker:
             if view.is_deferred and evidence.is_kept and not isinstance(evidence, JoinEvidence):
                 self._evidence[view] = self._choice.without_join(view)
             kept = view.maintainer
-            if isinstance(kept, FamilyCounting):  # its own changes go to nobody else
+            if isinstance(kept, FamilyCounting):  # nothing else reads the changes of a family
                 kept.is_followed = (
                     isinstance(evidence, JoinEvidence) and evidence.prospects.is_partial
                 )

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
+from axlog.reporting import counted
+
 STAGES = ("check", "parse", "match", "join", "group", "emit", "nodes")
 """The stages of a message, in their order.
 
@@ -44,8 +46,9 @@ class Profile:
     def __str__(self) -> str:
         total = sum(self.seconds.values()) or 1.0
         lines = [
-            f"{self.messages} messages, {self.unread} not parsed, {self.matched} matched with"
-            f" {self.rows} rows, {self.nodes} made into nodes; {self.changes} changes"
+            f"{counted(self.messages, 'message')}, {self.unread} not parsed, {self.matched} matched"
+            f" with {counted(self.rows, 'row')}, {self.nodes} made into nodes;"
+            f" {counted(self.changes, 'change')}"
         ]
         for stage, seconds in self.seconds.items():
             each = 1e6 * seconds / max(self.messages, 1)
