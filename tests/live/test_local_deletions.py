@@ -5,13 +5,19 @@ from random import Random
 
 import pytest
 
+from axlog.document.loader import load
+from axlog.document.tree import NodeKind
+from axlog.document.value_index import ValueIndex
 from axlog.errors import AxlogError
+from axlog.evaluate.answers import holds
+from axlog.evaluate.siblings import SiblingPatterns
 from axlog.future.deletions import loses_by, reaching_stream
 from axlog.future.relevance import relevance
 from axlog.live.document import Document
 from axlog.live.internals import maintained
 from axlog.live.options import Options
 from axlog.query.native import parse_pattern
+from axlog.query.query import parse_query
 from lab.laws.finished_law import check_finished, make_finished_case
 
 DOCUMENT = """<r xmlns:ax="urn:axlog">
@@ -126,3 +132,41 @@ def test_nodes_elsewhere_are_collected() -> None:
 def test_collection_changes_nothing(seed: int) -> None:
     """With `or`, ids, values and streams that delete; `lab fuzz --law collect` goes on."""
     check_finished(make_finished_case(Random(9000 + seed)))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        'match /o[k/"{}"]',
+        'match /o[k = "{}"]',
+        "match /o[@k = '{}'][v/$x]",
+        'match /o[v/$x][k/"{}"] where $x = "{}"',
+        'match //k/"{}"',
+        'match /o[k = "{}" or v = "{}"]',
+        'match /o[not(k/"{}")]',
+        "/o[k = '{}']",
+        "/*[@k = '{}']/v",
+        "match /o[v > 1][k/'{}']",
+        "match /$l where $l = '{}'",
+    ],
+)
+def test_deletes_that_differ_in_strings_match_what_each_matches_by_itself(pattern):
+    numbers = Random(pattern)
+    for _ in range(12):
+        body = "".join(
+            f"<{name} k='{numbers.randrange(3)}'><k>{numbers.choice(('0', '1<b>2</b>', '2'))}</k>"
+            f"<v>{numbers.randrange(3)}</v></{name}>"
+            for name in numbers.choices(("o", "p"), k=6)
+        )
+        tree = load(f'<a xmlns:ax="urn:axlog"><ax:call stream="f" deletes="yes"/>{body}</a>')
+        call, index = tree.calls()["f"], ValueIndex(tree)
+        compiled = SiblingPatterns(parse_query)
+        for _ in range(6):
+            text = pattern.replace("{}", str(numbers.randrange(4)))
+            wanted = parse_query(text).only_pattern
+            expected = [
+                node
+                for node in tree.children(tree.root)
+                if tree.kind(node) is NodeKind.ELEMENT and holds(tree, wanted, node)
+            ]
+            assert compiled.matching(tree, text, index, call) == expected

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from axlog.query.pattern import Axis, Comparison, Literal, Name, PatternNode
+from axlog.query.pattern import Axis, Comparison, Name, PatternNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +32,6 @@ def anchors_of(step: PatternNode, levels: int = 0) -> Iterator[Anchor]:
     for below in step.branches:
         if isinstance(below, PatternNode) and below.axis in (Axis.CHILD, Axis.ATTRIBUTE):
             yield from anchors_of(below, levels + 1)
-
-
-def texts_of(step: PatternNode, levels: int = 0) -> Iterator[Anchor]:
-    """The elements with a constant text among a pattern node and its children."""
-    if not isinstance(step.test, Name) or step.axis is Axis.ATTRIBUTE:
-        return
-    for below in step.branches:
-        if isinstance(below, PatternNode) and below.axis is Axis.CHILD:
-            if isinstance(below.test, Literal):
-                yield Anchor(step.test.label, below.test.text, levels)
-            yield from texts_of(below, levels + 1)
 
 
 def is_equality(asked: Comparison) -> bool:

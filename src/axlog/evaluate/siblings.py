@@ -2,62 +2,169 @@
 
 A pattern that names a constant value or text (`match /order[oid/"17"]`) is looked up in the value
 index. The cost is then that of the nodes that have the value, not that of the siblings. For other
-patterns every sibling whose name fits is matched.
+patterns every sibling whose name fits is matched. Patterns that differ in such strings only are
+parsed and compiled once: the strings are parameters of a general pattern (`query/generalize.py`).
 
-Law: the result is that of matching every sibling.
+Law: the result is that of matching every sibling with the pattern itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
 
 from axlog.document.tree import CALL, ELEMENT, Tree
 from axlog.document.value_index import ValueIndex
-from axlog.evaluate.anchors import anchors_of, texts_of
-from axlog.evaluate.answers import holds
-from axlog.query.pattern import Axis, Name, Pattern, PatternNode
+from axlog.evaluate.answers import answers
+from axlog.query.compile import compile_pattern
+from axlog.query.generalize import General, generalize
+from axlog.query.pattern import (
+    AnyText,
+    Axis,
+    Constant,
+    Literal,
+    Name,
+    PatternNode,
+    Variable,
+)
+from axlog.query.query import Query
+from axlog.query.query_templates import QueryTemplates, skeleton_of
+
+MOST_REFUSED = 256
+"""The most texts without a template that are remembered."""
 
 
-def matching_siblings(tree: Tree, pattern: Pattern, index: ValueIndex, call: int) -> list[int]:
-    """The siblings of a call that match, without calls, in document order."""
-    parent = tree.parent_column[call]
-    found: Iterable[int] | None = _by_value(tree, pattern, index, parent)
-    if found is None:
-        kinds = tree.kind_column
-        found = (node for node in tree.children(parent) if kinds[node] != CALL)
-    labels = [branch.test.label for branch in _tops(pattern) if isinstance(branch.test, Name)]
-    return [
-        node
-        for node in found
-        if all(tree.kind_column[node] == ELEMENT and tree.label(node) == name for name in labels)
-        and holds(tree, pattern, node)
-    ]
+@dataclass(frozen=True, slots=True)
+class _Anchor:
+    """An element or attribute whose value a pattern names: a constant, or one of its parameters."""
+
+    label: str
+    value: str | Variable
+    levels: int
+    """Its depth below the sibling."""
+    is_text: bool
+    """Whether the value is that of a text inside, not of the whole element."""
 
 
-def _tops(pattern: Pattern) -> list[PatternNode]:
-    """The pattern nodes that the top of each sibling must match."""
-    return [
-        branch
-        for branch in pattern.branches
-        if isinstance(branch, PatternNode) and branch.axis is Axis.CHILD
-    ]
+class SiblingPattern:
+    """A compiled pattern, with constants that are given when it is matched."""
 
+    def __init__(self, general: General) -> None:
+        self._pattern = general.pattern
+        tops = [
+            branch
+            for branch in general.pattern.branches
+            if isinstance(branch, PatternNode) and branch.axis is Axis.CHILD
+        ]
+        self._labels = [top.test.label for top in tops if isinstance(top.test, Name)]
+        self._numbers = {each.variable: n for n, each in enumerate(general.parameters)}
+        self._anchors = [anchor for top in tops for anchor in self._anchors_of(top)]
+        columns = compile_pattern(general.pattern).root.columns if general.parameters else ()
+        self._columns = [columns.index(f"${each.variable}") for each in general.parameters]
 
-def _by_value(tree: Tree, pattern: Pattern, index: ValueIndex, parent: int) -> list[int] | None:
-    """The children of a node that have a value which the pattern names; None: it names none."""
-    above = tree.parent_column
-    best: Collection[int] | None = None
-    levels = 0
-    for top in _tops(pattern):
-        named = [(index.find(each.label, each.value), each.levels) for each in anchors_of(top)]
-        named += [(index.find_text(e.label, e.value), e.levels) for e in texts_of(top)]
-        for nodes, depth in named:
+    def matching(
+        self, tree: Tree, index: ValueIndex, call: int, constants: tuple[Constant, ...] = ()
+    ) -> list[int]:
+        """The siblings of a call that match, without calls, in document order."""
+        parent = tree.parent_column[call]
+        found: Iterable[int] | None = self._by_value(tree, index, parent, constants)
+        if found is None:
+            kinds = tree.kind_column
+            found = (node for node in tree.children(parent) if kinds[node] != CALL)
+        return [
+            node
+            for node in found
+            if all(
+                tree.kind_column[node] == ELEMENT and tree.label(node) == name
+                for name in self._labels
+            )
+            and self._holds(tree, node, constants)
+        ]
+
+    def _holds(self, tree: Tree, node: int, constants: tuple[Constant, ...]) -> bool:
+        rows = answers(tree, self._pattern, node)
+        columns = self._columns
+        return any(tuple(row[column] for column in columns) == constants for row in rows)
+
+    def _by_value(
+        self, tree: Tree, index: ValueIndex, parent: int, constants: tuple[Constant, ...]
+    ) -> list[int] | None:
+        """The children of a node that have a value which the pattern names; None: it names none."""
+        above = tree.parent_column
+        best: Collection[int] | None = None
+        levels = 0
+        for anchor in self._anchors:
+            value = anchor.value
+            text = constants[self._numbers[value.name]] if isinstance(value, Variable) else value
+            find = index.find_text if anchor.is_text else index.find
+            nodes = find(anchor.label, str(text))
             if nodes is not None and (best is None or len(nodes) < len(best)):
-                best, levels = nodes, depth
-    if best is None:
-        return None
-    found = set(best)
-    for _ in range(levels):
-        found = {above[node] for node in found}
-    siblings = [node for node in found if above[node] == parent]
-    return sorted(siblings, key=tree.id) if len(siblings) > 1 else siblings
+                best, levels = nodes, anchor.levels
+        if best is None:
+            return None
+        found = set(best)
+        for _ in range(levels):
+            found = {above[node] for node in found}
+        siblings = [node for node in found if above[node] == parent]
+        return sorted(siblings, key=tree.id) if len(siblings) > 1 else siblings
+
+    def _anchors_of(self, step: PatternNode, levels: int = 0) -> Iterator[_Anchor]:
+        """The values that a pattern node names: its own, those of its attributes and children."""
+        if not isinstance(step.test, Name):
+            return
+        is_attribute = step.axis is Axis.ATTRIBUTE
+        label = f"@{step.test.label}" if is_attribute else step.test.label
+        for value in self._equal(step):
+            yield _Anchor(label, value, levels, False)
+        for below in step.branches:
+            if not isinstance(below, PatternNode) or below.axis not in (Axis.CHILD, Axis.ATTRIBUTE):
+                continue
+            if isinstance(below.test, Literal) and below.axis is Axis.CHILD and not is_attribute:
+                yield _Anchor(label, below.test.text, levels, True)
+            if isinstance(below.test, AnyText) and below.axis is Axis.CHILD and not is_attribute:
+                for value in self._equal(below):
+                    yield _Anchor(label, value, levels, True)
+            yield from self._anchors_of(below, levels + 1)
+
+    def _equal(self, step: PatternNode) -> Iterator[str | Variable]:
+        """The constants and parameters that the value of a node equals."""
+        for asked in step.comparisons:
+            operand = asked.operand
+            is_parameter = isinstance(operand, Variable) and operand.name in self._numbers
+            if asked.operator == "=" and (isinstance(operand, str) or is_parameter):
+                assert isinstance(operand, str | Variable)
+                yield operand
+
+
+class SiblingPatterns:
+    """The patterns of deletes, compiled once for texts that differ in strings only."""
+
+    def __init__(self, parse: Callable[[str], Query]) -> None:
+        self._parse = parse
+        self._templates = QueryTemplates()
+        self._refused: set[str] = set()  # texts without their strings, that have no template
+
+    def matching(self, tree: Tree, text: str, index: ValueIndex, call: int) -> list[int]:
+        """The siblings of a call that match the pattern of a text, in document order."""
+        found = self._templates.find(text)
+        if found is None:
+            found = self._compiled(text)
+        pattern, constants = found
+        assert isinstance(pattern, SiblingPattern)
+        return pattern.matching(tree, index, call, constants)
+
+    def _compiled(self, text: str) -> tuple[SiblingPattern, tuple[Constant, ...]]:
+        query = self._parse(text)
+        pattern = query.only_pattern
+        skeleton = skeleton_of(text)
+        if query.selects is None and skeleton not in self._refused:
+            general = generalize(query.row_key.pattern)
+            if general.parameters and all(each.is_text for each in general.parameters):
+                made = SiblingPattern(general)
+                self._templates.learn(text, general, self._parse, made)
+                if self._templates.find(text) is not None:
+                    return made, general.constants
+            if len(self._refused) >= MOST_REFUSED:
+                self._refused.clear()
+            self._refused.add(skeleton)
+        return SiblingPattern(General(pattern, (), ())), ()

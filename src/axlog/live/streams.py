@@ -45,7 +45,7 @@ from axlog.document.stream_update import retracted
 from axlog.document.times import Time, microseconds
 from axlog.document.tree import NONE
 from axlog.errors import AxlogError, StreamError, ValueProblem
-from axlog.evaluate.siblings import matching_siblings
+from axlog.evaluate.siblings import SiblingPatterns
 from axlog.future.references import Fact
 from axlog.future.restoration import can_bring_again
 from axlog.live.collector import Collection, Collector, Dropped
@@ -100,6 +100,7 @@ class Streams(StreamHooks):
         self._collects = options.collect == "auto"
         self.last_collection: Collection | None = None
         self._counts = self._policy is not None
+        self._deletes = SiblingPatterns(maintained.parse)
         self.restart()
         maintained.hooks = self
 
@@ -253,10 +254,9 @@ class Streams(StreamHooks):
             number = retracted(pattern)
             if number is not None:
                 return delete_siblings(tree, stream, lambda _: message_nodes(tree, stream, number))
-            wanted = self.maintained.parse(pattern).only_pattern
             index = self.maintained.value_index
             return delete_siblings(
-                tree, stream, lambda call: matching_siblings(tree, wanted, index, call)
+                tree, stream, lambda call: self._deletes.matching(tree, pattern, index, call)
             )
 
         return self._take(stream, pattern, at, latest, operations, is_deletion=True)

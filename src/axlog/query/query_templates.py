@@ -79,6 +79,11 @@ class QueryTemplates:
                 del self._known[skeleton]
 
 
+def skeleton_of(text: str) -> str:
+    """A text with marks in place of its literals."""
+    return _split(text)[0]
+
+
 def _split(text: str) -> tuple[str, list[str]]:
     literals: list[str] = []
 
