@@ -269,10 +269,7 @@ FEATURES = (
     ),
     Feature("a stream's delete by key, never=joins", "siblings", "constant", _delete("joins")),
     Feature("a stream's delete by key, never=kept", "siblings", "constant", _delete("kept")),
-    Feature(
-        "taking back a message", "messages", "linear", _retract, 1000,
-        "the message is searched by its number",
-    ),
+    Feature("taking back a message", "messages", "constant", _retract),
     Feature("a statement that finds its target by value", "elements", "constant", _statement),
     Feature("status of a row", "rows in progress", "constant", _status),
     Feature("a message of a join, never=all", "rows in progress", "constant", _never),
@@ -280,6 +277,6 @@ FEATURES = (
         "a page of 20 possible rows of a view with not", "rows in progress", "linear", _possible,
         1000, "all possible rows are computed, then the page is cut",
     ),
-    Feature("why", "messages", "linear", _why, 1000, "the texts of its nodes are searched"),
+    Feature("why", "messages", "constant", _why),
 )
 # fmt: on

@@ -10,6 +10,7 @@ from axlog.document.loader import load, read_forest
 from axlog.document.operations import Delete, Insert, Where
 from axlog.document.pending import apply
 from axlog.document.tree import ELEMENT, Tree
+from axlog.document.value_index import ValueIndex
 from axlog.errors import AxlogError
 from axlog.evaluate.definition import row_of, valuations
 from axlog.evaluate.text_search import labelled
@@ -48,7 +49,9 @@ def test_differential_derivations_of_rows_and_all_valuations(start: int) -> None
         for one in every:
             by_row.setdefault(row_of(tree, asked, one)[1], []).append(one.nodes)
         for values, nodes in list(by_row.items())[:5]:
-            found = derivations(tree, asked, dict(zip(asked.columns, values, strict=True)))
+            row = dict(zip(asked.columns, values, strict=True))
+            index = ValueIndex(tree) if seed % 2 else None
+            found = derivations(tree, asked, row, index=index)
             ids = sorted([str(m.id) for m in each.matched] for each in found)
             expected = sorted([str(tree.id(n)) for _, n in sorted(e.items())] for e in nodes)
             assert ids == expected, f"seed {seed}: {asked} {values}"

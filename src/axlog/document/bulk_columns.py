@@ -44,6 +44,19 @@ def subtrees(tree: Tree, roots: Sequence[int] | Handles) -> Handles:
     return np.concatenate(found)
 
 
+def place_among(tree: Tree, node: int, parent: int) -> tuple[int, int] | None:
+    """The position of an element among its siblings with its label, and their number.
+
+    None if one of them has an order of several integers.
+    """
+    handles = _column(tree.partition(tree.label(node)))
+    same = handles[_column(tree.parent_column)[handles] == parent]
+    if tree.long_components and not tree.long_components.keys().isdisjoint(same.tolist()):
+        return None
+    order = _column(tree.order_column)
+    return int((order[same] < order[node]).sum()) + 1, len(same)
+
+
 def _walked(tree: Tree, stack: list[int]) -> Handles:
     """The same, one node at a time, starting from first children or following siblings."""
     first, following = tree.first_column, tree.next_column

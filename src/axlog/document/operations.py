@@ -247,9 +247,7 @@ def delete_siblings(
 
 def message_nodes(tree: Tree, stream: str, number: int) -> list[int]:
     """The nodes that a message of a stream inserted, without those below them."""
-    origin = (stream, number)
-    nodes = [node for node, found in tree.origins_by_node.items() if found == origin]
-    alive = [node for node in nodes if tree.is_alive(node)]
+    alive = tree.inserted_by(stream, number)
     if not alive:
         raise StreamError(
             "AX422",

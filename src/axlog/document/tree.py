@@ -135,6 +135,7 @@ class Tree:
         self.prefixes_by_node: dict[int, str | None] = {}
         self.namespaces_by_node: dict[int, tuple[tuple[str | None, str], ...]] = {}
         self.origins_by_node: dict[int, tuple[str, int]] = {}
+        self._nodes_by_origin: dict[tuple[str, int], list[int]] | None = None
         self.messages_by_key: dict[str, dict[str, int]] = {}
         self.keys_by_node: dict[int, tuple[str, str]] = {}
         self._free: list[int] = []
@@ -343,16 +344,28 @@ class Tree:
             label = self.label(node) if kind in _NAMED else f"{self.kind(node).name.lower()}()"
             parent = self.parent_column[node]
             if parent != NONE and kind != ATTRIBUTE:
-                same = [
-                    n
-                    for n in self.chain(parent)
-                    if self.kind_column[n] == kind
-                    and (kind != ELEMENT or self.label_column[n] == self.label_column[node])
-                ]
-                label += f"[{same.index(node) + 1}]" if len(same) > 1 else ""
+                position, count = self._place_among_equals(node, parent)
+                label += f"[{position}]" if count > 1 else ""
             steps.append(label)
             node = parent
         return "/" + "/".join(reversed(steps))
+
+    def _place_among_equals(self, node: int, parent: int) -> tuple[int, int]:
+        """The position of a node among the siblings of its kind and label, and their number."""
+        kind, label = self.kind_column[node], self.label_column[node]
+        if kind == ELEMENT and len(self.partition(self.names[label])) > _MANY:
+            from axlog.document.bulk_columns import place_among
+
+            found = place_among(self, node, parent)
+            if found is not None:
+                return found
+        same = [
+            other
+            for other in self.chain(parent)
+            if self.kind_column[other] == kind
+            and (kind != ELEMENT or self.label_column[other] == label)
+        ]
+        return same.index(node) + 1, len(same)
 
     def partition(self, label: str) -> array[int]:
         """The nodes with a label (`a`, `@a`, `#text`, `#comment`, ...), in no order; read-only."""
@@ -383,7 +396,25 @@ class Tree:
 
     def record_origin(self, nodes: Iterable[int], stream: str, number: int) -> None:
         """Record the message that inserted these nodes and everything below them."""
-        self.origins_by_node.update(dict.fromkeys(nodes, (stream, number)))
+        origin = (stream, number)
+        if self._nodes_by_origin is not None:
+            self._nodes_by_origin[origin] = nodes = list(nodes)
+        self.origins_by_node.update(dict.fromkeys(nodes, origin))
+
+    def inserted_by(self, stream: str, number: int) -> list[int]:
+        """The roots of the trees that a message inserted and that are still in the document.
+
+        The first call makes an index. It is kept from then on, and made again when most of its
+        messages are gone.
+        """
+        origins, origin = self.origins_by_node, (stream, number)
+        known = self._nodes_by_origin
+        if known is None or len(known) > 2 * len(origins) + _MANY:
+            known = self._nodes_by_origin = {}
+            for node, found in origins.items():
+                known.setdefault(found, []).append(node)
+        nodes = known.get(origin, ())
+        return [node for node in nodes if origins.get(node) == origin and self.is_alive(node)]
 
     def namespaces(self, node: int) -> dict[str | None, str]:
         """The namespace declarations in scope at a node: prefix to address."""
@@ -556,4 +587,6 @@ class Tree:
 
 
 _EMPTY: array[int] = array("i")
+_MANY = 64
+"""Nodes from which positions are counted in columns, and the slack of an index."""
 _NO_MESSAGES: dict[str, int] = {}

@@ -380,7 +380,7 @@ class MaintainedTree:
             self.statements += 1
         self.current.origin = self.statements if origin is None else origin
         if origin is not None:
-            self.tree.origins_by_node.update(dict.fromkeys(plan.delta.added, origin))
+            self.tree.record_origin(plan.delta.added, *origin)
         self.hooks.brought(plan.delta, None if origin is None else origin[0], False)
         if origin is None or not only_adds(plan.delta):
             self.revisions += 1

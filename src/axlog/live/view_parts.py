@@ -31,6 +31,7 @@ def view_of(
     view.may_come = lambda: document.hooks.may_come(view)
     view.how_never = lambda: document.hooks.how_never(view)
     view.nodes_left, view.is_whole = document.nodes_left, lambda: not document.collected
+    view.value_index = lambda: document.value_index
     view.current, view.revisions = document.current, lambda: document.revisions
     view.shared = lambda: document.families.summary_of(view)
     view.shared_parts = lambda: shared_parts(document.views.values(), view)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from axlog.document.delta import Delta
 from axlog.document.times import Times
 from axlog.document.tree import Tree
+from axlog.document.value_index import ValueIndex
 from axlog.errors import QueryError, UndecidedError
 from axlog.evaluate.joins import picker
 from axlog.evaluate.sort_keys import exact_row_key
@@ -63,7 +64,8 @@ class MaintainedView(FutureRows):
 
     Readers see the rows before or after an update, never in between: all reads hold the lock of the
     writer. Long computations (`possible`, `status`, `why`) run on a copy of the document that is
-    made under the lock, so that updates do not wait for them.
+    made under the lock, so that updates do not wait for them. `why` reads the document itself where
+    the values of the row lead to few nodes.
     """
 
     def __init__(
@@ -106,6 +108,7 @@ class MaintainedView(FutureRows):
         """How `never` changes are found, or why they are not."""
         self.prospects: Callable[[], AnyProspects | MemberProspects | None] = lambda: None
         """The possible rows as the joins know them, if they do; avoids reading the document."""
+        self.value_index: Callable[[], ValueIndex | None] = lambda: None
         self.nodes_left = nodes
         """The document without the nodes that were garbage-collected."""
         self.is_whole: Callable[[], bool] = lambda: True
@@ -242,7 +245,7 @@ class MaintainedView(FutureRows):
     def why(self, row: Mapping[str, Any]) -> list[Derivation]:
         """The derivations of a row: the document node that each pattern node matched."""
         from axlog.views.dataflow.maintainer import Dataflow
-        from axlog.views.why import derivations, step_derivations
+        from axlog.views.why import derivations, is_found_by_values, step_derivations
 
         with self._lock:
             if isinstance(self.maintainer, Dataflow):
@@ -253,11 +256,14 @@ class MaintainedView(FutureRows):
                     "the nodes behind a row that Saxon gives are not known",
                     advice="a query that axlog keeps itself: explain() says why it does not",
                 )
-            tree = self._nodes().copied()
+            tree, pattern = self._nodes(), self.query.pattern
+            if not self._key.steps and is_found_by_values(tree, pattern):
+                return derivations(tree, pattern, row, self.times, self.value_index())
+            tree = tree.copied()
         if self._key.steps:
             stepping = replace(self.stepping, key=self.query.row_key)
             return step_derivations(tree, stepping, row, self.times)
-        return derivations(tree, self.query.pattern, row, self.times)
+        return derivations(tree, pattern, row, self.times)
 
     def parts(self, row: Mapping[str, Any]) -> list[Matched]:
         """The nodes that have a value of a row where the query binds it, also of an absent row."""

@@ -7,13 +7,14 @@ row fixed, at the cost of the definition on the parts that these values leave op
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from axlog.document.ids import Id
 from axlog.document.times import Shown, Times, microseconds, shown
-from axlog.document.tree import ATTRIBUTE, NONE, Tree
+from axlog.document.tree import ATTRIBUTE, ELEMENT, NONE, Tree
+from axlog.document.value_index import ValueIndex
 from axlog.evaluate.definition import Valuation, row_of, valuations
 from axlog.evaluate.joins import Bag
 from axlog.evaluate.steps_definition import position_test
@@ -21,13 +22,28 @@ from axlog.evaluate.text_search import labelled
 from axlog.future.truth import Possible
 from axlog.query.columns import Columns
 from axlog.query.normalize import normalise
-from axlog.query.pattern import Axis, Branch, Kind, Or, Output, Pattern, PatternNode, Variable
+from axlog.query.pattern import (
+    Axis,
+    Branch,
+    Kind,
+    Name,
+    Or,
+    Output,
+    Pattern,
+    PatternNode,
+    Variable,
+    nodes_of,
+)
 from axlog.query.steps import Clock, Group, Order, Positions, clock_of
 from axlog.views.change import Row
 from axlog.views.step_chain import StepChain
 from axlog.views.step_rows import Stepping
 from axlog.views.value_codec import python_value
 
+FEW = 100
+"""Nodes below each node of a pattern up to which the document itself is read."""
+_Goal: TypeAlias = tuple[str, str | None]
+"""A variable, and the label of the element that its node is a child of, if it is known."""
 DOWNWARD = (Axis.CHILD, Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF, Axis.SELF, Axis.ATTRIBUTE)
 
 
@@ -56,9 +72,13 @@ class Derivation:
 
 
 def derivations(
-    tree: Tree, pattern: Pattern, row: Mapping[str, Any], times: Times = "seconds"
+    tree: Tree,
+    pattern: Pattern,
+    row: Mapping[str, Any],
+    times: Times = "seconds",
+    index: ValueIndex | None = None,
 ) -> list[Derivation]:
-    """Every derivation of a row; none if the row does not hold."""
+    """Every derivation of a row; none if the row does not hold. `index`: the tree's values."""
     row = inward(pattern, row)
     wanted = [_text(row[column]) for column in pattern.columns]
     steps = [str(replace(node, branches=())) for node in pattern.nodes()]
@@ -68,7 +88,7 @@ def derivations(
         for output, column in zip(pattern.outputs, pattern.columns, strict=True)
         if output.kind is Kind.VARIABLE
     }
-    for valuation in valuations(tree, pattern, given, places=_Paths(tree, given)):
+    for valuation in valuations(tree, pattern, given, places=_Paths(tree, given, index)):
         _, values = row_of(tree, pattern, valuation)
         if [_text(value) for value in values] != wanted:
             continue
@@ -80,23 +100,27 @@ class _Paths:
     """The nodes above those that have a value of the row, for the pattern nodes above its variable.
 
     A pattern node with a variable of the row below it matches only on the way to a node with the
-    variable's value. There are few of them, however many siblings they have.
+    variable's value. There are few of them, however many siblings they have. Texts inside elements
+    of one name are found in the value index of the document, others by a search.
     """
 
-    def __init__(self, tree: Tree, given: Mapping[str, str]) -> None:
-        self._tree, self._given = tree, given
-        self._children: dict[str, dict[int, list[int]]] = {}  # by variable, parent to nodes
-        self._variables: dict[int, tuple[PatternNode, str | None]] = {}
+    def __init__(self, tree: Tree, given: Mapping[str, str], index: ValueIndex | None) -> None:
+        self._tree, self._given, self._index = tree, given, index
+        self._children: dict[_Goal, dict[int, list[int]]] = {}  # by parent, its nodes on the way
+        self._goals: dict[int, tuple[PatternNode, _Goal | None]] = {}
 
     def below(self, at: int, branch: PatternNode) -> list[int] | None:
         if branch.axis not in (Axis.CHILD, Axis.DESCENDANT) or not self._given:
             return None
-        known = self._variables.get(id(branch))
+        known = self._goals.get(id(branch))
         if known is None:
-            known = self._variables[id(branch)] = branch, next(self._below(branch), None)
-        if known[1] is None:
+            known = self._goals[id(branch)] = branch, next(self._below(branch, None), None)
+        goal = known[1]
+        if goal is None:
             return None
-        children = self._ways(known[1])
+        if branch.test == Variable(goal[0]) and branch.axis is Axis.CHILD:
+            goal = goal[0], self._tree.label(at) if self._tree.kind_column[at] == ELEMENT else None
+        children = self._ways(goal)
         found = children.get(at, [])
         if branch.axis is Axis.CHILD:
             return found
@@ -107,30 +131,68 @@ class _Paths:
             waiting += children.get(node, [])[::-1]
         return every
 
-    def _below(self, branch: PatternNode) -> Iterator[str]:
+    def _below(self, branch: PatternNode, above: str | None) -> Iterator[_Goal]:
         """The variables of the row that the node, or one on a way down from it, must have."""
         if isinstance(branch.test, Variable) and branch.test.name in self._given:
-            yield branch.test.name
+            yield branch.test.name, above if branch.axis is Axis.CHILD else None
+        label = branch.test.label if isinstance(branch.test, Name) else None
         for each in branch.branches:
             if isinstance(each, PatternNode) and each.axis in DOWNWARD:
-                yield from self._below(each)
+                yield from self._below(each, label)
 
-    def _ways(self, variable: str) -> dict[int, list[int]]:
+    def _having(self, goal: _Goal) -> Iterable[int]:
+        """The nodes that have the value of a variable; all those inside elements of the label."""
+        tree, (variable, label) = self._tree, goal
+        value = self._given[variable]
+        if self._index is not None and label is not None:
+            found = self._index.find_text(label, value)
+            if found is not None:
+                texts = [t for node in found for t in tree.children(node) if tree.label(t) == value]
+                return [*texts, *tree.partition(value)]
+        return labelled(tree, value)
+
+    def _ways(self, goal: _Goal) -> dict[int, list[int]]:
         """By parent, its children from which a node with the variable's value can be reached."""
-        known = self._children.get(variable)
+        known = self._children.get(goal)
         if known is None:
             tree, parents = self._tree, self._tree.parent_column
             seen: set[int] = set()
-            for node in labelled(tree, self._given[variable]):
+            for node in self._having(goal):
                 at = node
                 while at not in seen and parents[at] != NONE:
                     seen.add(at)
                     at = parents[at]
-            known = self._children[variable] = {}
+            known = self._children[goal] = {}
             for node in sorted(seen, key=tree.id):
                 if tree.kind_column[node] != ATTRIBUTE and tree.is_alive(node):
                     known.setdefault(parents[node], []).append(node)
         return known
+
+
+def is_found_by_values(tree: Tree, pattern: Pattern) -> bool:
+    """Whether the variables of a row lead to few nodes for every node of the pattern.
+
+    Law: no row changes by it. It only decides between reading the document and copying it.
+    """
+    shown = {output.of for output in pattern.outputs if output.kind is Kind.VARIABLE}
+    return bool(shown) and all(_leads_to(tree, branch, shown, 1) for branch in pattern.branches)
+
+
+def _leads_to(tree: Tree, branch: Branch, shown: Set[str], above: int) -> bool:
+    """Whether a branch has a variable below it, or few nodes for each of those `above` it."""
+    if not isinstance(branch, PatternNode) or branch.axis not in DOWNWARD:
+        return False
+    if not isinstance(branch.test, Name):
+        is_shown = isinstance(branch.test, Variable) and branch.test.name in shown
+        return (is_shown or branch.axis is Axis.CHILD) and not branch.branches
+    label = branch.test.label
+    size = len(tree.partition(f"@{label}" if branch.axis is Axis.ATTRIBUTE else label))
+    is_pinned = any(
+        isinstance(node.test, Variable) and node.test.name in shown for node in nodes_of(branch)
+    )
+    if not is_pinned and (size > FEW * above or branch.axis is Axis.DESCENDANT):
+        return False
+    return all(_leads_to(tree, each, shown, max(size, 1)) for each in branch.branches)
 
 
 def _derivation(tree: Tree, steps: Sequence[str], valuation: Valuation, times: Times) -> Derivation:
