@@ -30,6 +30,7 @@ in `CODES`. Codes of the W3C recommendations (`XUDY0015`) keep their names.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -257,6 +258,18 @@ class Place:
         line = lines[self.line - 1]
         start = max(0, self.column - 60)
         return f"    {line[start : start + 100]}\n    {' ' * (self.column - 1 - start)}^"
+
+
+def did_you_mean(written: str, known: Iterable[str]) -> str | None:
+    """Advice for a name that is not known: the known name that is nearest to it, if one is near.
+
+    >>> did_you_mean("contians", ["contains", "count"])
+    "did you mean 'contains'?"
+    """
+    from difflib import get_close_matches
+
+    near = get_close_matches(written, list(known), n=1)
+    return f"did you mean {near[0]!r}?" if near else None
 
 
 class AxlogError(Exception):

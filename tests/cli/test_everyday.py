@@ -57,6 +57,28 @@ def test_a_namespace_is_named_as_the_reason_for_no_rows() -> None:
     assert run("query", "<a/>", "//c").stderr == ""
 
 
+def test_a_name_that_is_nearly_right_is_a_hint() -> None:
+    shop = "<shop><order><id>1</id></order></shop>"
+    assert "did you mean 'order'?" in run("query", shop, "//ordr/id").stderr
+    assert run("query", shop, "//order[id = 2]").stderr == ""
+    for language in ("xpath", "pattern"):
+        query = (
+            "//order[contians(id, '1')]"
+            if language == "xpath"
+            else ("match //order[contians(id/$x, '1')] return $x")
+        )
+        assert "did you mean 'contains'?" in run("query", shop, query).stderr
+    assert "the document comes first" in run("query", "//order", shop).stderr
+
+
+def test_a_document_may_be_json(tmp_path: Path) -> None:
+    assert printed("query", '{"order": {"id": 17}}', "/order/id", "--show", "val") == ["17"]
+    (tmp_path / "orders.json").write_text('[{"id": 17}, {"id": 18}]', encoding="utf-8")
+    path = str(tmp_path / "orders.json")
+    assert printed("query", path, "/document/item/id", "--show", "val") == ["17", "18"]
+    assert "AX106" in run("query", "{", "//a").stderr
+
+
 @pytest.mark.parametrize("form", ["json", "xml", "rfc5261"])
 def test_patch_undoes_diff(form: str, tmp_path: Path) -> None:
     old, new = '<a k="1"><b/>x<c><d/></c></a>', '<a k="2"><c>y</c><b/></a>'
@@ -87,6 +109,9 @@ def test_a_patch_that_does_not_apply(tmp_path: Path) -> None:
         ("$.orders[0]", "JSONPath"),
         (".orders[].id", "jq"),
         ("match /document[orders/order/][not(x)] return ", "single quotes"),
+        ("//o[a == 1]", "write `=`"),
+        ("//o[a = 1 && b]", "write `and`"),
+        ("match //o[a = 1 && b]", "write `and`"),
     ],
 )
 def test_likely_mistakes_have_their_own_advice(query: str, advice: str) -> None:

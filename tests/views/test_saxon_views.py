@@ -142,6 +142,9 @@ def test_a_tree_pattern_is_not_saxons() -> None:
         ("count(//o", "AX201", 10),
         ("sum(//t))", "AX201", 9),
         ("//p:o/@id", "AX206", 3),
+        ("//o[@id = 1 && @id = 2]", "AX201", 13),
+        ("//o[@id = 'a & b'", "AX201", 18),
+        ("//o/lenght()", "AX211", 5),
     ],
 )
 def test_a_query_that_neither_parses_is_refused_at_its_place(

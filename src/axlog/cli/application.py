@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -15,32 +16,17 @@ from typer.core import TyperCommand, TyperGroup
 from axlog.errors import AxlogError, MalformedError, SetupError
 from axlog.extras import extra_of, not_installed
 
-VERBS = (
-    "query",
-    "maintain",
-    "truth",
-    "relevance",
-    "why",
-    "check",
-    "init",
-    "run",
-    "rescale",
-    "serve",
-    "proxy",
-    "token",
-    "explain",
-    "diff",
-    "patch",
-    "reduce",
-    "generate",
-    "replay",
-    "verify",
-    "backup",
-    "restore",
-    "dead-letters",
-    "doctor",
-    "demo",
-)
+GROUPS = {
+    "Pipelines": ("init", "check", "run", "dead-letters", "rescale", "demo"),
+    "Queries": ("query", "explain", "why", "truth", "relevance", "maintain"),
+    "Documents": ("diff", "patch", "reduce", "generate"),
+    "Stores and checkpoints": ("backup", "restore", "verify", "replay"),
+    "Servers": ("serve", "proxy", "token"),
+    "This machine": ("doctor",),
+}
+"""The verbs, as `axlog --help` groups them."""
+VERBS = tuple(verb for verbs in GROUPS.values() for verb in verbs)
+_GROUP_OF = {verb: group for group, verbs in GROUPS.items() for verb in verbs}
 
 
 class Verbs(TyperGroup):
@@ -78,16 +64,34 @@ class Verb(TyperCommand):
     def get_params(self, ctx: Any) -> Any:
         return _converting_little(super().get_params(ctx))
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        arguments = [each for each in self.params if each.param_type_name == "argument"]
+        return ["[OPTIONS]", *(each.metavar or str(each.name).upper() for each in arguments)]
+
 
 class Application(typer.Typer):
     """A command line whose commands are verbs."""
 
     def command(self, name: str | None = None, **options: Any) -> Any:
-        return super().command(name, **{"cls": Verb, **options})
+        panel = _GROUP_OF.get(name or "")
+        made = {"cls": Verb, "rich_help_panel": panel, **options}
+
+        def register(function: Any) -> Any:
+            text = _paragraphs(made.get("help") or function.__doc__ or "")
+            return super(Application, self).command(name, **{**made, "help": text})(function)
+
+        return register
+
+
+def _paragraphs(text: str) -> str:
+    """The text with one line for each paragraph, so that the terminal wraps it."""
+    return "\n\n".join(" ".join(part.split()) for part in re.split(r"\n\s*\n", text))
 
 
 def _converting_little(params: list[Any]) -> list[Any]:
     for param in params:
+        if getattr(param, "is_flag", False) and param.metavar is None:
+            param.metavar = ""  # help need not say that a switch is a Boolean
         param.process_value = partial(_as_given, param)
     return params
 
@@ -131,13 +135,15 @@ def application(verbs: Sequence[str] = ()) -> typer.Typer:
     """
     app = new_application(
         "axlog",
-        "Example: axlog query '<a><b>1</b></a>' 'match /a/b/$x return $x'",
+        "Start with your own messages: axlog init order.xml shipment.json",
         has_completion=True,
     )
 
     @app.callback()
     def axlog(version: Version = False) -> None:
-        """Exact, incrementally maintained answers to queries over changing XML documents."""
+        """Answer questions about messages that are still arriving: what is true, what can still
+        happen, and what never will.
+        """
 
     register(app, "axlog.cli", verbs if verbs and set(verbs) <= set(VERBS) else VERBS)
     return app
@@ -151,6 +157,7 @@ def new_application(name: str, example: str, *, has_completion: bool = False) ->
         no_args_is_help=True,
         add_completion=has_completion,
         pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["--help", "-h"]},
         epilog=example,
     )
 

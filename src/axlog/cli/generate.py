@@ -31,7 +31,7 @@ generate = typer.Typer(
 
 def register(app: typer.Typer) -> None:
     """Add the verb and its subcommands."""
-    app.add_typer(generate)
+    app.add_typer(generate, rich_help_panel="Documents")
 
 
 Out = Annotated[

@@ -34,8 +34,8 @@ def init(
     samples: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[SAMPLE]...",
-            help="Files with messages, XML or JSON; STREAM=FILE names the stream. None: ask.",
+            metavar="[SAMPLE...]",
+            help="Files with messages, XML or JSON; STREAM=FILE names the stream.",
         ),
     ] = None,
     into: Annotated[

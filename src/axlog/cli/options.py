@@ -12,7 +12,9 @@ from axlog.document.parser import DEFAULT_LIMITS, Limits
 
 Doc = Annotated[
     str,
-    typer.Argument(metavar="DOC", help="The document: a path, XML text, or - for standard input."),
+    typer.Argument(
+        metavar="DOC", help="The document: a path (.xml, .json), its text, or - for standard input."
+    ),
 ]
 QueryText = Annotated[
     str, typer.Argument(metavar="QUERY", help="The query: match ..., XPath, or XQuery.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from axlog.document.parser import Source
@@ -31,8 +32,23 @@ def is_json(asked: bool | None) -> bool:
 
 
 def source_of(argument: str) -> Source:
-    """Return the source that a document argument names."""
-    return sys.stdin.buffer if argument == "-" else argument
+    """Return the source that a document argument names; JSON becomes elements (docs/json.md).
+
+    The items of a JSON array are the children of `<document>`.
+    """
+    if argument == "-":
+        return sys.stdin.buffer
+    path = Path(argument) if argument.endswith(".json") else None
+    if path is not None and path.is_file():
+        return _from_json(path.read_bytes(), argument)
+    return _from_json(argument) if argument.lstrip()[:1] in ("{", "[") else argument
+
+
+def _from_json(text: str | bytes, source: str | None = None) -> str:
+    from axlog.document.json_messages import messages_of_text
+
+    messages = messages_of_text(text, source=source)
+    return messages[0] if len(messages) == 1 else f"<document>{''.join(messages)}</document>"
 
 
 class Lines:

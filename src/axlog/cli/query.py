@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from enum import Enum
 from json import dumps
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,11 +17,18 @@ from axlog.cli.output import source_of, writer
 from axlog.document.parser import Element
 from axlog.document.parser import parse as read_xml
 from axlog.document.times import checked_times
+from axlog.errors import did_you_mean
 from axlog.evaluate.atoms import text_of
 from axlog.live.document import parse
 from axlog.live.options import Options
 from axlog.live.view import View
 from axlog.query.query import Query, checked_language, language_of, parse_query
+
+_WORDS = frozenset(
+    """and ascending at by descending div else eq every for ge gt idiv if in is le let limit lt
+    match mod ne not now or order return satisfies some stable then to where""".split()
+)
+"""Words of the languages, which are no names of elements."""
 
 
 class Show(Enum):
@@ -67,6 +75,7 @@ def query(
     XPath and XQuery: the items, one per line; with --json, rows. Tree patterns: the rows, as JSON
     lines {"row": {...}, "count": n} in a pipe and as a table on a terminal.
     """
+    _check_order(document, text)
     parsed = parse(
         source_of(document),
         options=Options(
@@ -135,8 +144,16 @@ def _text(item: Any) -> str:
     return item if isinstance(item, str) else text_of(item)
 
 
+def _check_order(document: str, text: str) -> None:
+    """Refuse a query in the place of the document."""
+    is_document = text.lstrip().startswith("<") or Path(text).is_file()
+    is_text = document == "-" or document.lstrip()[:1] in ("<", "{", "[")
+    if is_document and not is_text and not Path(document).exists():
+        raise typer.BadParameter("the document comes first, then the query", param_hint="DOC")
+
+
 def _hint(root: Element, text: str) -> None:
-    """Say so if a name of the query is there only in a namespace: the usual reason for no rows."""
+    """Name a likely reason for no rows: a name that is there only in a namespace, or misspelt."""
     names = set(re.findall(r"(?<![\w:$@.'\"-])[A-Za-z_][\w.-]*(?![\w:(]|\s*\()", text))
     tags = {str(element.tag) for element in root.iter(etree.Element)}
     for name in sorted(names - tags):
@@ -148,4 +165,9 @@ def _hint(root: Element, text: str) -> None:
                 f" -n p={address} and write p:{name}, or make it the default with -n ={address}",
                 err=True,
             )
+            return
+    for name in sorted(names - tags - _WORDS):
+        near = did_you_mean(name, sorted(tag for tag in tags if "}" not in tag))
+        if near is not None:
+            typer.echo(f"hint: no element is named {name}; {near}", err=True)
             return

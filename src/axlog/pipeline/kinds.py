@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
 from axlog.connect.kinds import ChannelKind, SinkKind, SourceKind
-from axlog.errors import PipelineError
+from axlog.errors import PipelineError, did_you_mean
 
 SOURCES = {
     "access-log": "axlog.connect.sources.access_logs:ACCESS_LOG",
@@ -134,10 +133,9 @@ def _entries(role: str) -> dict[str, Any]:
 
 
 def _unknown(role: str, name: str, known: list[str]) -> PipelineError:
-    close = get_close_matches(name, known, n=1)
     return PipelineError(
         "AX853",
         f"there is no kind of {role} {name!r}",
         expected="one of " + ", ".join(known),
-        advice=f"did you mean {close[0]!r}?" if close else None,
+        advice=did_you_mean(name, known),
     )

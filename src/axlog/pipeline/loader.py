@@ -10,13 +10,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from axlog.errors import AxlogError, PipelineError, Place
+from axlog.errors import AxlogError, PipelineError, Place, did_you_mean
 from axlog.pipeline import yaml_reader
 from axlog.pipeline.checks import Problem, checked_parts
 from axlog.pipeline.deprecated import rename_old_keys
@@ -159,13 +158,12 @@ def _refused(found: Any, long: _Long) -> PipelineError:
         return PipelineError("AX852", f"{where} has no {last!r}", place=place)
     if kind == "extra_forbidden":
         known = _known_keys(path[:-1], is_short=long.is_short)
-        close = get_close_matches(str(last), known, n=1)
         return PipelineError(
             "AX852",
             f"the key {last!r} is unknown here",
             place=place,
             expected=", ".join(known),
-            advice=f"did you mean {close[0]!r}?" if close else None,
+            advice=did_you_mean(str(last), known),
         )
     return PipelineError("AX852", f"{last}: {found['msg']}", place=place)
 

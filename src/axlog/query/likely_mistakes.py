@@ -1,5 +1,5 @@
-"""Advice for texts that are often written where a query is expected: SQL, JSONPath, an unquoted
-query that a shell has changed.
+"""Advice for texts that are often written where a query is expected: SQL, JSONPath, the operators
+of programming languages, an unquoted query that a shell has changed.
 """
 
 from __future__ import annotations
@@ -28,6 +28,12 @@ _MISTAKES: tuple[tuple[re.Pattern[str], str], ...] = (
         "in a shell, put the query into single quotes: double quotes replace $x by nothing",
     ),
 )  # fmt: skip
+_OPERATORS = {
+    "==": "write `=`",
+    "&&": "write `and`",
+    "||": "write `or`",
+    "<>": "write `!=`",
+}
 
 
 def with_advice(error: QuerySyntaxError, text: str) -> QuerySyntaxError:
@@ -37,9 +43,18 @@ def with_advice(error: QuerySyntaxError, text: str) -> QuerySyntaxError:
     >>> with_advice(error, "select x from orders").advice.split(".")[0]
     'this looks like SQL'
     """
-    for form, advice in _MISTAKES:
-        if form.match(text):
-            error.advice = advice
-            error.args = (error.describe(),)
-            break
+    advice = next((advice for form, advice in _MISTAKES if form.match(text)), _of_operator(error))
+    if advice is not None:
+        error.advice = advice
+        error.args = (error.describe(),)
     return error
+
+
+def _of_operator(error: QuerySyntaxError) -> str | None:
+    """Advice for an operator of another language at the place of the error, or just before."""
+    place = error.place
+    if place is None or place.text is None:
+        return None
+    line = (place.text.splitlines() or [""])[place.line - 1]
+    near = line[max(0, place.column - 2) : place.column + 1]
+    return next((advice for operator, advice in _OPERATORS.items() if operator in near), None)

@@ -255,8 +255,8 @@ class PatternBuilder(ConditionBuilder):
                 "AX206",
                 f"the prefix {prefix} is not declared",
                 place=self._place(token),
-                expected="one of " + ", ".join(sorted(p for p in self._namespaces if p)),
-                advice="declare it in the namespaces given with the query, or write Q{uri}name",
+                advice="declare it with the query (namespaces=, or -n PREFIX=URI on the command"
+                " line), or write Q{uri}name",
             )
         return uri
 

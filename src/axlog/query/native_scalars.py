@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from lark import Token, Transformer_NonRecursive
 
 from axlog.document.times import UNITS
-from axlog.errors import Place, QuerySyntaxError, UnsupportedError, ValueProblem
+from axlog.errors import Place, QuerySyntaxError, UnsupportedError, ValueProblem, did_you_mean
 from axlog.query.function_names import CLOCK, FUNCTIONS, TYPES
 from axlog.query.pattern import Kind
 from axlog.query.positions import place_at
@@ -162,7 +162,7 @@ class ScalarBuilder(Transformer_NonRecursive[Token, Any]):
                 f"there is no function {name}()",
                 place=self._place(token),
                 expected="a function such as contains, substring, round, number, xs:date",
-                advice=clock,
+                advice=clock or did_you_mean(name, sorted({*FUNCTIONS, *AGGREGATES})),
             )
         check_regex(name, given, self._text)
         return Call(name, given, offset_of(token))

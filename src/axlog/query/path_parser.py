@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+from axlog.errors import did_you_mean
 from axlog.query.function_names import CASTS, CLOCK, CONTEXT_FUNCTIONS, FUNCTIONS
 from axlog.query.numbers import literal
 from axlog.query.pattern import (
@@ -320,8 +321,8 @@ class PathParser(Tokenizer):
             if name in CLOCK and prefix in ("", "fn"):
                 advice = "a variable given by the caller: `declare variable $now external`"
                 raise self.unsupported(f"{name}(), no function of the document,", at, None, advice)
-            known = "one of " + ", ".join(f"{each}()" for each in sorted({*FUNCTIONS, *CASTS}))
-            raise self.unsupported(f"the function {written}()", at, known)
+            near = did_you_mean(written, sorted({*FUNCTIONS, *CASTS}))
+            raise self.unsupported(f"the function {written}()", at, None, near)
         check_regex(name, arguments, self.text)
         return Call(name, arguments, at)
 

@@ -246,8 +246,8 @@ class Tokenizer:
                 "AX206",
                 f"the prefix {prefix} is not declared",
                 place=place_at(self.text, at),
-                expected="one of " + ", ".join(sorted(p for p in self.namespaces if p)),
-                advice="declare it in the namespaces given with the query, or write Q{uri}name",
+                advice="declare it with the query (namespaces=, or -n PREFIX=URI on the command"
+                " line), or write Q{uri}name",
             )
         return f"{{{uri}}}{local}" if uri else local
 

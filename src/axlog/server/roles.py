@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
@@ -36,7 +35,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from axlog.errors import AxlogError, ChannelError, Place
+from axlog.errors import AxlogError, ChannelError, Place, did_you_mean
 from axlog.pipeline.checks import Problem
 from axlog.pipeline.loader import read_text
 from axlog.pipeline.yaml_reader import Located, locate
@@ -381,8 +380,7 @@ def _refused(problem: Any, found: Located) -> ChannelError:
         named = [_KEYS[step] for step in path if step in _KEYS]
         model = named[-1] if named else inside[min(len(path) - 1, 2)] or PrincipalModel
         known = sorted(model.model_fields)
-        close = get_close_matches(str(last), known, n=1)
-        advice = f"did you mean {close[0]!r}?" if close else None
+        advice = did_you_mean(str(last), known)
         if last == "token":
             advice = "use the token's hash: `axlog token NAME` creates both, --stdin hashes yours"
         message = f"the key {last!r} is unknown here"

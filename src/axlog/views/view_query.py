@@ -6,6 +6,7 @@ installed and Saxon accepts it. Otherwise the refusal is raised, with the extra 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -44,9 +45,10 @@ def parse_view(
         try:
             return _foreign(text, namespaces, language, refusal.message)
         except QueryError as error:
-            is_static = error.code == "AX201"
-            is_ours = is_static and (
-                not isinstance(refusal, UnsupportedError) or "XPST0003" in error.message
+            is_ours = error.code == "AX201" and (
+                not isinstance(refusal, UnsupportedError)
+                or "XPST0003" in error.message
+                or ("XPST0017" in error.message and refusal.message.startswith("the function "))
             )
             raise (refusal if is_ours else error) from None
 
@@ -122,22 +124,27 @@ def _language_for_saxon(
     return "xquery"
 
 
+_STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
+
+
 def _may_be_xpath_alone(text: str) -> bool:
     """Whether a text may be XPath but no XQuery: the axis of namespaces, `&` in a string."""
-    return "namespace::" in text or "&" in text
+    return ("namespace::" in text or "&" in text) and "&" not in _STRING.sub("", text)
 
 
 @lru_cache(maxsize=256)
 def _check(text: str, language: str, namespaces: tuple[tuple[str, str], ...]) -> None:
     """Evaluate the query on an empty document: errors of the query itself are raised.
 
-    Saxon reports errors of XPath without their codes, so it is asked for XQuery where it can be.
+    Saxon reports errors of XPath without their codes, so it is asked for XQuery where it can be:
+    `&` in a string of XPath is `&amp;` in XQuery.
     """
     from axlog.views.saxon.documents import SaxonDocument
     from axlog.views.saxon.process import Asked
 
-    if language == "xpath" and not _may_be_xpath_alone(text):
-        _check(text, "xquery", namespaces)
+    if language == "xpath" and "namespace::" not in text:
+        escaped = _STRING.sub(lambda found: found[0].replace("&", "&amp;"), text)
+        _check(escaped, "xquery", namespaces)
         return
     try:
         SaxonDocument().run(Tree(), Asked(text, language, namespaces))
