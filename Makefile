@@ -16,10 +16,11 @@ INSTALLED := $(VENV)/.installed-$(call hash_of,requirements.lock pyproject.toml)
 # Outside conformance data: what the environment names, else what lies beside the repository.
 export AXLOG_CONFORMANCE ?= $(abspath $(wildcard ../shared/conformance))
 
-.PHONY: help install test release-check stress demo screenshots check conformance docs format bench lock clean
+.PHONY: help install test system-test release-check stress demo screenshots check conformance docs format bench lock clean
 
 help:
 	@echo "make test    run the tests (WORKERS=2 processes)"
+	@echo "make system-test  run the tests of whole programs: installations, clusters, browsers, kills, benchmarks"
 	@echo "make stress  run the laws on many more cases, and kill more processes (hours; TIMES=10)"
 	@echo "make release-check  build wheel and sdist, install them clean, run the README"
 	@echo "make demo    run the supply chain on Spark, in the terminal and on a page"
@@ -54,7 +55,11 @@ $(INSTALLED): $(PINNED)
 
 test: install
 	@echo "== tests$(if $(AXLOG_CONFORMANCE), with conformance data from $(AXLOG_CONFORMANCE))"
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not system"
+
+system-test: install
+	@echo "== whole programs: installations, clusters, browsers, killed processes, benchmarks"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m system
 
 release-check: install
 	@echo "== wheel and sdist, installed into clean environments"

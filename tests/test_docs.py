@@ -63,7 +63,7 @@ def test_pages_show_what_happens(page: Path, room: Path) -> None:
     Play(page, room).whole()
 
 
-@pytest.mark.slow
+@pytest.mark.system
 @pytest.mark.parametrize("page", [PAGES[0], REPOSITORY / "docs" / "index.md", *PACKAGES], ids=name)
 def test_pages_that_install_show_what_happens(page: Path, clean: Clean) -> None:
     """In an environment with what the page has pip install, and nothing else."""
@@ -233,6 +233,7 @@ def test_every_page_is_in_the_site_once() -> None:
     assert sorted(pages) == [page.name for page in SITE], "nav of mkdocs.yml"
 
 
+@pytest.mark.system
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path],

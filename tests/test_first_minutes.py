@@ -8,7 +8,7 @@ import pytest
 
 from tests.wheelhouse import Clean
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.system
 
 MESSAGES = {
     "order-17.xml": "<order><oid>17</oid><placed>2026-11-01T10:00:00Z</placed></order>",

@@ -8,7 +8,7 @@ import pytest
 
 from tests.wheelhouse import Clean
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.system
 
 # Everything `pip install axlog` may bring: its dependencies and theirs.
 LIGHT = {

@@ -112,7 +112,7 @@ def lacks(said: dict[str, Any], extra: str) -> None:
     assert f"pip install 'axlog[{extra}]'" in said["output"], said
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_verbs_without_any_extra(tmp_path: Path) -> None:
     (tmp_path / "u").write_text("delete node /a/b;")
     (tmp_path / "l").write_text("[]")
@@ -132,7 +132,7 @@ def test_verbs_without_any_extra(tmp_path: Path) -> None:
             assert "AX901" not in verb["output"], verb
 
 
-@pytest.mark.slow
+@pytest.mark.system
 @pytest.mark.parametrize("extra", sorted({need for need, _ in KINDS.values() if need}))
 def test_kinds_without_their_extra(extra: str, tmp_path: Path) -> None:
     calls = []
@@ -167,7 +167,7 @@ def test_kinds_without_their_extra(extra: str, tmp_path: Path) -> None:
         lacks(ran, extra)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_the_engine_and_the_page_without_their_extras(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text("")
     path = tmp_path / "p.yaml"

@@ -13,7 +13,11 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 import axlog
+
+pytestmark = pytest.mark.system
 
 DOCUMENT = '<a><ax:call xmlns:ax="urn:axlog" stream="s" deletes="yes"/></a>'
 VIEW = "match /a/b/$x return $x"

@@ -23,14 +23,14 @@ def check(path: Path) -> None:
     assert printed(executed(path)) == printed(written)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 @pytest.mark.parametrize("path", HERE, ids=lambda path: path.stem)
 def test_notebooks_print_what_is_written(path: Path) -> None:
     check(path)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_the_notebook_on_spark_prints_what_is_written() -> None:

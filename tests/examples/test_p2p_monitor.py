@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_the_p2p_monitor(repository: Path, tmp_path: Path) -> None:
     example = runpy.run_path(str(repository / "examples" / "p2p-monitor" / "monitor.py"))
     said: list[str] = []

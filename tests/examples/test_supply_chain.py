@@ -230,6 +230,7 @@ def test_without_a_page(place: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.system
 def test_differential_spark_says_the_same(runner: Runner, tmp_path: Path) -> None:
     """Rows, nevers, possible rows, dead letters and counts by stream, as a page shows them."""
     from axlog.cli.live_page import reported

@@ -39,6 +39,8 @@ from lab.generators.appendix_views import VIEWS
 from lab.laws.algebra_law import Watcher
 from lab.reference import rows as reference_rows
 
+pytestmark = pytest.mark.system
+
 APART = {"pathway", "spark", "spark-cluster", "spark-documents"}
 """Run by tests of their own: they start other systems."""
 
@@ -91,7 +93,6 @@ def test_benchmark_of_documents_on_spark_says_both_sides() -> None:
     ]
 
 
-@pytest.mark.slow
 def test_differential_axlog_and_pathway_name_the_same_late_orders() -> None:
     (result,) = run(["pathway"], "tiny")
     if find_spec("pathway") is None:

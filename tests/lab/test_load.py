@@ -12,6 +12,8 @@ from lab.__main__ import application
 from lab.stress.latencies import Latencies
 from lab.stress.load import Sizes, run_load
 
+pytestmark = pytest.mark.system
+
 SMALL = Sizes(
     views=12, publishers=4, window=4, batch=25, outbox=5, pause=0.05, compact_after=600
 )  # fmt: skip

@@ -1,6 +1,10 @@
 """The soak, for a few seconds: well-behaved requests succeed, attacks do not."""
 
+import pytest
+
 from lab.stress.soak import Sizes, run_soak
+
+pytestmark = pytest.mark.system
 
 
 def test_hostile_principals_do_not_stop_the_others() -> None:

@@ -314,7 +314,7 @@ def test_oracle_faulty_disks() -> None:
     assert sum(on_faulty_disk(seed) for seed in range(cases(25))) > cases(50)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_oracle_killed_processes() -> None:
     """Processes killed with SIGKILL inside each of `MOMENTS`; `lab torture` kills more."""
     killed: Counter[str] = Counter()

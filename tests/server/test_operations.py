@@ -406,6 +406,7 @@ def run_once(path: Path) -> None:
     assert done.exit_code == 0, done.output
 
 
+@pytest.mark.system
 def test_runs_that_are_stopped_lose_and_double_nothing(tmp_path: Path) -> None:
     """SIGTERM and SIGINT in the middle of the work; then an undisturbed run's rows."""
     messages = list(orders.messages(300, seed=3, rate=0.001, late_share=0.6))
@@ -433,6 +434,7 @@ def _is_whole(cut: Path, whole: Path) -> bool:
     return logs[0] == logs[1]
 
 
+@pytest.mark.system
 def test_a_stop_while_a_sink_cannot_be_reached_leaves_the_batch_for_the_next_run(
     tmp_path: Path,
 ) -> None:
@@ -516,6 +518,7 @@ def serving(path: Path) -> tuple[subprocess.Popen[str], str]:
     return process, address
 
 
+@pytest.mark.system
 def test_a_server_that_is_stopped_keeps_what_it_acknowledged(tmp_path: Path) -> None:
     """Publishing over HTTP until SIGTERM: what was answered with success is in the sink, once."""
     (tmp_path / "document.xml").write_text(DOCUMENT)
@@ -550,6 +553,7 @@ def test_a_server_that_is_stopped_keeps_what_it_acknowledged(tmp_path: Path) -> 
     assert len(acknowledged) >= 30
 
 
+@pytest.mark.system
 def test_the_health_of_a_run_is_served_beside_it(tmp_path: Path) -> None:
     path = written_to(tmp_path / "p", VIEWS["v"], DOCUMENT)
     append(path.parent / "in.jsonl", [{"stream": "f", "insert": "<a>1</a>", "at": 1}])

@@ -19,6 +19,8 @@ from axlog.server.summaries import Observer
 from axlog.views.change import Change, Row
 from tests.browsing import CALL, ESCAPED, HOSTILE, opened, served
 
+pytestmark = pytest.mark.system
+
 
 @pytest.fixture
 def chain(tmp_path: Path) -> Iterator[tuple[Runner, supply_chain.Simulator]]:

@@ -16,6 +16,8 @@ from axlog.server.summaries import Observer
 from tests.browsing import CALL, opened, served
 from tests.server_access import BEARER, TOKEN
 
+pytestmark = pytest.mark.system
+
 MONITOR = f"""<m><web>{CALL.format("orders")}</web><ship>{CALL.format("shipments")}</ship></m>"""
 ON_TIME = (
     "match /m[web/order/oid/$x#t1][ship/order/oid/$x#t2]"

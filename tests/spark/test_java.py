@@ -65,6 +65,7 @@ def path_without_java(place: Path) -> str:
 
 
 @pytest.mark.spark
+@pytest.mark.system
 def test_pyspark_starts_where_no_other_java_is(no_java: Path) -> None:
     environment = {**os.environ, "PATH": path_without_java(no_java / "bin")}
     assert shutil.which("java", path=environment["PATH"]) is None

@@ -14,7 +14,7 @@ from axlog.cli.application import application
 from axlog.samples import supply_chain as chain
 from lab.stress.spark_kills import Cluster, quick_settings
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.system]
 ORDERS = 20
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from lab.stress import spark_kills
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.system]
 
 
 MESSAGES = 80

@@ -14,7 +14,7 @@ from axlog.samples import orders
 from axlog.spark.classes import archive_options
 from axlog.spark.session import QUICK
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.system]
 
 JOB = """
 import sys
