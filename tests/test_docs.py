@@ -77,6 +77,7 @@ def test_extras_that_prose_installs_exist(page: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.system
 @pytest.mark.parametrize("page", ON_SPARK, ids=name)
 def test_pages_on_spark_show_what_happens(page: Path, room: Path, spark: Any) -> None:
     """Their `session()` is the one of all tests here."""

@@ -115,6 +115,7 @@ def test_embedded_takes_every_message_of_four_partitions_once(tmp_path: Path, br
 
 
 @pytest.mark.spark
+@pytest.mark.system
 def test_spark_takes_every_message_of_four_partitions_once(
     spark: Any, tmp_path: Path, brokers: str
 ) -> None:

@@ -178,6 +178,7 @@ SENT = [{"stream": "s", "insert": f"<m>{n}</m>", "at": n} for n in range(20)]
 
 
 @pytest.mark.spark
+@pytest.mark.system
 def test_a_checkpoint_lies_in_a_file_system_of_spark(
     spark: Any, tmp_path: Path, mounted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +203,7 @@ def test_a_checkpoint_lies_in_a_file_system_of_spark(
 
 
 @pytest.mark.spark
+@pytest.mark.system
 def test_a_pipeline_file_names_a_file_system_of_spark(
     spark: Any, tmp_path: Path, mounted: str
 ) -> None:

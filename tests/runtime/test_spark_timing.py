@@ -99,6 +99,7 @@ def write(path: Path, messages: list[tuple[str, str]], at: float) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.system
 def test_deadlines_pass_while_nothing_comes(spark: Any, tmp_path: Path) -> None:
     """With the wall clock a timer makes rows never and lets their state go; no message is needed.
 

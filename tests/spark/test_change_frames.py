@@ -16,7 +16,7 @@ from axlog.spark import changes, maintain, register, view
 from tests.runtime.test_spark_bucket import SHOP, definition_of, updates
 from tests.spark.test_spark_streaming import given
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.system]
 
 
 def fed(definition: Definition, messages: Any) -> Any:

@@ -38,7 +38,7 @@ from axlog.spark.batch.shredder import _shred_texts
 from tests.hostile_attacks import LINE_ATTACKS, XML_ATTACKS, XML_LURES, Outside, aims, is_text
 from tests.runtime.engine_packets import engine_packets
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.system]
 
 STREAMS = ("files", "records", "lines", "frame")
 CALLS = "".join(f'<ax:call xmlns:ax="urn:axlog" stream="{stream}"/>' for stream in STREAMS)

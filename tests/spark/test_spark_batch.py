@@ -19,7 +19,7 @@ from axlog.spark.batch.evaluation import chosen_plan
 from lab.laws import small_cases
 from lab.laws.small_cases import DOWNWARD
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.system]
 
 QUERIES = [
     "match //*[b][@k#t]//$x return $x, t.val",

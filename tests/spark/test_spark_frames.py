@@ -19,7 +19,7 @@ from axlog.runtime.definition import Definition
 from axlog.spark import maintain
 from tests.spark.test_spark_streaming import Collecting, state_after
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.system]
 SCHEMA = "stream string, xml string, time double"
 DOCUMENT = (
     '<shop xmlns:ax="urn:axlog"><a><ax:call stream="a"/></a><b><ax:call stream="b"/></b></shop>'

@@ -19,7 +19,7 @@ from lab.laws import small_cases
 from tests.accepted_errors import accept
 from tests.amounts import FACTOR
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.system]
 
 QUERIES = ["match //a#x[//b] return x.id"]
 MORE = [

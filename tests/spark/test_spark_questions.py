@@ -16,7 +16,7 @@ from axlog.runtime.definition import Definition
 from axlog.spark import maintain
 from axlog.views.change import Change
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.system]
 
 DOCUMENT = "<data>{}</data>".format(
     "".join(
