@@ -6,6 +6,9 @@ packets, the packets of a batch in any order, buckets that lose their engines, b
 repeats after a crash, buckets that are all on the driver, final steps on the driver. The embedded
 runner is run on the same case, and sometimes started anew after every few batches. Compared with
 `pipeline_cases.reference`: rows, net changes, dead letters with their contents.
+
+In some cases views differ in constants (the shapes of law 9). Then buckets keep them as families:
+one plan, whose members arrive as rows of a table.
 """
 
 from __future__ import annotations
@@ -26,12 +29,14 @@ from axlog.document.stream_update import StreamUpdate
 from axlog.document.times import microseconds
 from axlog.pipeline import kinds
 from axlog.pipeline.model import PipelineModel
+from axlog.query.generalize import generalize
 from axlog.runtime.bucket_engines import Buckets
 from axlog.runtime.bucket_state import forget_live
-from axlog.runtime.definition import Definition
+from axlog.runtime.definition import Definition, FamilyDefinition
 from axlog.runtime.driver_buckets import DriverBuckets, durable_state
 from axlog.runtime.embedded import Runner
 from axlog.runtime.extraction import ASIDE, Extractor, Message
+from axlog.runtime.family_members import PARAMETERS
 from axlog.runtime.final_step import DurableFinalSteps, FinalSteps
 from axlog.runtime.order import PARTITIONS_APART
 from axlog.runtime.packet_rows import packed
@@ -48,6 +53,7 @@ from lab.laws.pipeline_cases import (
     Sequence_,
     check_batch,
     first_rows,
+    make_members_case,
     make_pipeline_case,
     reference,
     smaller_pipelines,
@@ -62,12 +68,16 @@ class BucketsCase:
     seed: int
     buckets: int
     on_driver: bool
+    shares: bool = False
 
 
 def make_buckets_case(random: Random, *, computes: bool = True) -> BucketsCase:
     """A random case; `computes` as for pipelines."""
     case = make_pipeline_case(random, computes=computes)
-    return BucketsCase(case, random.getrandbits(32), random.choice((1, 3)), random.random() < 0.5)
+    made = BucketsCase(case, random.getrandbits(32), random.choice((1, 3)), random.random() < 0.5)
+    if random.random() < 0.2:
+        return replace(made, case=make_members_case(random), shares=True)
+    return made
 
 
 def check_buckets(made: BucketsCase) -> None:
@@ -308,12 +318,14 @@ class _Again:
 def run_buckets(made: BucketsCase) -> Answer:
     """The result of both halves of the Spark pipeline for a case."""
     case, random = made.case, Random(made.seed)
-    definition = case.definition()
+    definition, tables = case.definition(), list[Message]()
+    changes = first_rows(definition.make())
+    if made.shares:
+        definition, tables = with_families(definition, len(case.sources))
     plan = make_plan(definition, buckets=made.buckets)
     extractor = Extractor(definition, plan)
     extractor.past = NOTHING
     rejections = Rejections([partial(_Again, each) for each in case.sources], plan.late)
-    changes = first_rows(definition.make())
     refused: list[Refusal] = []
     number = 0
     stores: dict[str, _Store] = {}
@@ -323,6 +335,7 @@ def run_buckets(made: BucketsCase) -> Answer:
             if number:
                 side.catch_up(number - 1)
             for batch in batches_of(random, part):
+                batch += [] if number else [[message] for message in tables]
                 rows = [
                     (f"{bucket}/0", body)
                     for messages in batch
@@ -342,6 +355,29 @@ def run_buckets(made: BucketsCase) -> Answer:
             side.close()
     forget_live()
     return Answer.of(changes, refused)
+
+
+def with_families(definition: Definition, source: int) -> tuple[Definition, list[Message]]:
+    """The definition with a family for each shape of its views, and the tables of their members."""
+    shapes: dict[Any, dict[str, str]] = {}
+    for name, query in definition.queries().items():
+        general = generalize(query.row_key.pattern)
+        if general.parameters:
+            shape = (general.pattern, general.parameters, query.row_key.steps)
+            shapes.setdefault(shape, {})[name] = query.text
+    families = {f"shape {at}": members for at, members in enumerate(shapes.values())}
+    shared = {name for members in families.values() for name in members}
+    made = replace(
+        definition,
+        views={name: view for name, view in definition.views.items() if name not in shared},
+        families={n: FamilyDefinition(min(m.values())) for n, m in families.items()},
+    )
+    tables = [
+        Message(source, name, PARAMETERS, json.dumps({"add": m, "quiet": True}).encode(), None, at,
+                f"table {at}")
+        for at, (name, m) in enumerate(families.items())
+    ]  # fmt: skip
+    return made, tables
 
 
 class _Store(dict[str, bytes]):

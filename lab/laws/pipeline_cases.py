@@ -44,6 +44,7 @@ from axlog.views.step_chain import OnValueError
 from lab.laws import tuning_law
 from lab.laws.pipeline_steps import make_steps
 from lab.laws.prospects_law import make_prospects_case
+from lab.laws.shared_law import make_shared_case
 from lab.laws.tuning_law import make_joined_case
 
 Sequence_ = tuple[StreamUpdate, ...]
@@ -299,7 +300,26 @@ def make_pipeline_case(random: Random, *, computes: bool = True) -> PipelineCase
     """A random pipeline; `computes`: its views may compute, group and order."""
     kinds = [_shop, _shop, make_steps, make_steps, _joined, _any, _awaited]
     make = random.choice([kind for kind in kinds if computes or kind is not make_steps])
-    document, views, made, *facts = make(random)
+    return _sent(random, *make(random))
+
+
+def make_members_case(random: Random) -> PipelineCase:
+    """A random pipeline with views that differ in constants: the first steps of a case of law 9."""
+    case = make_shared_case(random)
+    views = [step[2] for step in case.steps if step[0] == "watch"]
+    sent = [
+        StreamUpdate(stream, "insert", content, time / 1e6)
+        for step in case.steps
+        if step[0] in ("feed", "batch")
+        for _, stream, content, time in (step[2] if step[0] == "batch" else [step])
+    ]
+    return _sent(random, case.document, views, sent, *case.facts)
+
+
+def _sent(
+    random: Random, document: str, views: Sequence[str], made: Sequence[StreamUpdate], *facts: str
+) -> PipelineCase:
+    """The pipeline of a document, with its messages dealt to sources and partitions."""
     sent = [
         update
         for update in _spoiled(random, document, made)

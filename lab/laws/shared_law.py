@@ -50,7 +50,7 @@ _SHAPES = (
     'match /r[p/a[k/"?"]/x/$y][q/b/x/$y] return $y',
     'match /r[p/a[k/"?"][n/$n]/x/$x][q/b/x/$x] return $x, $n',
     'match /r[p/a[k/"?"]/x/$x][q/b/x/$x] return $x, count() as n',
-    'match /r[p/a[k/"?"]/x/$x][q/b[n/$n]/x/$x] return $n, count() as n',
+    'match /r[p/a[k/"?"]/x/$x][q/b[n/$n]/x/$x] return $n, count() as c',
     'match /r[p/a/x/$x][q/b/x/$x][//a/k/"?"] return $x',
     'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u] where u - t > 0 return $x',
     'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u - t <= 2 return $x',

@@ -21,7 +21,7 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, TypeAlias
 
-from axlog.errors import StoreError
+from axlog.errors import QueryError, StoreError
 from axlog.live.hooks import How
 from axlog.live.view_parts import view_of
 from axlog.query.generalize import General, generalize
@@ -99,6 +99,7 @@ class Families:
         self.emitted: Emitted = []
         """The changes of members in the current update, which are not numbered yet."""
         self._stopping: list[FamilyCounting] = []
+        self._make_view = self._open  # one object for all members
 
     def __bool__(self) -> bool:
         return bool(self.by_shape)
@@ -166,7 +167,7 @@ class Families:
         language: str | None = None,
     ) -> Member:
         """Add a member; the text of a query is parsed when its view needs it."""
-        member = Member(name, constants, family.kept, partial(self._open, query, language))
+        member = Member(name, query, language, constants, family.kept, self._make_view)
         family.kept.admit(member)
         self.members[name] = member
         self._owners[name] = family
@@ -176,10 +177,10 @@ class Families:
         """The family of a member."""
         return self._owners[name]
 
-    def _open(self, query: Query | str, language: str | None, member: Member) -> MaintainedView:
+    def _open(self, member: Member) -> MaintainedView:
         """Make the view of a member."""
         document, family = self._document, self.family_of(member.name)
-        find = partial(document.parse, query, language)
+        find = partial(document.parse, member.query, member.language)
         kept = self._maintainer(family, member)
         view = view_of(document, member.name, find, kept, family.chosen, family.stepping)
         for opened in self.on_open:
@@ -205,8 +206,7 @@ class Families:
             return None
         pattern = candidate.general.pattern
         query = Query(pattern, str(pattern))
-        digest = sha256(repr(candidate.shape).encode()).hexdigest()
-        name = f"{HIDDEN}{digest[:16]}"  # the same in every run: snapshots have it
+        name = f"{HIDDEN}{_digest(candidate.shape)}"
         stepping = Stepping(query.row_key, query.text)
         kept = FamilyCounting(
             document.nodes(),
@@ -224,7 +224,9 @@ class Families:
         if views:
             sample = views[0]
         else:
-            alone = self._maintainer(family, Member("", candidate.general.constants, kept, _none))
+            constants = candidate.general.constants
+            nobody = Member("", candidate.query, None, constants, kept, _none)
+            alone = self._maintainer(family, nobody)
             sample = view_of(document, "", candidate.query, alone, chosen, candidate.stepping)
         document.hooks.refresh()
         how = document.hooks.how_shared(general, sample) if kept.broken is None else None
@@ -446,6 +448,37 @@ class Families:
                 yield name, view
         yield from self.members.items()
 
+    def texts(self) -> Iterator[tuple[str, str | None, str, str | None]]:
+        """Every view: its name, a name of its shape (None: it has none), its text and language."""
+        for name, view in self.every_view():
+            shape, text = self._shapes.get(name), view.query
+            language = None if isinstance(text, str) else text.language
+            if isinstance(view, Member):
+                shape, language = self.family_of(name).shape, language or view.language
+            written = text if isinstance(text, str) else text.text
+            yield name, None if shape is None else _digest(shape), written, language
+
+    def set_aside(self) -> Iterator[tuple[str, QueryError]]:
+        """The views that exceeded a limit, with their errors. No view of a member is made."""
+        for name, view in self._document.views.items():
+            if name[:1] != HIDDEN and view.broken is not None:
+                yield name, view.broken
+        for family in self.by_shape.values():
+            reason = family.kept.broken
+            if reason is not None:
+                yield from ((member, reason) for member in family.kept.members)
+        for view in self.opened():
+            if view.broken is not None:
+                yield view.name, view.broken
+
+    def constants_of(self, text: str, language: str | None) -> tuple[Constant, ...]:
+        """The constants of a query; its text is parsed only if its template is not known."""
+        templates = self._templates.get(language)
+        found = None if templates is None else templates.find(text)
+        if found is not None:
+            return found[1]
+        return generalize(self._document.parse(text, language).row_key.pattern).constants
+
     def may_have_rows(self, name: str) -> bool:
         """Whether a view may have rows. The view of a member is not made to find out."""
         member = self.members.get(name)
@@ -469,6 +502,11 @@ class Families:
             if family.how == "end":
                 for member in family.kept.members.values():
                     yield member.opened()
+
+
+def _digest(shape: Shape) -> str:
+    """A name of a shape that is the same in every run: snapshots have it."""
+    return sha256(repr(shape).encode()).hexdigest()[:16]
 
 
 def _none(member: Member) -> MaintainedView:

@@ -482,8 +482,10 @@ class PipelineModel(Options):
         if any(document.updates for document in self.documents.values()):
             return "lists of updates"
         for name in self.view_names():
-            if self.documents[name.document].views[name.view].for_each is not None:
-                return f"the view {name.full} for each row of a table"
+            document = self.documents[name.document]
+            is_family = document.views[name.view].for_each is not None
+            if is_family and document.document_key is not None:
+                return f"the view {name.full} for each row of a table in each of many documents"
         return None
 
     def delivered_views(self) -> set[str]:

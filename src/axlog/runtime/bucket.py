@@ -34,11 +34,14 @@ from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.short_way import Read
 from axlog.match.stream_plan import MessagePlan
+from axlog.pipeline.families import family_of, is_pilot
 from axlog.query.compile import Relation
 from axlog.runtime.bindings import Keyed, bags_of, by_bucket, key_of
+from axlog.runtime.bucket_members import BucketMembers
 from axlog.runtime.change_packets import plain_change, value_of
 from axlog.runtime.definition import Definition
 from axlog.runtime.engine import DocumentEngine, load
+from axlog.runtime.family_members import PARAMETERS
 from axlog.runtime.order import (
     BINDINGS,
     BODY,
@@ -102,9 +105,10 @@ class Instance:
         self.bucket = bucket
         self.document = document
         self._definition = definition
+        self._members = BucketMembers(definition, unit, bucket)
         made = _document(definition, unit)
         self._local = None if unit.cut is None else _local_steps(made, unit, unit.cut, bucket)
-        self._engine = DocumentEngine(made, unit.views)
+        self._engine = DocumentEngine(made, definition.own_views(unit.views))
         self.order = Order(*_streams(self.doc), hold, start=definition.start)
         self._first_version = maintained(self.doc).tree.version
         self._ended: list[str] = []
@@ -112,7 +116,7 @@ class Instance:
         self._plans = {s: streams_of(self.doc).engine.plan(s) for s in self.order.streams}
         self._replacing = {s for s, plan in self._plans.items() if plan and plan.replace}
         self.voided: dict[str, None] = {}  # rows without a key that cannot come from here
-        self.rows = self._count()
+        self.rows = self._engine.count()
         self._again = 0.0
         self._claimed: Claim | None = None
         # by stream: a plan, and the result of `_numbers` for it
@@ -123,6 +127,11 @@ class Instance:
         """The document of the engine."""
         return self._engine.document
 
+    @property
+    def families(self) -> Sequence[str]:
+        """The families of the unit."""
+        return self._members.families
+
     def begin(self) -> None:
         """Emit the initial rows of the document, with the first batch."""
         self.rows = 0
@@ -131,14 +140,18 @@ class Instance:
     def batch(self, packets: Sequence[Packet]) -> Outcome:
         """Apply what can be applied now; return the net changes."""
         outcome = Outcome()
+        tables, packets = _without_tables(packets)
         released, late = self.order.take(packets)
         for item, clock in late:
             outcome.refuse(item, _late(item, clock))
         slept_until = [p.frontier["clock"] for p in packets if p.frontier is not None]
-        with self._engine.batch():
-            if slept_until and not self._gets_all:
-                # It missed batches in which it had nothing to do, but the clock advanced.
+        if slept_until and not self._gets_all:
+            # It missed batches in which it had nothing to do, but the clock advanced.
+            with self._engine.batch():
                 self._engine.advance(max(slept_until))
+        for item in tables:
+            outcome.refused += self._members.take(item, self._engine)
+        with self._engine.batch():
             for are_bindings, items in groupby(released, _are_bindings):
                 if are_bindings:
                     self._apply_bindings(items, outcome)
@@ -151,16 +164,16 @@ class Instance:
                         outcome.refuse(item, error)
             self._engine.advance(self._passed_time())
         changes = self._engine.changes()
-        outcome.changes = [change for change in changes if self._is_own(change)]
+        headed = self._members.headed
+        outcome.changes = headed(change for change in changes if self._is_own(change))
         outcome.handover = None if self._local is None else self._local.hand_over()
         # Counted from the changes: counting the rows of the views would cost their size.
         self.rows += sum({"insert": 1, "delete": -1}.get(c.op, 0) for c in outcome.changes)
-        outcome.voided = [change for change in changes if self._is_void(change)]
+        outcome.voided = headed(change for change in changes if self._is_void(change))
         self.voided |= {json.dumps(plain_change(change)[:4]): None for change in outcome.voided}
-        if self.unit.kind == "bindings":
-            streams_of(
-                self.doc
-            ).collector.drop_final_rows()  # sinks have them, and nothing reads them here
+        if self.unit.kind == "bindings" and not self._members.families:
+            # Sinks have them, and nothing reads them here. A later member would.
+            streams_of(self.doc).collector.drop_final_rows()
         return outcome
 
     # Time -----------------------------------------------------------------------------------------
@@ -205,6 +218,7 @@ class Instance:
         key = self.unit.key
         return (
             key is not None
+            and self.unit.parameter is None
             and self._local is None
             and any(join.times_out_without(key) for join in self._joins())
         )
@@ -332,14 +346,12 @@ class Instance:
 
     # Telling --------------------------------------------------------------------------------------
 
-    def _count(self) -> int:
-        return sum(len(view) for view in self.doc.views.values() if view.broken is None)
-
     def _is_own(self, change: Change) -> bool:
         """Whether this bucket emits a change: rows of the initial document are in all buckets."""
         output = self.unit.output
         if output is None:
-            return self.bucket == 0 or self.unit.kind == "documents"
+            is_whole = self.unit.kind == "documents" or self.unit.parameter is not None
+            return self.bucket == 0 or is_whole
         value = value_of(change, output)
         return value is not None and self.bucket == self.unit.bucket_of(value)
 
@@ -354,6 +366,7 @@ class Instance:
         said = {
             "order": self.order.state(), "ended": self._ended, "voided": list(self.voided),
             "rows": self.rows,
+            **({"members": self._members.state()} if self._members.families else {}),
         }  # fmt: skip
         if self._has_no_nodes():
             return {
@@ -392,9 +405,12 @@ class Instance:
         self.order.restore(state["order"])
         self._ended = list(state["ended"])
         self.voided = dict.fromkeys(state["voided"])
+        members = state.get("members", {})
         if "parts" in state:
+            self._members.restore(members, None)
             self._load(state["parts"])
         else:
+            self._members.restore(members, self._engine)
             for stream in self._ended:
                 self.doc.end(stream)
             for name, broken in state.get("broken", {}).items():
@@ -402,13 +418,14 @@ class Instance:
             streams_of(self.doc).engine.restore(_tuples(state["engine"]))
         self._engine.changes()  # emitted before
         # views may have been removed
-        self.rows = self._count() if "parts" in state else state["rows"]
+        self.rows = self._engine.count() if "parts" in state else state["rows"]
 
     def _load(self, written: Mapping[str, bytes]) -> None:
         """Replace the fresh document by that of a snapshot; views may have been removed since."""
         parts = {name: zlib.decompress(data) for name, data in written.items()}
         document = load(parts, self._definition.types or None)
-        self._engine = DocumentEngine(document, self.unit.views)
+        own = self._definition.own_views(self.unit.views)
+        self._engine = DocumentEngine(document, own, self._members)
 
 
 def _document(definition: Definition, unit: Unit) -> Document:
@@ -467,6 +484,15 @@ def _tuples(plain: Any) -> Any:
     return tuple(_tuples(one) for one in plain) if isinstance(plain, list) else plain
 
 
+def _without_tables(packets: Sequence[Packet]) -> tuple[list[Item], Sequence[Packet]]:
+    """Return the rows of parameter tables, and the packets without them."""
+    tables = [item for packet in packets for item in packet.items if item[KIND] == PARAMETERS]
+    if not tables:
+        return tables, packets
+    rest = [[item for item in packet.items if item[KIND] != PARAMETERS] for packet in packets]
+    return tables, [p._replace(items=items) for p, items in zip(packets, rest, strict=True)]
+
+
 def _are_bindings(item: Item) -> bool:
     return item[KIND] in (BINDINGS, UNREAD, NOTHING)
 
@@ -498,7 +524,10 @@ def instance_report(
         "voided": list(instance.voided),
         "buckets": instance.unit.buckets,
         "clock": instance.order.clock,
-        "set_aside": instance.set_aside(),
+        "set_aside": {
+            family_of(name) if is_pilot(name) else name: reason
+            for name, reason in instance.set_aside().items()
+        },
     }
 
 

@@ -4,6 +4,10 @@ Both sides of the shuffle build their part from the same definition, so that rel
 numbers on both: a matcher's bags on one side are a route's on the other. `Definition.document`
 creates the document of the embedded engine, with all views or some.
 
+A family is a view that is watched for each row of a table. Its definition has no rows: they are an
+input like messages (`table_source.py`), because they come and go while a query runs. A *pilot*, a
+member that no table has, stands for the family in every document that is made.
+
 Not handled: a document that messages have already changed. Its state beyond the tree cannot be
 written down; start from the document and replay.
 """
@@ -11,13 +15,14 @@ written down; start from the document and replay.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Literal
 
+from axlog.connect.kinds import Column
 from axlog.document.clock_bounds import Horizon, read_ahead
 from axlog.document.parser import DEFAULT_LIMITS, Limits, read
 from axlog.document.times import Times
@@ -28,9 +33,33 @@ from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.log_records import settings_of
 from axlog.live.options import CACHE, Cache, Collect, Keep, OnError, Options
 from axlog.pipeline.documents import calls_of
+from axlog.pipeline.families import PILOT
+from axlog.query.columns import ColumnType
 from axlog.query.query import Query
 from axlog.views.step_chain import OnValueError
 from axlog.views.view_query import parse_view
+
+
+@dataclass(frozen=True)
+class FamilyDefinition:
+    """Views that differ in constants, as one view."""
+
+    query: str  # of some member
+    language: str | None = None
+    columns: tuple[tuple[str, ColumnType], ...] = ()
+    """The columns of the table, which rows show first; none: members are views of their own."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Other parameters of `Document.watch`, for every member."""
+
+    @property
+    def watching(self) -> dict[str, Any]:
+        """The parameters of `Document.watch` for a member."""
+        return {"language": self.language, **self.options}
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any]) -> FamilyDefinition:
+        columns = tuple((name, type_) for name, type_ in written["columns"])
+        return cls(written["query"], written["language"], columns, dict(written["options"]))
 
 
 @dataclass(frozen=True)
@@ -59,10 +88,29 @@ class Definition:
     """As in `Options`."""
     final_steps: bool = True
     """Whether Spark's driver has a durable place for the final steps of views."""
+    families: Mapping[str, FamilyDefinition] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all views, and of all families."""
+        return *self.views, *self.families
+
+    def watched_name(self, name: str) -> str:
+        """The name under which a document that is made has a view, or the pilot of a family."""
+        return f"{name}{PILOT}" if name in self.families else name
+
+    def head(self, name: str) -> tuple[Column, ...]:
+        """The columns that rows of a view have in front: those of the table of a family."""
+        family = self.families.get(name)
+        return () if family is None else tuple(Column(*one) for one in family.columns)
+
+    def own_views(self, names: Iterable[str]) -> list[str]:
+        """Those of these names that are views, and not families."""
+        return [name for name in names if name not in self.families]
 
     @classmethod
-    def of(cls, document: Document) -> Definition:
-        """Return the definition of a document that has received nothing yet."""
+    def of(cls, document: Document, names: Collection[str] | None = None) -> Definition:
+        """Return the definition of a document that has received nothing yet, with some views."""
         inside = maintained(document)
         tree = inside.tree
         if tree.types is not None:
@@ -76,9 +124,10 @@ class Definition:
                 "the document has been fed already",
                 advice="pass maintain() a new document; sources bring the rest",
             )
+        chosen = document.views if names is None else {n: document.view(n) for n in names}
         return cls(
             inside.xml(),
-            {name: (view.query.text, view.query.language) for name, view in document.views.items()},
+            {name: (view.query.text, view.query.language) for name, view in chosen.items()},
             tuple(str(fact) for fact in (*tree.facts, *tree.references)),
             (),
             dict(inside.namespaces),
@@ -86,16 +135,15 @@ class Definition:
             inside.keep_whitespace,
             inside.times,
             start,
-            work={n: view.work for n, view in document.views.items() if view.work is not None},
-            rejecting=tuple(n for n, v in document.views.items() if maintained_view(v).rejects),
+            work={n: view.work for n, view in chosen.items() if view.work is not None},
+            rejecting=tuple(n for n, v in chosen.items() if maintained_view(v).rejects),
         )
 
     def queries(self) -> dict[str, Query]:
-        """The queries of the views."""
+        """The queries of the views; of a family, that of some member."""
         spaces = tuple(sorted(self.namespaces.items()))
-        return {
-            name: _parsed(text, language, spaces) for name, (text, language) in self.views.items()
-        }
+        texts = {**self.views, **{n: (f.query, f.language) for n, f in self.families.items()}}
+        return {name: _parsed(text, language, spaces) for name, (text, language) in texts.items()}
 
     def make(
         self,
@@ -105,12 +153,12 @@ class Definition:
         *,
         cached: bool = False,
     ) -> Document:
-        """Return a fresh document with these views.
+        """Return a fresh document with these views, and the pilots of these families.
 
         `cached`: it will be fed, and keeps its rows as `cache` says.
         """
         queries = self.queries()
-        chosen = queries if views is None else {name: queries[name] for name in views}
+        chosen = self.names if views is None else tuple(views)
         made = Document(
             self.document,
             facts=self.facts,
@@ -131,10 +179,17 @@ class Definition:
             ),
         )
         streams_of(made).now = None  # dates ahead were checked on reading
-        maintained(made).families.share_from = None  # plans split views by their own relations
-        for name, query in chosen.items():
+        families = maintained(made).families
+        families.share_from = None  # plans split other views by their own relations
+        families.is_requested = any(one.columns for one in self.families.values())
+        for name in chosen:
+            family = self.families.get(name)
+            if family is not None:
+                with families.restoring(is_shared=True):
+                    made.watch(family.query, self.watched_name(name), **family.watching)
+                continue
             policy: OnValueError = "reject" if name in self.rejecting else "null"
-            made.watch(query, name, work=self.work.get(name), on_value_error=policy)
+            made.watch(queries[name], name, work=self.work.get(name), on_value_error=policy)
         return made
 
     def horizon(self, is_dated: bool = False) -> Horizon:
@@ -179,6 +234,8 @@ class Definition:
         given["groups"] = tuple(tuple(group) for group in given["groups"])
         given["rejecting"] = tuple(given.get("rejecting", ()))
         given["limits"] = Limits(**given["limits"])
+        families = given.get("families", {}).items()
+        given["families"] = {name: FamilyDefinition.read(one) for name, one in families}
         return cls(**given)
 
     @property

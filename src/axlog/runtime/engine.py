@@ -113,8 +113,8 @@ class DocumentEngine:
 
     # Members of families --------------------------------------------------------------------------
 
-    def add_member(self, name: str, query: str, **options: Any) -> None:
-        """Watch a member of a family; its rows now are insertions."""
+    def add_member(self, name: str, query: str, *, quietly: bool = False, **options: Any) -> None:
+        """Watch a member of a family; its rows now are insertions, unless it is added quietly."""
         self._members[name] = None
         try:
             with maintained(self.document).families.restoring(is_shared=True):
@@ -124,14 +124,14 @@ class DocumentEngine:
             raise
         families = maintained(self.document).families
         self._follow(families.watched(name))
-        if families.may_have_rows(name):
+        if not quietly and families.may_have_rows(name):
             self._changes += self._rows_of([name])
             self._begins = True
 
-    def forget_member(self, name: str) -> None:
-        """Drop a member of a family; its rows are deleted."""
+    def forget_member(self, name: str, *, quietly: bool = False) -> None:
+        """Drop a member of a family; its rows are deleted, unless it is dropped quietly."""
         if name in self._members:
-            if maintained(self.document).families.may_have_rows(name):
+            if not quietly and maintained(self.document).families.may_have_rows(name):
                 gone = [replace(change, op="delete") for change in self._rows_of([name])]
                 self._changes += gone
                 self._begins = True
@@ -167,6 +167,13 @@ class DocumentEngine:
         full = [name for name in self._members if families.may_have_rows(name)]
         return self._rows_of([*self._views, *full])
 
+    def count(self) -> int:
+        """Return the number of rows of the views."""
+        families, view = maintained(self.document).families, self.document.view
+        full = [name for name in self._members if families.may_have_rows(name)]
+        found = [view(name) for name in (*self._views, *full)]
+        return sum(len(each) for each in found if each.broken is None)
+
     def _rows_of(self, names: Iterable[str]) -> list[Change]:
         clock = self.clock
         views = [self.document.view(name) for name in names]
@@ -179,8 +186,8 @@ class DocumentEngine:
 
     def set_aside(self) -> dict[str, tuple[str, str]]:
         """Return the views that exceeded a limit, each with the code and message of its error."""
-        found = {name: view.broken for name, view in self.document.views.items()}
-        return {name: (error.code, error.message) for name, error in found.items() if error}
+        found = maintained(self.document).families.set_aside()
+        return {name: (error.code, error.message) for name, error in found}
 
     # Saving ---------------------------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ from axlog.match.stream_plan import MessagePlan
 from axlog.runtime.bindings import bags_of, bucket_of, by_bucket, key_of, text_of
 from axlog.runtime.bucket_tuner import Tuned
 from axlog.runtime.definition import Definition
+from axlog.runtime.family_members import PARAMETERS
 from axlog.runtime.order import (
     BINDINGS,
     ELSEWHERE,
@@ -68,7 +69,7 @@ class Message(NamedTuple):
     action: str
     """insert, delete, end, refused; rest: nothing more for now; mark: a start; part: the part of
     the source that the following messages are, as JSON in `origin`; joint: how the part before
-    fits to its neighbours, in the same way.
+    fits to its neighbours, in the same way; parameters: rows of the table of a family, the stream.
     """
     content: bytes
     time: int | None
@@ -251,6 +252,9 @@ class Extractor:
                 if joined is not None:
                     joined.joint = message.origin
                 continue
+            if message.action == PARAMETERS:
+                self._send_table(message, out)
+                continue
             out.messages += 1
             out.streams.setdefault(message.stream, [0, 0])[0] += 1
             try:
@@ -268,6 +272,16 @@ class Extractor:
         for each in seen.values():
             out.census.setdefault(each.document, {})[each.name] = each.lane(self._progress)
         return out
+
+    def _send_table(self, message: Message, out: Extracted) -> None:
+        """Send rows of a parameter table to all buckets of its family. They move no clock."""
+        out.census.setdefault("", {})
+        body, identity = text_of(message.content), message.identity
+        item = [None, "", identity, PARAMETERS, body, None, "", message.origin, identity, None,
+                message.stream]  # fmt: skip
+        for unit in self.plan.units:
+            for bucket in range(unit.buckets) if message.stream in unit.views else ():
+                out.items.setdefault((unit.name, bucket), {}).setdefault("", []).append(item)
 
     def _route(
         self, message: Message, out: Extracted, seen: dict[tuple[str, str], Seen]

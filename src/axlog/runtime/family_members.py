@@ -22,6 +22,7 @@ from axlog.errors import AxlogError
 from axlog.live.document import Document
 from axlog.live.internals import maintained
 from axlog.pipeline.families import PILOT, FamilyView, family_of, row_of
+from axlog.query.columns import ColumnType
 from axlog.query.dates import Date, time_value_of
 from axlog.runtime.engine import DocumentEngine
 from axlog.views.change import Change, Row, headed_row
@@ -120,18 +121,24 @@ class FamilyMembers:
 
     def headed(self, change: Change) -> Change:
         """The change of a member as one of its family, with the values of its row in front."""
-        member = change.view or ""
-        family = self.families[family_of(member)]
-        values = row_of(member)
-        heads = list(zip(family.typed_columns, values, strict=True))[::-1]
+        return headed_change(change, self.families[family_of(change.view or "")].typed_columns)
 
-        def head(row: Row) -> Row:
-            for (column, type_), value in heads:
-                row = headed_row(row, column, _shown(value, type_), type_)
-            return row
 
-        before = None if change.before is None else head(change.before)
-        return replace(change, view=family.name, row=head(change.row), before=before)
+def headed_change(change: Change, columns: Sequence[tuple[str, ColumnType]]) -> Change:
+    """The change of a member as one of its family, with the values of its row in front.
+
+    `columns` are those of the table, with their types.
+    """
+    member = change.view or ""
+    heads = list(zip(columns, row_of(member), strict=True))[::-1]
+
+    def head(row: Row) -> Row:
+        for (column, type_), value in heads:
+            row = headed_row(row, column, _shown(value, type_), type_)
+        return row
+
+    before = None if change.before is None else head(change.before)
+    return replace(change, view=family_of(member), row=head(change.row), before=before)
 
 
 def _shown(value: Any, type_: str) -> Any:

@@ -50,7 +50,11 @@ class Watcher:
         now = time.monotonic()
         instance = self._instance()
         if now >= self._due and instance is not None:
-            self._summary = {name: self._of(instance, v) for name, v in instance.doc.views.items()}
+            families = instance.families
+            own = [name for name in instance.unit.views if name not in families]
+            self._summary = {name: self._of(instance, instance.doc.view(name)) for name in own}
+            reason = {"reason": "it is a family: its members are not examined"}
+            self._summary |= dict.fromkeys(families, reason)
             self._due = now + max(0.5, _SHARE * (time.monotonic() - now))
         return self._summary
 

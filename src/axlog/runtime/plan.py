@@ -14,6 +14,12 @@ step then needs rows of several buckets, every bucket runs the steps before it a
 partial aggregates, candidates or rows once a batch; the final step on the driver merges them
 (`views/step_cut.py`, `final_step.py`).
 
+A family (views that differ in constants) is one unit with one plan, whatever the number of its
+members: the bindings of its general pattern are sent, and its parameter table. If all fed relations
+have a parameter that must be equal to a text, they are split by it, and a member is in the bucket
+of its text only. Otherwise they are split as those of other views, by a column that rows of members
+show, and all buckets have all members.
+
 Views that need nodes (contents, values of nodes, streams that delete or end after `most` trees,
 enforced keys, types) receive whole messages in one bucket, all such views together. A stream that
 deletes or ends concerns only the views that use it: nothing that it brings or deletes can be part
@@ -34,6 +40,7 @@ from zlib import crc32
 from axlog.document.message_key import KeyPath
 from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view, streams_of
+from axlog.live.view import View
 from axlog.match.stream_plan import MessagePlan
 from axlog.query.compile import Column
 from axlog.query.pattern import Axis, Name, PatternNode, Variable
@@ -44,6 +51,7 @@ from axlog.runtime.step_partitions import ALL, Fed, by_steps, column_of
 from axlog.runtime.upstream_filters import tests_time
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.stepped import SteppedCounting
+from axlog.views.family import Member
 from axlog.views.step_cut import StepCut
 
 BUCKETS = 16
@@ -77,6 +85,8 @@ class Unit:
     """The streams whose messages cannot be part of its views, and that must be sent whole."""
     judges: frozenset[str] = frozenset()
     """Without views: the streams of which it decides what is rejected."""
+    parameter: int | None = None
+    """Of a family: the number of the constant that is the key; None: members are everywhere."""
 
     def takes(self, stream: str) -> bool:
         """Whether messages of a stream are sent to it whole."""
@@ -179,7 +189,7 @@ def make_plan(
     tree = maintained(document).tree
     late = {stream: tree.call(node).late for stream, node in tree.calls().items()}
     units: list[Unit] = []
-    for number, group in enumerate(definition.groups or (tuple(definition.views),)):
+    for number, group in enumerate(definition.groups or (definition.names,)):
         finals = definition.final_steps and not number
         made = _of_group(definition, group, streams, count, documents, finals) if group else ()
         # Added views get their own engines: existing ones continue unchanged.
@@ -227,8 +237,12 @@ def _of_view(
 ) -> Unit | str:
     """Return a view's unit, or why its messages are sent whole."""
     document = definition.make([view], keep="needed")
+    watched = document.views[definition.watched_name(view)]
+    member = maintained(document).families.members.get(watched.name)
+    if view in definition.families and member is None:
+        return f"the members of {view} cannot share a plan"
     plans: dict[str, MessagePlan] = {}
-    unused = _unused(definition, document, view, streams)
+    unused = _unused(definition, document, watched, streams)
     for stream in streams:
         if stream in unused:
             continue
@@ -236,39 +250,64 @@ def _of_view(
             return f"the stream {stream!r} may delete"
         plan = streams_of(document).engine.plan(stream)
         if plan is None:
-            return _why_whole(document, view, stream)
+            return _why_whole(watched, view, stream)
         plans[stream] = plan
-    maintainer = maintained_view(document.views[view]).maintainer
-    assert isinstance(maintainer, Counting)
     fed = Fed(plans, {stream: _noted(document, stream) for stream in plans})
-    outputs = _outputs(document, view)
+    if member is not None:
+        return replace(_of_family(member, watched, view, fed, count), unused=unused)
+    maintainer = maintained_view(watched).maintainer
+    assert isinstance(maintainer, Counting)
+    outputs = _outputs(watched)
     columns = [column for column in maintainer.root.columns if column in outputs]
-    found = next(((c, at) for c in columns if (at := fed.positions(c)) is not None), None)
+    found = next((column for column in columns if fed.positions(column) is not None), None)
     if found is None:
         return replace(_cut(document, view, fed, count, finals), unused=unused)
-    key, positions = found
-    output = outputs[key]
+    return replace(_by_column(view, fed, found, outputs[found], count), unused=unused)
+
+
+def _by_column(view: str, fed: Fed, key: Column, output: str | None, count: int) -> Unit:
+    """Return the unit of a view that is split by a column."""
+    positions = fed.positions(key)
+    assert positions is not None
     reason = "every relation that a stream feeds has the key"
-    replaced = {stream for stream, plan in plans.items() if plan.replace is not None}
-    replacing = frozenset(s for s in replaced if _is_replaced_by(plans[s], positions[s], key))
+    replaced = {stream for stream, plan in fed.plans.items() if plan.replace is not None}
+    replacing = frozenset(s for s in replaced if _is_replaced_by(fed.plans[s], positions[s], key))
     if replaced - replacing:
         reason += f"; keys of {min(replaced - replacing)!r} go to all buckets"
-    return Unit(
-        f"view {view}", (view,), "bindings", count, reason, key, output, positions, replacing,
-        unused=unused,
-    )  # fmt: skip
+    name = f"view {view}"
+    return Unit(name, (view,), "bindings", count, reason, key, output, positions, replacing)
+
+
+def _of_family(member: Member, watched: View, view: str, fed: Fed, count: int) -> Unit:
+    """Return the unit of a family: split by a parameter, or by a column that members show."""
+    kept = member.family
+    shared = f"one plan for all members: {kept.pattern}"
+    for number, parameter in enumerate(kept.parameters):
+        key = f"${parameter.variable}"
+        if parameter.is_text and count > 1 and fed.positions(key) is not None:
+            unit = _by_column(view, fed, key, None, count)
+            reason = f"{unit.reason}; {shared}; each is in the bucket of its parameter"
+            return replace(unit, reason=reason, parameter=number)
+    outputs = _outputs(watched)
+    shown = [column for column in kept.root.columns if column in outputs]
+    key = next((column for column in shown if fed.positions(column) is not None), "")
+    if not key or count == 1:
+        reason = "one bucket is configured" if count == 1 else "no key splits it"
+        return Unit(f"view {view}", (view,), "bindings", 1, f"{reason}; {shared}")
+    unit = _by_column(view, fed, key, outputs[key], count)
+    reason = f"{unit.reason}; {shared}; the parameter table is in every bucket"
+    return replace(unit, reason=reason)
 
 
 def _unused(
-    definition: Definition, document: Document, view: str, streams: tuple[str, ...]
+    definition: Definition, document: Document, view: View, streams: tuple[str, ...]
 ) -> frozenset[str]:
     """Return the streams that need whole messages and that a view does not use.
 
     A stream deletes among the siblings of its call, where its own messages are inserted: what no
     message there can match, no deletion there can concern.
     """
-    query = document.views[view].query
-    if definition.types or tests_time(query) or any("refers" in f for f in definition.facts):
+    if definition.types or tests_time(view.query) or any("refers" in f for f in definition.facts):
         return frozenset()
     engine = streams_of(document).engine
     return frozenset(
@@ -358,9 +397,8 @@ def may_delete(document: Document, stream: str) -> bool:
     return tree.call(tree.calls()[stream]).deletes != "no"
 
 
-def _why_whole(document: Document, view: str, stream: str) -> str:
+def _why_whole(kept: View, view: str, stream: str) -> str:
     """Return why a stream's messages cannot be read as bindings."""
-    kept = document.views[view]
     if not isinstance(maintained_view(kept).maintainer, Counting):
         return f"{view} is kept by {maintained_view(kept).chosen.name}, over the document"
     kinds = sorted({o.kind.value for o in kept.query.pattern.outputs} & {"id", "val", "cont"})
@@ -369,13 +407,13 @@ def _why_whole(document: Document, view: str, stream: str) -> str:
     return f"the stream {stream!r} brings what must become nodes"
 
 
-def _outputs(document: Document, view: str) -> dict[Column, str]:
+def _outputs(view: View) -> dict[Column, str]:
     """Return the columns of the program that rows show, with their names in rows.
 
     Rows that steps compute can be split by a column that they show and are grouped by, if no limit
     counts them.
     """
-    query = document.views[view].query
+    query = view.query
     shown = _shown_as_they_are(query.row_key.steps)
     found: dict[Column, str] = {}
     for output in query.pattern.outputs:

@@ -108,7 +108,8 @@ def _taken_up(
     rest = {**rest, **chosen}
     rest = {**rest, "partitions": min(rest["partitions"], known["width"])}
     free = {name: getattr(definition, name) for name in _FREE}
-    stored = {"rejecting": [], "final_steps": True, **known["definition"], **free}
+    defaults = {"rejecting": [], "final_steps": True, "families": {}}
+    stored = {**defaults, **known["definition"], **free}
     known = {**known, "definition": stored}
     wanted = {"form": _FORM, "definition": definition.plain(), **rest}
     changed = list(differences(known, json.loads(json.dumps(wanted))))
@@ -117,12 +118,12 @@ def _taken_up(
     if changed:
         raise _refused(place, changed)
     before = Definition.read(known["definition"])
-    groups = before.groups or (tuple(before.views),)
-    added = tuple(view for view in definition.views if view not in before.views)
+    groups = before.groups or (before.names,)
+    added = tuple(view for view in definition.names if view not in before.names)
     if added and definition.rejecting:
         reason = f"the view {definition.rejecting[0]!r} rejects messages, and views were added"
         raise _refused(place, [reason])
-    left = tuple(tuple(view for view in group if view in definition.views) for group in groups)
+    left = tuple(tuple(view for view in group if view in definition.names) for group in groups)
     definition = replace(definition, groups=(*left, added) if added else left)
     many = rest["documents"] is not None
     plan = make_plan(definition, known["buckets"], many, known["width"])
@@ -182,17 +183,24 @@ def differences(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str
     """Describe the differences, except added and removed views."""
     found: list[str] = []
     before, after = known.get("definition", {}), wanted["definition"]
-    old, new = before.get("views", {}), after["views"]
+    old = {**before.get("views", {}), **before.get("families", {})}
+    new = {**after["views"], **after["families"]}
     found += [
         f"the view {name!r} has changed" for name in new if name in old and old[name] != new[name]
     ]
     for part in after:
-        if part not in ("views", "groups") and before.get(part) != after[part]:
+        if part not in ("views", "groups", "families") and before.get(part) != after[part]:
             found.append(f"its {part} has changed" if part in before else f"it has {part} now")
     for part in wanted:
         if part != "definition" and known.get(part) != wanted[part]:
             found.append(f"{part} was {known.get(part)!r} and is {wanted[part]!r}")
     return found
+
+
+def stored_definition(spark: SparkSession, place: str) -> Definition | None:
+    """Return the definition of a checkpoint; None if there is none, or if it is refused later."""
+    found = json.loads(_read(spark, place) or "{}")
+    return Definition.read(found["definition"]) if found.get("form") == _FORM else None
 
 
 def state_of(spark: SparkSession, place: str) -> str | None:

@@ -26,9 +26,10 @@ from axlog.errors import PipelineError
 from axlog.pipeline.model import PipelineModel
 from axlog.runtime.delivery import DocumentSinks, SharedSinks
 from axlog.runtime.failures import failure_of
-from axlog.runtime.pipeline_definition import definition_of
+from axlog.runtime.pipeline_definition import definition_of, families_of
 from axlog.runtime.progress import Progress
 from axlog.runtime.shared_sinks import Numbering
+from axlog.runtime.table_source import PolledTables, TableFeed
 from axlog.runtime.unreachable import Patience
 from axlog.runtime.wires import Wiring
 from axlog.spark.batch_result import BatchReport
@@ -138,7 +139,10 @@ class SparkPipeline:
         }
         self._shapes = {
             (full := model.full_name(document, view)): ViewShape.of(
-                full, query, model.documents[document].document_key is not None
+                full,
+                query,
+                model.documents[document].document_key is not None,
+                parameters=definition.head(view),
             )
             for document, definition in self.definitions.items()
             for view, query in definition.queries().items()
@@ -183,7 +187,7 @@ class SparkPipeline:
         query = maintain(
             spark,
             self.definitions[document],
-            self.wiring.sources(document),
+            [*self.wiring.sources(document), *self._tables(document)],
             [sinks],
             checkpoint=f"{self._elsewhere or self._beside}/{document}",
             once=self._once,
@@ -204,6 +208,20 @@ class SparkPipeline:
         )
         self.queries = [one for one in self.queries if one.place != query.place] + [query]
         return query
+
+    def _tables(self, document: str) -> list[TableFeed]:
+        """The parameter tables of a document, as a source."""
+        families = families_of(self.model, document)
+        if not families:
+            return []
+        if self._elsewhere is not None:
+            raise PipelineError(
+                "AX865",
+                f"the checkpoint {self._elsewhere!r} is an address, and the members of families"
+                " are in a file beside it",
+                expected="a path, or file:///PATH",
+            )
+        return [TableFeed(self._beside / document, PolledTables(families))]
 
     def close(self) -> None:
         """Stop the queries, and close the sinks even if that fails."""
@@ -277,9 +295,9 @@ def first_rows(settled: Settled) -> list[Change]:
     filled = {v for unit in settled.plan.units if unit.name in settled.fills for v in unit.views}
     return [
         Change("insert", row, view=name)
-        for name, view in document.views.items()
+        for name in settled.definition.views
         if name not in filled
-        for row in view.rows()
+        for row in document.view(name).rows()
     ]
 
 

@@ -45,12 +45,14 @@ from axlog.runtime.packet_rows import packed
 from axlog.runtime.past import NOTHING, Past, read_past, write_past
 from axlog.runtime.plan import SparkPlan, Unit
 from axlog.runtime.progress import Lagging
+from axlog.runtime.shared_views import shared_definition
 from axlog.runtime.state_placement import DRIVER, Asked, placed
+from axlog.runtime.table_source import TableFeed, has_tables
 from axlog.runtime.unreachable import lagging
 from axlog.runtime.upstream_filters import tests_time
 from axlog.spark.backfill import fill, last_done, past_packets
 from axlog.spark.batch_result import BatchReport, Behind, Delivery
-from axlog.spark.checkpoint import Settled, settle, state_of
+from axlog.spark.checkpoint import Settled, settle, state_of, stored_definition
 from axlog.spark.frames import FROM_FRAME
 from axlog.spark.rejections import Rejections
 from axlog.spark.session import check_classic
@@ -175,16 +177,23 @@ def maintain(
     - `state` is where engines and their state live: on the "executors" in Spark's state store, on
       the "driver", or where it is best ("auto"). The plan shows where, and why.
     """
-    definition = document if isinstance(document, Definition) else Definition.of(document)
     check_classic(spark, "maintain")
     context: Any = spark.sparkContext
     cores = int(context.defaultParallelism)
     place = checkpoint or tempfile.mkdtemp(prefix="axlog-checkpoint-")
     place = str(local_path(place) or place)  # file:///PATH is a path
     beside = "" if is_address(place) else place  # where small files can be
+    given = list(sources)
+    if isinstance(document, Definition):
+        definition = document
+    elif beside and documents is None:
+        definition, members = shared_definition(document, stored_definition(spark, place))
+        if members or has_tables(place):
+            given.append(TableFeed.of(place, members))
+    else:
+        definition = Definition.of(document)
     if not beside:
         definition = replace(definition, final_steps=False)
-    given = list(sources)
     waits = waiting_time(given, hold, documents)
     held: Hold = None if waits else 0
     delay = round(1e6 * (HOLD if hold is None else hold)) if clock == "wall" else None
@@ -215,8 +224,9 @@ def maintain(
     send = sender(settled, documents, (), beside, tune, delay)
     horizon = settled.definition.horizon(clock == "wall")
     frames = [
-        frame_of(spark, source, at, limit, cores, waits, getattr(source, "streams", ()),
-                 "" if at else mark, send, beside, filters, horizon, joins=True)
+        frame_of(spark, source, at, limit, cores, _waits(source, waits),
+                 getattr(source, "streams", ()), "" if at else mark, send, beside, filters,
+                 horizon, joins=True)
         for at, source in enumerate(given)
     ]  # fmt: skip
     packets = extract_packets(frames, send)
@@ -288,6 +298,11 @@ def waiting_time(sources: Sequence[Any], hold: float | None, documents: str | No
     if documents is not None or any(isinstance(source, DataFrame) for source in sources):
         return 0.0
     return HOLD if hold is None else hold
+
+
+def _waits(source: Any, waits: float) -> float:
+    """Return the seconds after which a source is silent; a table is no sequence to wait for."""
+    return 0.0 if isinstance(source, TableFeed) else waits
 
 
 def sender(

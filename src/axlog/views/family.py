@@ -23,6 +23,7 @@ from axlog.evaluate.joins import Bag, Row, add, picker
 from axlog.query.compile import Program, Relation, compile_pattern
 from axlog.query.generalize import Parameter
 from axlog.query.pattern import Constant, Pattern
+from axlog.query.query import Query
 from axlog.views.change import Change
 from axlog.views.change import Row as ShownRow
 from axlog.views.counting.engine import CountingEngine
@@ -41,16 +42,20 @@ Emitted: TypeAlias = "list[tuple[MaintainedView, list[Change] | ShownRow]]"
 class Member:
     """One view of a family: a row of its parameter table."""
 
-    __slots__ = ("constants", "family", "make", "name", "view")
+    __slots__ = ("constants", "family", "language", "make", "name", "query", "view")
 
     def __init__(
         self,
         name: str,
+        query: Query | str,
+        language: str | None,
         constants: tuple[Constant, ...],
         family: FamilyCounting,
         make: Callable[[Member], MaintainedView],
     ) -> None:
         self.name = name
+        self.query = query  # a text is parsed when the view needs it
+        self.language = language
         self.constants = constants
         self.family = family
         self.make = make
