@@ -1,4 +1,4 @@
-"""Families on Spark: one plan for views that differ in constants, their table sent to the buckets."""
+"""Families on Spark: one plan for views that differ in constants, and their table in the buckets."""
 
 from __future__ import annotations
 
