@@ -1,4 +1,4 @@
-"""Families on Spark: one plan for views that differ in constants, and their table in the buckets."""
+"""Families on Spark: one plan for views that differ in constants; their table is in the buckets."""
 
 from __future__ import annotations
 
