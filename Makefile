@@ -20,7 +20,7 @@ export AXLOG_CONFORMANCE ?= $(abspath $(wildcard ../shared/conformance))
 
 help:
 	@echo "make test    run the tests (WORKERS=2 processes)"
-	@echo "make system-test  run the tests of whole programs: installations, clusters, browsers, kills, benchmarks"
+	@echo "make system-test  run the tests of whole programs: installations, clusters, browsers, attacks, documentation"
 	@echo "make stress  run the laws on many more cases, and kill more processes (hours; TIMES=10)"
 	@echo "make release-check  build wheel and sdist, install them clean, run the README"
 	@echo "make demo    run the supply chain on Spark, in the terminal and on a page"
@@ -58,7 +58,7 @@ test: install
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not system"
 
 system-test: install
-	@echo "== whole programs: installations, clusters, browsers, killed processes, benchmarks"
+	@echo "== whole programs: installations, clusters, browsers, kills, attacks, documentation, conformance, benchmarks"
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m system
 
 release-check: install

@@ -40,7 +40,7 @@ settings.register_profile(
     "ci",
     derandomize=True,
     deadline=None,
-    max_examples=cases(80),
+    max_examples=cases(50),
     print_blob=True,
     suppress_health_check=SLOW_MACHINE,
 )

@@ -28,6 +28,8 @@ from tests.pages import (
 )
 from tests.wheelhouse import Clean
 
+pytestmark = pytest.mark.system
+
 SITE = [page for page in PAGES if page.parent == REPOSITORY / "docs"]
 ON_SPARK = [page for page in SITE if "axlog.spark import" in page.read_text(encoding="utf-8")]
 PACKAGES = [page for page in SITE if "pip install --editable" in page.read_text(encoding="utf-8")]
@@ -63,7 +65,6 @@ def test_pages_show_what_happens(page: Path, room: Path) -> None:
     Play(page, room).whole()
 
 
-@pytest.mark.system
 @pytest.mark.parametrize("page", [PAGES[0], REPOSITORY / "docs" / "index.md", *PACKAGES], ids=name)
 def test_pages_that_install_show_what_happens(page: Path, clean: Clean) -> None:
     """In an environment with what the page has pip install, and nothing else."""
@@ -77,7 +78,6 @@ def test_extras_that_prose_installs_exist(page: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.system
 @pytest.mark.parametrize("page", ON_SPARK, ids=name)
 def test_pages_on_spark_show_what_happens(page: Path, room: Path, spark: Any) -> None:
     """Their `session()` is the one of all tests here."""
@@ -234,7 +234,6 @@ def test_every_page_is_in_the_site_once() -> None:
     assert sorted(pages) == [page.name for page in SITE], "nav of mkdocs.yml"
 
 
-@pytest.mark.system
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path],

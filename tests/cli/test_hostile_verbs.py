@@ -21,6 +21,8 @@ from axlog.cli.application import application as product
 from axlog.cli.application import register
 from tests.hostile_attacks import LINE_ATTACKS, XML_ATTACKS, XML_LURES, Outside, aims, is_text
 
+pytestmark = pytest.mark.system
+
 LAB_VERBS = ("fuzz", "bench", "torture", "load", "soak")
 VERBS = (*PRODUCT_VERBS, *LAB_VERBS)
 

@@ -25,6 +25,8 @@ from lab.conformance.report import share, why
 from lab.conformance.suites import given
 from lab.reference.saxon import saxon_items
 
+pytestmark = pytest.mark.system
+
 SUITES = {"QT3": qt3.cases, "libxml2": libxml2.cases, "XPathMark": xmark.cases}
 
 

@@ -21,6 +21,8 @@ from axlog.document.tree import ATTRIBUTE, TEXT, Tree
 from axlog.match.filters import Filter
 from tests.amounts import cases
 
+pytestmark = pytest.mark.system
+
 SETS = ("simple_paths", "extra_selects")
 MOST_STATES = 64  # few enough that states are dropped and made again
 WAYS = {"automaton": 0, "one by one": 1 << 30}

@@ -45,6 +45,8 @@ from axlog.server.server import running
 from tests.hostile_attacks import XML_ATTACKS, XML_LURES, Outside, aims, is_text
 from tests.server_access import BEARER, secured
 
+pytestmark = pytest.mark.system
+
 DOCUMENT = '<a><b><c>1</c></b><ax:call xmlns:ax="urn:axlog" stream="s" deletes="yes"/></a>'
 QUERY = "match //b/c/$x return $x"
 PATIENCE = 120.0

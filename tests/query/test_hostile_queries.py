@@ -22,6 +22,8 @@ from axlog.live.internals import maintained
 from axlog.query.query import parse_query
 from axlog.views.operators.join_generator import MOST_PARTS
 
+pytestmark = pytest.mark.system
+
 CALL = "<ax:call xmlns:ax='urn:axlog' stream='{}' deletes='yes'/>"
 DOCUMENT = (
     f"<a><s>{'<b><c>1</c><d>2</d></b>' * 30}{CALL.format('s')}</s><t>{CALL.format('t')}</t></a>"

@@ -18,6 +18,8 @@ from axlog.spark import classes, find_java
 from axlog.spark.classes import archive_options
 from axlog.spark.worker_preload import Preloaded
 
+pytestmark = pytest.mark.system
+
 TEXTS = ["", "a", "ab", "abc", "abcd", "on-time/3/17", "über/0/1", "日本/0/1", "x" * 33]
 
 
