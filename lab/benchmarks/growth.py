@@ -235,13 +235,24 @@ def _retract(size: int) -> Operation:
     return lambda number: doc.retract("orders", number + 1)
 
 
-def _comparisons(size: int) -> Operation:
+def _comparisons(condition: str) -> Callable[[int], Operation]:
     """Two branches with a comparison: each order meets the smaller prices, of which one fits."""
-    query = (
-        "match /shop[orders/order/sum/$s][paid/p/$l] where number($s) > number($l) return $s, $l"
-    )
-    doc = _fed({"v": query}, size)
-    return lambda number: doc.feed("paid", f"<p>{size - 2}.{number}</p>")
+    query = f"match /shop[orders/order/sum/$s][paid/p/$l] where {condition} return $s, $l"
+
+    def make(size: int) -> Operation:
+        doc = _fed({"v": query}, size)
+        return lambda number: doc.feed("paid", f"<p>{size - 2}.{number}</p>")
+
+    return make
+
+
+def _times(size: int) -> Operation:
+    """Two branches with a comparison of times: each payment meets the last order."""
+    query = "match /shop[orders/order#o/oid/$x][paid/p#p/$l] where p - o < 2 return $x, $l"
+    doc = axlog.parse(_SHOP, views={"v": query}, options=Options(never="joins", keep="all"))
+    for number in range(size):
+        doc.feed("orders", _order(number), at=2 * number)
+    return lambda number: doc.feed("paid", f"<p>{number}</p>", at=2 * size - 1)
 
 
 # fmt: off
@@ -264,8 +275,17 @@ FEATURES = (
     ),
     Feature("a message for a branch that binds nothing", "rows of the view", "constant", _factor),
     Feature(
-        "a message compared with another branch", "rows of that branch", "linear", _comparisons,
-        1000, "the rows with smaller values are read",
+        "a message compared with another branch", "rows of that branch", "constant",
+        _comparisons("$s > $l"),
+    ),
+    Feature(
+        "a message compared with another branch by time", "rows of that branch", "constant",
+        _times,
+    ),
+    Feature(
+        "a message compared with another branch by a computed condition", "rows of that branch",
+        "linear", _comparisons("number($s) > number($l)"), 1000,
+        "the condition may have no value, so it is computed for every pair",
     ),
     Feature("a stream's delete by key, never=joins", "siblings", "constant", _delete("joins")),
     Feature("a stream's delete by key, never=kept", "siblings", "constant", _delete("kept")),

@@ -5,13 +5,17 @@ from random import Random
 
 import pytest
 
+import axlog
+from axlog.evaluate.definition import rows
 from axlog.evaluate.gathered import Bags, Gathered
 from axlog.evaluate.joins import MOST_ROWS, Bag, Row, add, add_all
 from axlog.evaluate.work import Meters
+from axlog.live.internals import maintained
 from axlog.match.matcher_generator import Answers
 from axlog.query.compile import Relation, compile_pattern
 from axlog.query.native import parse_pattern
 from axlog.views.counting.sites import SiteRelation
+from axlog.views.operators import table
 from axlog.views.operators.join import JoinRules
 from axlog.views.operators.join_generator import can_generate, generate_sink
 from tests import amounts
@@ -146,3 +150,55 @@ def test_generated_sinks_join_as_the_interpreter_does() -> None:
             assert tables(state) == tables(twin)
             joined += bool(found)
     assert joined > 150
+
+
+# Look-ups by order --------------------------------------------------------------------------------
+
+_VALUES = tuple("1 2 02.0 -1 10 x y 2024-05-01 2024-05-02 2024-05-01T10:00 10:00 NaN".split())
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "$s > $l",
+        "$l >= $s",
+        "$s < $l and $l < $m",
+        "$s <= $l as xs:double",
+        "$s < $l as xs:date",
+        "q - p <= 2",
+        "p - q < 3 and $s != $l",
+        "q - p = 1",
+        "2 * q - p > 4",
+    ],
+)
+def test_differential_comparisons_between_branches_and_evaluation(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "MANY", 2)
+    third = "[c/z/$m]" if "$m" in where else ""
+    query = f"match /r[a/x#p/$s][b/y#q/$l]{third} where {where} return $s, $l"
+    random = Random(where)
+    found = 0
+    for _ in range(4):
+        doc = axlog.parse(
+            '<r xmlns:ax="urn:axlog"><a><ax:call stream="a" deletes="yes"/></a>'
+            '<b><ax:call stream="b" deletes="yes"/></b><c><ax:call stream="c"/></c></r>',
+            views={"v": query},
+        )
+        clock = 0
+        for _ in range(60):
+            clock += random.randrange(2)
+            name, stream = random.choice((("x", "a"), ("y", "b"), ("z", "c")))
+            value = random.choice(_VALUES)
+            if stream != "c" and random.random() < 0.2:
+                doc.delete(stream, f'match /{name}/"{value}"', at=clock)
+            elif random.random() < 0.1:
+                doc.update(f"insert node <{name}>{value}</{name}> into /r/{stream}", at=clock)
+            else:
+                doc.feed(stream, f"<{name}>{value}</{name}>", at=clock)
+        kept = {row.values_: row.count for row in doc.view("v")}
+        answers = rows(maintained(doc).nodes(), parse_pattern(query)).values()
+        expected = {each.values: each.count for each in answers}
+        assert kept == expected
+        found += len(kept)
+    assert found > 2

@@ -35,6 +35,7 @@ from axlog.evaluate.joins import (
 from axlog.evaluate.work import Meter, Meters
 from axlog.query.compile import Column, Relation, Test
 from axlog.views.operators.operator import Cost, Operator, Pending
+from axlog.views.operators.range_lookup import Range, range_of
 from axlog.views.operators.table import NewIndex, Positions, Table
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class Step(NamedTuple):
     meeting: Meeting
     tests: list[Test]  # tests whose last column this part binds
     checks: list[Check]  # the same tests, as functions of the joined row
+    range: Range | None  # a test that orders the rows of a part that shares no column
+    bound: int  # the position of the value that it compares them with, in the joined row
 
 
 class Term:
@@ -83,7 +86,11 @@ class Term:
             bound.update(meeting.added_columns)
             tests = _take_ready(pending, bound)
             checks = [make_check(test, layout) for test in tests]
-            self.steps.append(Step(part, meeting, tests, checks))
+            asked = None
+            if not meeting.positions:
+                asked = range_of(tests, plan.parts[part], meeting.added_columns)
+            at = 0 if asked is None else layout.index(asked.column)
+            self.steps.append(Step(part, meeting, tests, checks, asked, at))
         self.layout = tuple(layout)
         self.output = picker([layout.index(column) for column in schema])
 
@@ -104,11 +111,14 @@ class Term:
         if not all(check(first) for check in self._first_checks):
             return []
         found = [(first, 1)]
-        for number, meeting, _, checks in self.steps:
+        for number, meeting, _, checks, asked, at in self.steps:
             table, key, added = tables[number], meeting.key, meeting.added
             joined: list[tuple[Row, int]] = []
             for left, count in found:
-                there = table.matching(meeting.positions, key(left))
+                if asked is None:
+                    there = table.matching(meeting.positions, key(left))
+                else:
+                    there = table.within(asked, left[at])
                 if len(there) > 1:
                     meter.spend(len(there))
                 joined += [(left + added(right), count * more) for right, more in there]
@@ -165,6 +175,11 @@ class JoinRule:
         starts += [columns for each in self.correlations for columns in each.columns]
         self.keys = _keys_used(plan, [*plan.parts, *starts])
         """For each part, the positions that some term looks it up by."""
+        self.ranged: set[int] = set()
+        """The parts that some term looks up by an order."""
+        if any(len(test.columns) == 2 for test in relation.tests):
+            terms = map(self.term, range(len(plan.parts)))
+            self.ranged = {s.part for term in terms for s in term.steps if s.range is not None}
         self.is_passing = (
             len(relation.edges) == 1 and not relation.choices and not relation.absences
         )
@@ -235,7 +250,8 @@ class Join(Operator):
         self.kept: list[Table] = []
         if not rule.is_passing:
             self.kept = [
-                Table(bag, keys, new_index) for bag, keys in zip(parts, rule.keys, strict=True)
+                Table(bag, keys, new_index, part in rule.ranged)
+                for part, (bag, keys) in enumerate(zip(parts, rule.keys, strict=True))
             ]
 
     def tables(self) -> Sequence[Table]:

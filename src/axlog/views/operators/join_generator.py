@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.errors import QueryError
 from axlog.evaluate.joins import Row, make_check
+from axlog.evaluate.work import Meter
 from axlog.match.matcher_generator import Sink
 from axlog.query.compile import Column, Test
 from axlog.query.pattern import TimeConstraint
@@ -54,7 +55,7 @@ def generate_sink(
 
     `scale` is used for a part without columns, whose count is a factor of every joined row.
     """
-    writer = _SinkWriter(join.rule.term(part), part)
+    writer = _SinkWriter(join.rule.term(part), part, join.rule.meter)
     scope: dict[str, object] = {
         "then": then,
         "own": join.own,
@@ -79,8 +80,9 @@ def _compiled(source: str) -> CodeType:
 class _SinkWriter:
     """Writes the code of one sink."""
 
-    def __init__(self, term: Term, number: int) -> None:
+    def __init__(self, term: Term, number: int, meter: Meter) -> None:
         self.term = term
+        self.meter = meter
         self.relation = term.plan.relation
         self.number = number
         self.lines: list[str] = []
@@ -161,10 +163,15 @@ class _SinkWriter:
             columns = parts[step.part]
             if not columns:
                 continue
-            key = self._tuple([where[columns[i]] for i in step.meeting.positions])
-            self.line(depth, f"found = index{at}.get({key})")
-            self.line(depth, "if found is not None:")
-            pairs = "read(found) if type(found) is dict else (found,)"
+            if step.range is not None:
+                scope[f"find{at}"] = tables[step.part].finder(step.range, self.meter)
+                self.line(depth, f"if index{at}:")
+                pairs = f"find{at}({where[step.range.column]})"
+            else:
+                key = self._tuple([where[columns[i]] for i in step.meeting.positions])
+                self.line(depth, f"found = index{at}.get({key})")
+                self.line(depth, "if found is not None:")
+                pairs = "read(found) if type(found) is dict else (found,)"
             self.line(depth + 1, f"for row{at}, count{at} in {pairs}:")
             for i, column in enumerate(columns):
                 where.setdefault(column, f"row{at}[{i}]")
@@ -187,6 +194,9 @@ class _SinkWriter:
         for at, positions in enumerate(table.keys()):
             scope[f"kept{at}"] = table.index(positions)
             key = self._key(positions)
+            if table.is_ranged:
+                self.line(1, f"put(kept{at}, {key}, row, count)")
+                continue
             self.line(1, f"if {key} in kept{at}:")
             self.line(2, f"put(kept{at}, {key}, row, count)")
             self.line(1, "else:")

@@ -9,25 +9,38 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TypeAlias
 
-from axlog.evaluate.joins import Bag, Row, add, picker
+from axlog.evaluate.joins import Bag, Row, Value, add, picker
+from axlog.evaluate.work import Meter
+from axlog.views.operators.range_lookup import Order, OrderedRows, Range
 
 Positions: TypeAlias = tuple[int, ...]
 Bucket: TypeAlias = "tuple[Row, int] | Bag"
 Index: TypeAlias = dict[Row, Bucket]
 NewIndex: TypeAlias = Callable[[], Index]
+MANY = 64
+"""Rows from which a table has them in an order, if joins look them up by it."""
 
 
 class Table:
     """A bag with an index for each of the given keys; without keys, one index on no column."""
 
-    __slots__ = ("_filled", "_indexes", "_new_index", "_picks", "put")
+    __slots__ = ("_filled", "_indexes", "_new_index", "_ordered", "_picks", "is_ranged", "put")
 
     def __init__(
-        self, rows: Bag, keys: Iterable[Positions] = (), new_index: NewIndex = dict
+        self,
+        rows: Bag,
+        keys: Iterable[Positions] = (),
+        new_index: NewIndex = dict,
+        is_ranged: bool = False,
     ) -> None:
+        """`is_ranged`: joins look up rows by their order, among all rows (`range_lookup.py`)."""
         positions = list(dict.fromkeys(keys)) or [()]
         self._new_index = new_index
         self.put = put if new_index is dict else put_stored
+        self.is_ranged = is_ranged and new_index is dict
+        self._ordered: dict[tuple[int, Order], OrderedRows] = {}
+        if self.is_ranged:
+            self.put = self._put_ranged
         self._picks = [picker(at) for at in positions]
         self._indexes: dict[Positions, Index] = {at: new_index() for at in positions}
         self._filled = list(zip(self._picks, self._indexes.values(), strict=True))
@@ -65,6 +78,42 @@ class Table:
         if bucket is None:
             return ()
         return bucket.items() if type(bucket) is dict else (bucket,)  # type: ignore[return-value]
+
+    def within(self, asked: Range, value: Value) -> Collection[tuple[Row, int]]:
+        """The rows that may compare with a value, and their counts; all of them if they are few."""
+        bucket = self.index(()).get(())
+        if bucket is None:
+            return ()
+        if type(bucket) is not dict:
+            return (bucket,)  # type: ignore[return-value]
+        if not self.is_ranged or len(bucket) < MANY:
+            return bucket.items()
+        bounds = asked.bounds(value)
+        if bounds is None:
+            return ()
+        key = asked.position, asked.order
+        ordered = self._ordered.get(key)
+        if ordered is None:
+            ordered = self._ordered[key] = OrderedRows(bucket, *key)
+        return ordered.within(bounds)
+
+    def finder(self, asked: Range, meter: Meter) -> Callable[[Value], Collection[tuple[Row, int]]]:
+        """`within` for one comparison; the meter counts the rows that it gives."""
+
+        def find(value: Value) -> Collection[tuple[Row, int]]:
+            found = self.within(asked, value)
+            if len(found) > 1:
+                meter.spend(len(found))
+            return found
+
+        return find
+
+    def _put_ranged(self, index: Index, key: Row, row: Row, count: int) -> None:
+        """`put` for a table with rows in an order: the index of all rows has the empty key."""
+        put(index, key, row, count)
+        if not key and self._ordered:
+            for ordered in self._ordered.values():
+                ordered.add(row, count)
 
     def has(self, positions: Positions, key: Row) -> bool:
         """Whether any row has this key."""
@@ -116,6 +165,8 @@ class Table:
                     return 0
                 count = bucket[1]
                 del index[key]
+                if not key:
+                    self._ordered.clear()
             else:
                 count = count or self.count(row)
                 if not count:
