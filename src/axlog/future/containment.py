@@ -14,6 +14,8 @@ must be longer than the number of such child steps in q2, so that one link of it
 more elements can be inserted there without moving anything that is joined. Without such steps one
 fresh element is enough, and the search is the homomorphism test.
 
+The models of a path are words, which the states of a path automaton group: `path_containment.py`.
+
 Joins of q1 need no valuations: equal labels get one fresh string, and a match of q2 then holds for
 all strings. The valuations of join variables (paper 2, theorem 9) are those of q2, over the strings
 of the model (`homomorphism.py`).
@@ -33,6 +35,7 @@ from axlog.errors import QueryError, UndecidedError
 from axlog.future.canonical_models import Canon, Model, Sketch
 from axlog.future.disjuncts import Twig, check_positive, disjunct_count, disjuncts
 from axlog.future.homomorphism import Matcher
+from axlog.future.path_containment import PathAutomaton, twigs_of, uncovered_chains
 from axlog.future.witness import Witness, attempts, witness_from
 from axlog.query.normalize import normalise
 from axlog.query.pattern import (
@@ -147,11 +150,16 @@ class _Search:
         self.is_exact = not (_tests_values(first) or _tests_values(second))
         self.lengths = chain_lengths(second, bool(self.outer.joins))
         self.unclear = False
+        self.path = PathAutomaton.of(second)
 
     def _count(self) -> None:
         self.tried += 1
         if self.tried > self.limit:
             raise _LimitReached
+
+    def _count_set(self) -> None:
+        self.models += 1
+        self._count()
 
     def verdict(self) -> Containment:
         ways = disjunct_count(self.first)
@@ -184,7 +192,8 @@ class _Search:
         elif by_homomorphism:
             reason = "there is a homomorphism from the second query to the first"
         else:
-            reason = f"the second query matches all {self.models:,} canonical models"
+            matched = "canonical models" if self.path is None else "sets of canonical models"
+            reason = f"the second query matches all {self.models:,} {matched}"
         return Containment(Verdict.CONTAINED, reason, None, self.models)
 
     def _undecided(self, reason: str) -> Containment:
@@ -201,6 +210,11 @@ class _Search:
         sketch = canon.sketch(chains, leaves)
         if self._covers(sketch, row):
             return None
+        if not chains and self.path is not None and canon.chains:
+            twigs = twigs_of(canon)
+            if twigs is not None:
+                made = uncovered_chains(canon, twigs, self.path, self._count_set)
+                return None if made is None else self._witness(canon.sketch(made, leaves), row)
         for twig in canon.chains:
             if twig not in chains:
                 for length in self.lengths:
