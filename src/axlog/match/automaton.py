@@ -8,7 +8,9 @@ dead state, and the content below it is skipped.
 
 Each loop is an automaton of its own, which starts at the elements that lead to it. The loops that
 are active at an element depend on all elements above it: one automaton for all of them would need
-a state for each combination, and nearly every message would have new ones.
+a state for each combination, and nearly every message would have new ones. The combinations that
+messages do repeat are kept as bundles of states: a move of a bundle is one lookup for all of its
+states. When there are too many moves, they are all dropped.
 
 The number of states is bounded: at `most_states`, the least recently used half is evicted. `nodes`,
 `states`, `hits`, `misses` and `evicted` are counted. A change to the trie concerns the states that
@@ -33,6 +35,11 @@ from axlog.match.string_tests import Found, IndexMerger, StateWatches, WatchInde
 
 MOST_STATES = 8192
 """The most states kept; a state takes some kilobytes if many patterns have `//`."""
+
+MOST_MOVES = 16_384
+"""The most moves of bundles kept."""
+_OTHER = ""
+"""Stands for all labels that no path names."""
 
 children: Callable[[Element], list[Element]] = itemgetter(slice(None))
 """The children of an element as a list: a third faster than iterating over the element."""
@@ -144,6 +151,40 @@ class State(dict[str, "State"]):
         return self is other
 
 
+class Move:
+    """What an element with one label means to a bundle of states."""
+
+    __slots__ = ("below", "is_merged", "is_noted", "marks", "needs", "states", "watches")
+
+    def __init__(self, states: list[State], below: Bundle | None) -> None:
+        self.states = states  # the next ones, and those that start here
+        self.below = below
+        self.needs = [state.needs for state in states if state.needs]
+        self.marks = [state.marks for state in states if state.marks]
+        self.watches = [state.watches for state in states if state.watches is not None]
+        self.is_noted = bool(self.needs or self.marks)
+        self.is_merged = False
+
+    def merge(self, merger: IndexMerger) -> None:
+        """Put together what is done for each state: the move is made again and again."""
+        self.is_merged = True
+        self.needs = [frozenset().union(*self.needs)] if self.needs else []
+        self.marks = [frozenset().union(*self.marks)] if self.marks else []
+        if len(self.watches) > 1:
+            nodes = {node: None for state in self.states for node in state.nodes if node.watched}
+            self.watches = [StateWatches([node.watched for node in nodes], merger)]
+
+
+class Bundle(dict[str, Move]):
+    """The states that are active at an element; as a mapping, their moves by the labels below."""
+
+    __slots__ = ("states",)
+
+    def __init__(self, states: list[State]) -> None:
+        super().__init__()
+        self.states = states
+
+
 class Automaton:
     """The shared automaton; needs are numbers given by its owner."""
 
@@ -156,11 +197,17 @@ class Automaton:
         self.merger = IndexMerger()
         self._changed: dict[TrieNode, None] = {}  # since the last message
         self._led_on: dict[TrieNode, list[str]] = {}  # the labels that nodes got since then
+        self.most_moves = MOST_MOVES
+        self._bundles: dict[frozenset[State], Bundle] = {}
+        self._start: Bundle | None = None
+        self._moves = 0
+        self._names: set[str] = set()  # labels that some node has, or had, a path by
         self._dead = self._state(frozenset())
         self._first = self._state(frozenset([self._root]))
 
     def _refresh(self) -> None:
         """Make the states anew that have a node which was changed."""
+        self._drop_bundles()
         if any(node.watched for node in self._changed):
             self.merger = IndexMerger()
         stale = dict.fromkeys(state for node in self._changed for state in node.holders)
@@ -214,6 +261,7 @@ class Automaton:
     def _add_route(self, route: Route) -> TrieNode:
         """The node of a route, made if there is none."""
         node = self._root
+        self._names.update(route)
         for label in route:
             following = node.get(label)
             if following is None:
@@ -277,6 +325,7 @@ class Automaton:
 
         This may happen in the middle of a message: evicted states that it still holds stay valid.
         """
+        self._drop_bundles()
         keep = sorted(self._states.values(), key=lambda state: -state.used)[: self.most_states // 2]
         kept = {*keep, self._first, self._dead}
         self.counters.evicted += len(self._states) - len(kept)
@@ -301,44 +350,75 @@ class Automaton:
         """
         if self._changed or self._led_on:
             self._refresh()
-        counters, dead, step = self.counters, self._dead, self.step
+        counters = self.counters
         counters.messages += 1
-        missed, now, steps = counters.misses, counters.messages, 0
-        visited: list[State] = []
+        missed, steps = counters.misses, 0
+        visited: list[Move] = []
         found: Found = set()
-        active = [self._first, *self._started(self._first, ())]
-        waiting: list[tuple[list[Element], list[State]]] = [([message], active)]
+        first = self._start
+        if first is None:
+            first = self._start = self._bundle([self._first, *self._started(self._first, ())])
+        names = self._names
+        waiting: list[tuple[list[Element], Bundle]] = [([message], first)]
         while waiting:
-            elements, active = waiting.pop()
-            steps += len(elements) * len(active)
+            elements, bundle = waiting.pop()
+            steps += len(elements) * len(bundle.states)
             for element in elements:
                 label = element.tag
-                below: list[State] = []
-                # Comments, instructions and calls lead nowhere.
-                for state in active if type(label) is str and label != CALL_LABEL else ():
-                    following = state.get(label)
-                    if following is None:
-                        following = step(state, label)
-                    if following is dead:
-                        continue
-                    following.used = now
-                    if following.is_noted:
-                        visited.append(following)
-                    if following.watches is not None:
-                        following.watches.find(element, found)
-                    if following.leads_on:
-                        below.append(following)
-                    if following.loops:
-                        started = list(self._started(following, active))
-                        visited += started
-                        below += started
-                        for each in started:
-                            if each.watches is not None:
-                                each.watches.find(element, found)
-                if below and len(element):
-                    waiting.append((children(element), below))
+                if type(label) is not str or label == CALL_LABEL:
+                    continue  # comments, instructions and calls lead nowhere
+                if label not in names:
+                    label = _OTHER
+                move = bundle.get(label)
+                if move is None:
+                    move = self._move(bundle, label)
+                elif not move.is_merged:
+                    move.merge(self.merger)
+                if move.is_noted:
+                    visited.append(move)
+                for watches in move.watches:
+                    watches.find(element, found)
+                if move.below is not None and len(element):
+                    waiting.append((children(element), move.below))
         counters.hits += steps - (counters.misses - missed)
         return self._gather(visited, found)
+
+    def _bundle(self, states: list[State]) -> Bundle:
+        """The bundle of some states."""
+        key = frozenset(states)
+        known = self._bundles.get(key)
+        if known is None:
+            known = self._bundles[key] = Bundle(states)
+        return known
+
+    def _move(self, bundle: Bundle, label: str) -> Move:
+        """The move of a bundle by a label, made with the steps of its states."""
+        if self._moves >= self.most_moves:
+            self._drop_bundles()
+        dead, step, now = self._dead, self.step, self.counters.messages
+        visited: list[State] = []
+        below: list[State] = []
+        for state in bundle.states:
+            following = state.get(label)
+            if following is None:
+                following = step(state, label)
+            if following is dead:
+                continue
+            following.used = now
+            visited.append(following)
+            if following.leads_on:
+                below.append(following)
+            if following.loops:
+                started = list(self._started(following, bundle.states))
+                visited += started
+                below += started
+        self._moves += 1
+        move = bundle[label] = Move(visited, self._bundle(below) if below else None)
+        return move
+
+    def _drop_bundles(self) -> None:
+        """Forget all moves: there are too many, or states have changed."""
+        self._bundles, self._start, self._moves = {}, None, 0
 
     def _started(self, state: State, active: Sequence[State]) -> Iterator[State]:
         """The states of the loops that start at an element and are not active above it."""
@@ -348,12 +428,13 @@ class Automaton:
                 start.used = self.counters.messages
                 yield start
 
-    def _gather(self, visited: list[State], found: Found) -> tuple[Found, set[int]]:
+    def _gather(self, visited: list[Move], found: Found) -> tuple[Found, set[int]]:
         once: set[int] = set()
         repeated: set[int] = set()
-        for state, count in Counter(visited).items():
-            found |= state.needs
-            if state.marks:
-                repeated |= state.marks if count > 1 else once & state.marks
-                once |= state.marks
+        for move, count in Counter(visited).items():
+            for needs in move.needs:
+                found |= needs
+            for marks in move.marks:
+                repeated |= marks if count > 1 else once & marks
+                once |= marks
         return found, repeated
