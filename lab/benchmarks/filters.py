@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from time import perf_counter
+from time import perf_counter, process_time
 
 from lxml import etree
 
@@ -223,7 +223,7 @@ def _measure(result: Result, what: str, made: Case, rounds: int, goal: str) -> N
     before = ours.statistics()
     sides = {"naive": lambda: one_by_one(theirs), "shared": lambda: shared(ours)}
     result.compare(
-        what, interleave(sides, made.sent[_WARM:], CHUNK, rounds), "naive", "shared", goal
+        what, interleave(sides, made.sent[_WARM:], CHUNK, rounds, process_time), "naive", "shared", goal
     )
     after = ours.statistics()
     steps = after.hits + after.misses - before.hits - before.misses
@@ -241,7 +241,7 @@ def _measure_switch(result: Result, number: int, made: Case, rounds: int) -> Non
     for element, content in made.sent[:_WARM]:
         always.matches(element, 0, content)
     sides = {"one by one": lambda: shared(never), "automaton": lambda: shared(always)}
-    costs = interleave(sides, made.sent[_WARM:], CHUNK, rounds)
+    costs = interleave(sides, made.sent[_WARM:], CHUNK, rounds, process_time)
     result.compare(f"{number} filters, our ways", costs, "one by one", "automaton")
 
 

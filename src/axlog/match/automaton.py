@@ -10,7 +10,8 @@ Each loop is an automaton of its own, which starts at the elements that lead to 
 are active at an element depend on all elements above it: one automaton for all of them would need
 a state for each combination, and nearly every message would have new ones. The combinations that
 messages do repeat are kept as bundles of states: a move of a bundle is one lookup for all of its
-states. When there are too many moves, they are all dropped.
+states. When there are too many moves, they are all dropped; when most are not used again, the
+states are followed one by one.
 
 The number of states is bounded: at `most_states`, the least recently used half is evicted. `nodes`,
 `states`, `hits`, `misses` and `evicted` are counted. A change to the trie concerns the states that
@@ -38,6 +39,8 @@ MOST_STATES = 8192
 
 MOST_MOVES = 16_384
 """The most moves of bundles kept."""
+TRIED, UNTRIED = 64, 1024
+"""Messages after which the use of moves is judged, and after which they are tried again."""
 _OTHER = ""
 """Stands for all labels that no path names."""
 
@@ -159,17 +162,15 @@ class Move:
     def __init__(self, states: list[State], below: Bundle | None) -> None:
         self.states = states  # the next ones, and those that start here
         self.below = below
-        self.needs = [state.needs for state in states if state.needs]
-        self.marks = [state.marks for state in states if state.marks]
+        self.needs = frozenset[int]().union(*[state.needs for state in states if state.needs])
+        self.marks = frozenset[int]().union(*[state.marks for state in states if state.marks])
         self.watches = [state.watches for state in states if state.watches is not None]
         self.is_noted = bool(self.needs or self.marks)
         self.is_merged = False
 
     def merge(self, merger: IndexMerger) -> None:
-        """Put together what is done for each state: the move is made again and again."""
+        """Put the watches of all states together: the move is used again."""
         self.is_merged = True
-        self.needs = [frozenset().union(*self.needs)] if self.needs else []
-        self.marks = [frozenset().union(*self.marks)] if self.marks else []
         if len(self.watches) > 1:
             nodes = {node: None for state in self.states for node in state.nodes if node.watched}
             self.watches = [StateWatches([node.watched for node in nodes], merger)]
@@ -200,7 +201,9 @@ class Automaton:
         self.most_moves = MOST_MOVES
         self._bundles: dict[frozenset[State], Bundle] = {}
         self._start: Bundle | None = None
-        self._moves = 0
+        self._moves = 0  # made since the bundles were dropped
+        self._reused = 0
+        self._has_moves, self._review = True, TRIED
         self._names: set[str] = set()  # labels that some node has, or had, a path by
         self._dead = self._state(frozenset())
         self._first = self._state(frozenset([self._root]))
@@ -352,9 +355,63 @@ class Automaton:
             self._refresh()
         counters = self.counters
         counters.messages += 1
-        missed, steps = counters.misses, 0
-        visited: list[Move] = []
+        if counters.messages >= self._review:
+            self._choose_way()
+        missed = counters.misses
         found: Found = set()
+        visited, steps = (self._by_moves if self._has_moves else self._by_states)(message, found)
+        counters.hits += steps - (counters.misses - missed)
+        return self._gather(visited, found)
+
+    def _choose_way(self) -> None:
+        """Use moves as long as most of them are used again; if not, try them again later."""
+        self._has_moves = not self._has_moves or self._reused >= self._moves
+        self._review = self.counters.messages + (TRIED if self._has_moves else UNTRIED)
+        if not self._has_moves:
+            self._drop_bundles()
+        self._reused = 0
+
+    def _by_states(self, message: Element, found: Found) -> tuple[list[State], int]:
+        """The states of a message, each by itself, and the number of steps."""
+        dead, step, now, steps = self._dead, self.step, self.counters.messages, 0
+        visited: list[State] = []
+        active = [self._first, *self._started(self._first, ())]
+        waiting: list[tuple[list[Element], list[State]]] = [([message], active)]
+        while waiting:
+            elements, active = waiting.pop()
+            steps += len(elements) * len(active)
+            for element in elements:
+                label = element.tag
+                below: list[State] = []
+                # Comments, instructions and calls lead nowhere.
+                for state in active if type(label) is str and label != CALL_LABEL else ():
+                    following = state.get(label)
+                    if following is None:
+                        following = step(state, label)
+                    if following is dead:
+                        continue
+                    following.used = now
+                    if following.is_noted:
+                        visited.append(following)
+                    if following.watches is not None:
+                        following.watches.find(element, found)
+                    if following.leads_on:
+                        below.append(following)
+                    if following.loops:
+                        started = list(self._started(following, active))
+                        visited += started
+                        below += started
+                        for each in started:
+                            if each.watches is not None:
+                                each.watches.find(element, found)
+                if below and len(element):
+                    waiting.append((children(element), below))
+        return visited, steps
+
+    def _by_moves(self, message: Element, found: Found) -> tuple[list[Move], int]:
+        """The moves of a message, and the number of steps that they stand for."""
+        visited: list[Move] = []
+        steps = reused = 0
         first = self._start
         if first is None:
             first = self._start = self._bundle([self._first, *self._started(self._first, ())])
@@ -372,16 +429,18 @@ class Automaton:
                 move = bundle.get(label)
                 if move is None:
                     move = self._move(bundle, label)
-                elif not move.is_merged:
-                    move.merge(self.merger)
+                else:
+                    reused += 1
+                    if not move.is_merged:
+                        move.merge(self.merger)
                 if move.is_noted:
                     visited.append(move)
                 for watches in move.watches:
                     watches.find(element, found)
                 if move.below is not None and len(element):
                     waiting.append((children(element), move.below))
-        counters.hits += steps - (counters.misses - missed)
-        return self._gather(visited, found)
+        self._reused += reused
+        return visited, steps
 
     def _bundle(self, states: list[State]) -> Bundle:
         """The bundle of some states."""
@@ -428,13 +487,12 @@ class Automaton:
                 start.used = self.counters.messages
                 yield start
 
-    def _gather(self, visited: list[Move], found: Found) -> tuple[Found, set[int]]:
+    def _gather(self, visited: Sequence[Move | State], found: Found) -> tuple[Found, set[int]]:
         once: set[int] = set()
         repeated: set[int] = set()
         for move, count in Counter(visited).items():
-            for needs in move.needs:
-                found |= needs
-            for marks in move.marks:
-                repeated |= marks if count > 1 else once & marks
-                once |= marks
+            found |= move.needs
+            if move.marks:
+                repeated |= move.marks if count > 1 else once & move.marks
+                once |= move.marks
         return found, repeated
