@@ -222,9 +222,8 @@ def _measure(result: Result, what: str, made: Case, rounds: int, goal: str) -> N
         ours.matches(element, 0, content)
     before = ours.statistics()
     sides = {"naive": lambda: one_by_one(theirs), "shared": lambda: shared(ours)}
-    result.compare(
-        what, interleave(sides, made.sent[_WARM:], CHUNK, rounds, process_time), "naive", "shared", goal
-    )
+    costs = interleave(sides, made.sent[_WARM:], CHUNK, rounds, process_time)
+    result.compare(what, costs, "naive", "shared", goal)
     after = ours.statistics()
     steps = after.hits + after.misses - before.hits - before.misses
     result.figures[f"{what}: states"] = after.states
