@@ -44,9 +44,11 @@ RANK = {
     layer: rank for rank, line in enumerate(ORDER.strip().split("\n")) for layer in line.split()
 }
 
+QUICK_START = ("classes", "worker_launcher", "worker_preload")
 # What starts Spark's Java and Python processes runs before pyspark can be imported.
 SPARK_PROCESSES = {
-    f"axlog.spark.{name}" for name in ("classes", "java", "worker_launcher", "worker_preload")
+    f"axlog.spark.{name}"
+    for name in ("java", "quick_start", *(f"quick_start.{each}" for each in QUICK_START))
 }
 
 ONLY_IN = {

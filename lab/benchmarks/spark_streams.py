@@ -37,7 +37,7 @@ from lab.benchmarks.measuring import Parts, Plot, Ratio, Result
 from lab.benchmarks.spark_process import KINDS, apart
 
 SETTLED = 10
-"""Seconds after which a start adopts what an earlier one has left (`spark/classes.py`)."""
+"""Seconds after which a start adopts what an earlier one left (`quick_start/classes.py`)."""
 RATE = 0.002
 """Orders a second: some hundred orders are under way at a time."""
 _LONG_AGO = 1_700_000_000

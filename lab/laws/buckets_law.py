@@ -332,8 +332,7 @@ def run_buckets(made: BucketsCase) -> Answer:
     with TemporaryDirectory() as place:
         for part in messages_of(case):
             side = _Side(definition, plan, place, made.on_driver, stores)
-            if number:
-                side.catch_up(number - 1)
+            side.catch_up()
             for batch in batches_of(random, part):
                 batch += [] if number else [[message] for message in tables]
                 rows = [
@@ -345,7 +344,7 @@ def run_buckets(made: BucketsCase) -> Answer:
                     side = side.crashed(number, rows)
                 told = gather_batch(number, side.say(number, rows), rejections=rejections)
                 aside = [unpack(body) for key, body in rows if key.startswith(f"{ASIDE}/")]
-                extractor.past = extractor.past.after(aside)
+                extractor.past = extractor.past.after(number, aside)
                 check_batch(told.changes)
                 changes += told.changes
                 refused += told.refused
@@ -414,14 +413,14 @@ class _Side:
         self._buckets = Buckets(definition, plan, hold, "run")
         self._stores = stores
 
-    def catch_up(self, last: int) -> None:
-        """Resume after a batch, as a start does."""
-        if self._driver is not None:
-            missed = self._driver.missed(last)
-            if missed is not None:
-                raise AssertionError("a delivered batch is missed")
+    def catch_up(self) -> None:
+        """Resume, as a start does."""
+        found = None if self._driver is None else self._driver.unfinished()
+        if self._driver is not None and found is not None:
+            self._driver.apply(found[1])
+            self._driver.end()
         elif self._finals is not None:
-            self._finals.catch_up(last)
+            self._finals.catch_up()
 
     def crashed(self, number: int, rows: list[tuple[str, bytes]]) -> _Side:
         """The side of the next start, after this one fell while it processed a batch."""
@@ -431,8 +430,7 @@ class _Side:
         self._stores.clear()
         self._stores.update(before)
         side = _Side(*self._made, self._stores)
-        if number:
-            side.catch_up(number - 1)
+        side.catch_up()
         return side
 
     def say(self, number: int, rows: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:

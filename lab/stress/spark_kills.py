@@ -32,10 +32,10 @@ from typer.testing import CliRunner
 
 from axlog.cli.application import application
 from axlog.samples import orders
-from axlog.spark.classes import archive_options
 from axlog.spark.cluster import spark_class
+from axlog.spark.quick_start.classes import archive_options
+from axlog.spark.quick_start.worker_preload import preloaded
 from axlog.spark.session import QUICK
-from axlog.spark.worker_preload import preloaded
 
 MESSAGES = 140
 BATCH = 20
@@ -233,13 +233,15 @@ def cluster(place: Path, workers: int = 2) -> Iterator[Cluster]:
     """A standalone master with workers of one core, from the pip package."""
     started: list[subprocess.Popen[Any]] = []
     try:
-        master = spark_class("Master", ["--host", "127.0.0.1", "--port", "0"], place / "master.log")
+        options = ["--host", "127.0.0.1", "--port", "0"]
+        master = spark_class("Master", options, place / "master.log", quick=True)
         started.append(master)
         address = _address(place / "master.log")
         for number in range(1, workers + 1):
             options = ["--cores", "1", "--memory", "1g", "--work-dir", str(place / f"work{number}")]
             log = place / f"worker{number}.log"
-            started.append(spark_class("Worker", [*options, "--host", "127.0.0.1", address], log))
+            options = [*options, "--host", "127.0.0.1", address]
+            started.append(spark_class("Worker", options, log, quick=True))
         yield Cluster(address, started[1:])
     finally:
         for process in started:

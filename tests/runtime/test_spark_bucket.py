@@ -180,8 +180,9 @@ def by_driver(
         if forgets.random() < 0.6:  # it was shot before Spark had noted the batch as done
             local.begin(number, sent)
         else:
-            again = local.missed(number)
-            assert again in (None, sent)
+            found = local.unfinished()
+            assert found in (None, (number, sent))
+            again = None if found is None else sent
         if again is not None:
             changes = gather_batch(0, local.apply(again)).changes
             assert plain(changes) == plain(gather_batch(0, rows).changes)

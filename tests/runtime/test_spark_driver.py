@@ -110,15 +110,18 @@ def went_on(
     """The state with which a process goes on once Spark has noted so many batches."""
     if noted < 0:
         return state
-    rows = state.missed(noted)
-    if rows is not None:
-        assert rows == [("a", b"%d" % noted)]
-        now = dict(after[noted - 1])
+    found = state.unfinished()
+    if found is not None:
+        batch, rows = found
+        assert batch in (noted, noted + 1)  # Spark repeats the latter, and it is begun again
+        assert rows == [("a", b"%d" % batch)]
+        now = dict(after[batch - 1])
         assert held(state) == now
         write(random, state, now)
-        after[noted] = now
+        after[batch] = now
         state.commit()
-    assert held(state) == after[noted]
+    assert state.version in (noted, noted + 1)
+    assert held(state) == after[state.version]
     return state
 
 
@@ -134,9 +137,6 @@ def test_what_does_not_lead_to_the_batch_is_refused(tmp_path: Path) -> None:
         with pytest.raises(PipelineError, match=f"does not lead to batch {asked}") as refused:
             other.begin(asked, [])
         assert refused.value.code == "AX855"
-        other.close()
-        with pytest.raises(PipelineError, match=f"does not lead to batch {asked}"):
-            other.missed(asked - 1)
         other.close()
     back = DurableState(DiskFiles(tmp_path))
     back.begin(2, [])  # as Spark asks that lost its own last notes
@@ -228,13 +228,13 @@ def test_a_batch_whose_sink_fails_is_emitted_at_the_next_start(tmp_path: Path) -
     sink.fails = False
     local = started(definition, plan, 0, tmp_path, False)
     delivery = Delivery([sink], None, None, buckets=local)
-    delivery.catch_up(1)
+    delivery.catch_up()
     delivery(cast(Any, batches[2]), 2)
     assert delivery.behind.wait()
     local.close()
     assert told == {0: [], 1: ["k2"], 2: []}
     again = started(definition, plan, 0, tmp_path, False)
-    assert again.missed(2) is None
+    assert again.unfinished() is None
     again.close()
 
 

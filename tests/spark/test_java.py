@@ -133,6 +133,24 @@ def test_wrapper_drops_one_argument_and_keeps_the_rest(
     assert done.stdout.splitlines() == [f"[{argument}]" for argument in before + after]
 
 
+def test_a_class_path_is_rewritten_only_for_an_archive_of_classes(
+    no_java: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(java_home(no_java / "home", modules="java.sql")))
+    program = find_java() / "bin" / "java"
+    jars = no_java / "jars"
+    jars.mkdir()
+    for name in ("a.jar", "b.jar"):
+        (jars / name).touch()
+    given = ["-cp", f"{jars}/b.jar:{jars}/*"]
+    for more, path in (
+        ([], given[1]),
+        (["-XX:SharedArchiveFile=x"], f"{jars}/b.jar:{jars}/a.jar"),
+    ):
+        done = subprocess.run([program, *given, *more], capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines() == [f"[{each}]" for each in ("-cp", path, *more)]
+
+
 def test_a_wrapper_is_not_wrapped_again(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = find_java()
     monkeypatch.setenv("JAVA_HOME", str(first))

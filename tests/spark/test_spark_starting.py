@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from axlog.runtime.hashing import hashed
-from axlog.spark import classes, find_java
-from axlog.spark.classes import archive_options
-from axlog.spark.worker_preload import Preloaded
+from axlog.spark import find_java
+from axlog.spark.quick_start import classes
+from axlog.spark.quick_start.classes import archive_options
+from axlog.spark.quick_start.worker_preload import Preloaded
 
 pytestmark = pytest.mark.system
 

@@ -11,7 +11,6 @@ import pytest
 from axlog.pipeline.loader import load
 from axlog.runtime import embedded
 from axlog.samples import orders
-from axlog.spark.classes import archive_options
 from axlog.spark.session import QUICK
 
 pytestmark = [pytest.mark.spark, pytest.mark.system]
@@ -27,6 +26,8 @@ def where(number):
     import axlog
     return axlog.__file__
 found = {where(0), *spark.sparkContext.parallelize([0], 1).map(where).collect()}
+# nothing that only makes a start fast: Spark's own Python, Java without an archive
+assert spark.sparkContext.pythonExec == sys.executable
 run(load("pipeline.yaml"), once=True)
 print(spark.sparkContext.master, *sorted(found), sep="|")
 spark.stop()
@@ -69,7 +70,7 @@ def test_a_pipeline_by_spark_submit(tmp_path: Path, wheels: Path) -> None:
     environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
     ran = subprocess.run(
         [submit, "--master", "local[1]", "--conf", "spark.ui.enabled=false",
-         "--driver-java-options", " ".join([*QUICK, *archive_options(writes=False)]),
+         "--driver-java-options", " ".join(QUICK),
          "--py-files", wheel, "job.py"],
         cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip

@@ -6,12 +6,12 @@ record after it, appended when the sinks have accepted the changes. From time to
 state replaces the log. The version of a record is its batch.
 
 Law: for a batch that Spark has committed, either the sinks have its changes, or its input is in the
-log. A restart applies and delivers it again (`missed`); sinks recognize its number. Spark repeats a
-batch that it has not committed, and the batch finds the same state as before: the log is read up to
-the previous batch only, and the records of a repeated batch supersede the first ones. If the log
-does not lead to the requested version, the start is refused. The previous whole state is kept until
-the next one is written, so that a checkpoint of Spark that lost its last moments in a power failure
-still finds its state.
+log. A restart applies and delivers it again (`unfinished`), whether Spark has committed it or not;
+sinks recognize its number. Spark repeats a batch that it has not committed, and the batch finds the
+same state as before: the log is read up to the previous batch only, and the records of a repeated
+batch supersede the first ones. If the log does not lead to the requested version, the query fails.
+The previous whole state is kept until the next one is written, so that a checkpoint of Spark that
+lost its last moments in a power failure still finds its state. Spark's own files are not read.
 
 Not handled: two processes with one checkpoint, which Spark's own files do not support either.
 """
@@ -68,25 +68,26 @@ class DurableState:
         self._since = 0  # bytes of log since the last whole state
         self._whole = 0  # the first record of the last whole state
 
-    def missed(self, last: int) -> list[Row] | None:
-        """The input of the last committed batch, if sinks may not have its changes.
-
-        The state is then the one before that batch.
+    def unfinished(self) -> tuple[int, list[Row]] | None:
+        """Restore the last state; return the batch after it and its input, if the log ends with
+        one: sinks may not have its changes.
         """
         self._log = Log(self._files)  # cuts off a torn end
-        if self._restore(last):
+        last = self._last()
+        if last is None:
             return None
-        found = self._input(last)
-        if found is None or not self._restore(last - 1):
-            raise _unfit(last + 1)
-        return [(bucket, value or b"") for bucket, _, value in found.writes]
+        is_input = last.piece == INPUT
+        if not self._restore(last.version - is_input):
+            raise _unfit(last.version + 1)
+        if not is_input:
+            return None
+        return last.version, [(bucket, value or b"") for bucket, _, value in last.writes]
 
     def begin(self, batch: int, rows: Iterable[Row]) -> None:
         """Log the input of a batch; the buckets have the state of the batch before."""
         if self._log is None:
             self._log = Log(self._files)
-            self._restore(batch - 1)
-        if self.version != batch - 1:
+        if self.version != batch - 1 and not self._restore(batch - 1):
             raise _unfit(batch)
         if self._since > max(SMALLEST, TIMES * self.size):
             self._write_whole()
@@ -128,6 +129,8 @@ class DurableState:
 
     def _restore(self, version: int) -> bool:
         """Load the state of a version; return whether the log leads to it."""
+        self._maps, self.version, self.size = {}, NOTHING, 0
+        self._since = self._whole = 0
         for number, record in self._chain(version):
             if record.piece:
                 self._whole = number - record.piece + 1
@@ -147,13 +150,9 @@ class DurableState:
                 return found
         return []
 
-    def _input(self, version: int) -> Record | None:
-        """Return the last logged input of a batch."""
-        for records in self._readings():
-            for _, record in reversed(records):
-                if (record.version, record.piece) == (version, INPUT):
-                    return record
-        return None
+    def _last(self) -> Record | None:
+        """Return the last record of the log."""
+        return next((records[-1][1] for records in self._readings() if records), None)
 
     def _readings(self) -> Iterator[list[tuple[int, Record]]]:
         """Yield the records with their numbers: those of the last segment, of the last two, and so

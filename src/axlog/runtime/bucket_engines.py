@@ -50,6 +50,13 @@ class Reply(NamedTuple):
     ticks: bool
 
 
+class Fill(NamedTuple):
+    """The input of the past for a unit that was added."""
+
+    place: str  # '' if there is none
+    batch: int  # the last batch that it includes
+
+
 @dataclass
 class _Common:
     """What the engines of a bucket share."""
@@ -69,15 +76,25 @@ class Buckets:
     hold: Hold
     run: str  # of this process: live engines of another are not used
     outlook: int = 0
-    fills: Mapping[str, str] = field(default_factory=dict)  # by unit: the input that it missed
+    fills: Mapping[str, Fill] = field(default_factory=dict)  # by unit: the input that it missed
     tunes: bool = False
     past: Callable[[str, str], Sequence[bytes]] | None = None
     """Returns the rows that a bucket missed, from their location and the bucket's key."""
     begins: bool = False  # engines emit the initial rows of the document
     live: Live = field(default_factory=lambda: LIVE)
 
-    def take(self, key: str, store: BucketStore, bodies: Iterable[bytes], passed: int = 0) -> Reply:
-        """Process the input of a bucket and the time that has passed; return its reports."""
+    def take(
+        self,
+        key: str,
+        store: BucketStore,
+        bodies: Iterable[bytes],
+        passed: int = 0,
+        batch: int | None = None,
+    ) -> Reply:
+        """Process the input of a bucket and the time that has passed; return its reports.
+
+        `batch` is the number of a batch: a unit that was added skips those that it was filled with.
+        """
         rows = [opened(body) for body in bodies]
         common = _read(store)
         before = b"" if common.frontier is None else pack(common.frontier)
@@ -89,6 +106,9 @@ class Buckets:
         ticks = False
         engines = list(self.plan.inside(bucket_of(key)))
         for unit, number in engines:
+            fill = self.fills.get(unit.name)
+            if fill is not None and batch is not None and batch <= fill.batch:
+                continue
             keeper = self._keeper(unit, number, key, store)
             if unit.kind == "documents":
                 reports = _of_documents(keeper, unit, number, rows, passed)
@@ -142,7 +162,7 @@ class Buckets:
     def _missed(self, unit: Unit, number: int, key: str) -> list[bytes]:
         """Return the packets of an engine of a view that was added."""
         assert self.past is not None
-        bodies = self.past(self.fills[unit.name], key)
+        bodies = self.past(self.fills[unit.name].place, key)
         return [opened(body).packet(unit.name, number) for body in bodies]
 
     def _of_engine(

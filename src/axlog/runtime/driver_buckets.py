@@ -31,9 +31,9 @@ class DriverBuckets:
         self._state = durable_state(place)
         self.close = finalize(self, self._state.close)  # a query may end without a call of wait
 
-    def missed(self, last: int) -> list[Row] | None:
-        """Return the input of the last committed batch, if the sinks may not have its changes."""
-        return self._state.missed(last)
+    def unfinished(self) -> tuple[int, list[Row]] | None:
+        """Return the last batch and its input, if the sinks may not have its changes."""
+        return self._state.unfinished()
 
     def begin(self, number: int, rows: Iterable[Row]) -> None:
         """Log the input of a batch; Spark may commit it afterwards."""
@@ -43,7 +43,7 @@ class DriverBuckets:
         """Record that a batch is applied and delivered."""
         self._state.commit()
 
-    def apply(self, rows: Iterable[Row]) -> list[Row]:
+    def apply(self, rows: Iterable[Row], number: int | None = None) -> list[Row]:
         """Return the reports of the buckets on a batch."""
         inbox: dict[str, list[bytes]] = {}
         for key, body in rows:
@@ -53,7 +53,8 @@ class DriverBuckets:
             if is_aside(key):
                 replies += [(ASIDE, body) for body in inbox[key]]
             else:
-                replies += self._buckets.take(key, self._state.store(key), inbox[key]).rows
+                store = self._state.store(key)
+                replies += self._buckets.take(key, store, inbox[key], batch=number).rows
         return replies + self._finals.apply(self._finals.input(replies), self._state.store)
 
 

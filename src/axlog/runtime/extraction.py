@@ -69,7 +69,8 @@ class Message(NamedTuple):
     action: str
     """insert, delete, end, refused; rest: nothing more for now; mark: a start; part: the part of
     the source that the following messages are, as JSON in `origin`; joint: how the part before
-    fits to its neighbours, in the same way; parameters: rows of the table of a family, the stream.
+    fits to its neighbours, in the same way; ends: where the batch ends in its source, in the same
+    way; parameters: rows of the table of a family, the stream.
     """
     content: bytes
     time: int | None
@@ -122,6 +123,8 @@ class Extracted:
     latest: int | None = None  # the latest time of any message
     ended: list[str] = field(default_factory=list)  # streams
     parts: list[ReadPart] = field(default_factory=list)
+    ends: dict[int, tuple[Any, int]] = field(default_factory=dict)
+    """By source: its position after the batch, and the number of messages before it."""
     plain: dict[tuple[str, int], dict[Shared, list[Row]]] = field(default_factory=dict)
     """By unit and bucket: the items of the short path (`plain_route.py`)."""
 
@@ -246,6 +249,9 @@ class Extractor:
                 follows = message.time is not None
                 part = self._part[of] = ReadPart(*of, message.number, message.origin, follows)
                 out.parts.append(part)
+                continue
+            if message.action == "ends":
+                out.ends[message.source] = tuple(json.loads(message.origin))
                 continue
             if message.action == "joint":
                 joined = self._part.get((message.source, message.partition))

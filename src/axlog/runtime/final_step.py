@@ -166,11 +166,11 @@ class DurableFinalSteps:
         self._steps = steps
         self._state = state
 
-    def catch_up(self, last: int) -> None:
-        """Resume after the last batch that Spark committed; sinks have its changes."""
-        missed = self._state.missed(last)
-        if missed is not None:
-            self._steps.apply(missed, self._state.store)
+    def catch_up(self) -> None:
+        """Resume after the last batch; its query repeats it if sinks may not have its changes."""
+        found = self._state.unfinished()
+        if found is not None:
+            self._steps.apply(found[1], self._state.store)
             self._state.commit()
 
     def take(self, number: int, replies: Sequence[Row]) -> list[Row]:

@@ -55,6 +55,7 @@ def packed(extracted: Extracted, plan: SparkPlan) -> Iterator[Row]:
         "latest": extracted.latest,
         "ended": extracted.ended,
         "parts": [part.plain() for part in extracted.parts],
+        "ends": extracted.ends,
     }
     yield ASIDE, pack(aside)
 

@@ -16,14 +16,13 @@ Modules in reading order:
 
     session.py          a Spark session with measured settings
     java.py             find a Java runtime
-    classes.py          an archive of Java's classes, for a fast start
-    worker_preload.py   fork Spark's Python processes from a preloaded one
-    worker_launcher.py  the program that Spark starts instead of Python
+    quick_start/        class archives and forked workers, for tests, demos and short runs
     cluster.py          a standalone cluster from the pip package
     streaming_query.py  maintain: the streaming query of a document
     sources.py          sources of axlog in Spark's Data Source API
     frames.py           DataFrames of the user as messages
     change_frames.py    changes and rows as DataFrames
+    task.py             what a task knows of itself
     processor.py        Spark's stateful processor around the buckets
     batch_result.py     the end of a batch: merge reports, write sinks
     checkpoint.py       what a checkpoint was made for

@@ -1,9 +1,10 @@
 """Fill views that are added to a checkpoint with the past input.
 
-A Spark job reads the sources again from their beginning up to the end of the last finished batch,
+A Spark job reads the sources again from their beginning to the end of the last batch (`past.py`),
 for the new views only. Its output is the packets that their buckets would have received, stored as
-Parquet beside the checkpoint. A new bucket applies them with its first batch, so its rows are
-changes of that batch, and a repeated batch finds the same packets.
+Parquet beside the checkpoint. A new bucket applies them with its first batch after that one, so its
+rows are changes of that batch, and a repeated batch finds the same packets. If Spark repeats the
+last batch itself, because it had not committed it, new buckets skip it: their past includes it.
 
 A source still has its beginning if, after the same number of messages, it is at the same position
 as before. Otherwise (a queue that dropped messages, a file that was rewritten), for a DataFrame of
@@ -24,7 +25,9 @@ from axlog.connect.locations import is_address
 from axlog.connect.protocol import PART, Load, Planned, Source
 from axlog.document.clock_bounds import Horizon
 from axlog.errors import AxlogError, PipelineError
+from axlog.runtime.bucket_engines import Fill
 from axlog.runtime.bucket_tuner import forget
+from axlog.runtime.past import End, read_past
 from axlog.runtime.plan import Unit
 from axlog.spark.checkpoint import ANEW, Settled
 from axlog.spark.sources import Cut, made_of, span_of
@@ -40,48 +43,35 @@ def fill(
     settled: Settled,
     units: Sequence[Unit],
     extract: Any,
-) -> Mapping[str, str]:
-    """Write the past input of new units; return its location by unit ('' if there is none).
+) -> Mapping[str, Fill]:
+    """Write the past input of new units; return its location by unit ('' if there is none), and the
+    last batch that it includes.
 
     `extract` is the stateless half of the pipeline, for these units.
     """
-    ends = committed(place)
-    forget(place)  # existing filters were computed without these views
-    if ends is None:
-        return {unit.name: "" for unit in units}
-    views = ", ".join(view for unit in units for view in unit.views)
-    horizon = settled.definition.horizon()
-    frames = [
-        _past(spark, views, at, source, ends[at], horizon) for at, source in enumerate(sources)
-    ]
-    target = str(Path(place) / "filling" / settled.mark)
-    packets: DataFrame = extract(frames)
-    packets.write.mode("overwrite").parquet(target)
-    return {unit.name: target for unit in units}
-
-
-def committed(place: str) -> list[dict[str, Any]] | None:
-    """Return the offset of every source after the last finished batch; None before the first."""
     if is_address(place):
         raise PipelineError(
             "AX855", f"views cannot be added to {place}: it is not a local path", advice=ANEW
         )
-    done = last_done(place)
-    if done is None:
-        return None
-    lines = (Path(place) / "offsets" / str(done)).read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines[2:]]
-
-
-def last_done(place: str) -> int | None:
-    """Return the last batch that Spark has committed."""
-    return max((int(p.name) for p in (Path(place) / "commits").glob("[0-9]*")), default=None)
+    past = read_past(place)
+    forget(place)  # existing filters were computed without these views
+    if past.batch < 0:
+        return {unit.name: Fill("", past.batch) for unit in units}
+    views = ", ".join(view for unit in units for view in unit.views)
+    horizon = settled.definition.horizon()
+    frames = [
+        _past(spark, views, at, source, past.ends.get(at, End(None, 0)), horizon)
+        for at, source in enumerate(sources)
+    ]
+    target = str(Path(place) / "filling" / settled.mark)
+    packets: DataFrame = extract(frames)
+    packets.write.mode("overwrite").parquet(target)
+    return {unit.name: Fill(target, past.batch) for unit in units}
 
 
 def _past(
-    spark: SparkSession, views: str, index: int, source: Any, end: Mapping[str, Any],
-    horizon: Horizon,
-) -> DataFrame:  # fmt: skip
+    spark: SparkSession, views: str, index: int, source: Any, end: End, horizon: Horizon
+) -> DataFrame:
     """Return the past messages of a source as a DataFrame; dates are checked again."""
     from pyspark.sql import DataFrame
 
@@ -108,22 +98,22 @@ def _parts(source: Planned, views: str, index: int, end: Any) -> list[list[Any]]
     return cuts
 
 
-def _cuts(source: Source, views: str, index: int, end: Mapping[str, Any]) -> list[list[Any]]:
-    """Return the parts from the beginning to an offset."""
+def _cuts(source: Source, views: str, index: int, end: End) -> list[list[Any]]:
+    """Return the parts from the beginning to an end."""
     position, number, cuts = None, 0, []
-    if isinstance(source, Planned) and end["number"]:
-        return _parts(source, views, index, json.loads(end["position"]))
-    while number < end["number"]:
+    if isinstance(source, Planned) and end.number:
+        return _parts(source, views, index, end.position)
+    while number < end.number:
         try:
-            reading = source.read(position, min(PART, end["number"] - number))
+            reading = source.read(position, min(PART, end.number - number))
         except (AxlogError, OSError) as error:
             raise _lost(views, index, str(error)) from None
         count = len(reading.updates) + len(reading.refused)
         if not count:
-            raise _lost(views, index, f"it has {number} of {end['number']} messages")
+            raise _lost(views, index, f"it has {number} of {end.number} messages")
         cuts.append(Cut([position, count], count, number).plain())
         position, number = reading.position, number + count
-    if number and json.dumps(position) != end["position"]:
+    if number and json.dumps(position) != json.dumps(end.position):
         raise _lost(views, index, f"it is not where it was after {number} messages")
     return cuts
 

@@ -154,7 +154,7 @@ class Delivery:
 
     def _take(self, frame: DataFrame, number: int) -> None:
         rows = [(row[0], bytes(row[1])) for row in frame.collect()]
-        self._note(rows)
+        self._note(number, rows)
         if self._buckets is None:
             if self._finals is None:
                 self._finish(number, rows)
@@ -174,28 +174,29 @@ class Delivery:
             for sink in sinks:
                 sink.write(batch, mine)
 
-    def _note(self, rows: Iterable[Row]) -> None:
+    def _note(self, number: int, rows: Iterable[Row]) -> None:
         """Write what is known after a batch, for the tasks of the next one."""
         if not self._past.is_known:
             return
         past = self._past.after(
-            unpack(body) for key, body in rows if key.partition("/")[0] == ASIDE
+            number,
+            (unpack(body) for key, body in rows if key.partition("/")[0] == ASIDE),
         )
         if past != self._past:
             write_past(self._place, past)
             self._past = past
 
-    def catch_up(self, last: int) -> None:
-        """Deliver the last committed batch, if it was interrupted before all sinks had it."""
+    def catch_up(self) -> None:
+        """Deliver the last batch, if it was interrupted before all sinks had it."""
         if self._finals is not None:
-            self._finals.catch_up(last)
-        missed = None if self._buckets is None else self._buckets.missed(last)
-        if self._buckets is not None and missed is not None:
-            self._apply(self._buckets, last, missed)
+            self._finals.catch_up()
+        found = None if self._buckets is None else self._buckets.unfinished()
+        if self._buckets is not None and found is not None:
+            self._apply(self._buckets, *found)
 
     def _apply(self, buckets: DriverBuckets, number: int, rows: Sequence[Row]) -> None:
         with collector_paused():
-            replies = buckets.apply(rows)
+            replies = buckets.apply(rows, number)
         self._finish(number, replies)
         buckets.end()
 

@@ -48,12 +48,12 @@ from axlog.spark.checkpoint import Settled, bucket_keys
 from axlog.spark.session import check_classic
 from axlog.spark.sources import MOST, all_of, frame_of
 from axlog.spark.streaming_query import (
-    batch_of_task,
     extract_packets,
     keep_buckets,
     sender,
     waiting_time,
 )
+from axlog.spark.task import batch_of_task
 from axlog.views.change import Change
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ from uuid import uuid4
 
 from axlog.connect.locations import is_address
 from axlog.errors import PipelineError
+from axlog.runtime.bucket_engines import Fill
 from axlog.runtime.definition import Definition
 from axlog.runtime.extraction import ASIDE
 from axlog.runtime.hashing import hashed
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILE = "axlog.json"
-_FORM = 7
+_FORM = 8
 _FREE = ("collect", "cache", "memory", "on_violation")
 """Settings of a definition that may change between runs."""
 PARTITIONS = 4
@@ -60,11 +61,11 @@ class Settled:
     partitions: int  # of the state
     mark: str = ""  # of the start that last added or removed views
     # by unit: the location of its past input
-    fills: Mapping[str, str] = field(default_factory=dict)
+    fills: Mapping[str, Fill] = field(default_factory=dict)
 
 
-Fill = Callable[[Settled, tuple[Unit, ...]], Mapping[str, str]]
-"""Fills new units with the past input; returns the locations of their packets."""
+Filling = Callable[[Settled, tuple[Unit, ...]], Mapping[str, Fill]]
+"""Fills new units with the past input."""
 
 
 def settle(
@@ -72,7 +73,7 @@ def settle(
     place: str,
     definition: Definition,
     rest: Mapping[str, Any],
-    fill: Fill,
+    fill: Filling,
 ) -> Settled:
     """Return the content of a checkpoint: as found, if it fits, or new.
 
@@ -97,7 +98,7 @@ def _taken_up(
     definition: Definition,
     rest: Mapping[str, Any],
     known: Mapping[str, Any],
-    fill: Fill,
+    fill: Filling,
 ) -> Settled:
     """Return the content of an existing checkpoint, with the added views and without the removed
     ones.
@@ -137,7 +138,7 @@ def _taken_up(
         raise _refused(place, ["its partitioning differs (another version of axlog)"])
     settled = Settled(
         known["run"], definition, plan, known["keys"], known["buckets"], known["partitions"],
-        known["mark"], known["fills"],
+        known["mark"], {unit: Fill(*each) for unit, each in known["fills"].items()},
     )  # fmt: skip
     if not added and left == groups:
         return settled

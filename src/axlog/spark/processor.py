@@ -25,7 +25,7 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from axlog.runtime.bucket_engines import Buckets, Reply
+from axlog.runtime.bucket_engines import Buckets, Fill, Reply
 from axlog.runtime.definition import Definition
 from axlog.runtime.driver_buckets import is_aside
 from axlog.runtime.extraction import ASIDE
@@ -34,6 +34,7 @@ from axlog.runtime.order import Hold
 from axlog.runtime.packets import pack, unpack
 from axlog.runtime.plan import SparkPlan, make_plan
 from axlog.spark.backfill import past_packets
+from axlog.spark.task import batch_of_task
 
 OUTPUT = "bucket string, body binary"
 TOGETHER = 1000
@@ -84,7 +85,7 @@ class Maintaining(StatefulProcessor):
         outlook: int = 0,
         # microseconds behind the wall clock; None: messages define the time
         delay: int | None = None,
-        fills: Mapping[str, str] | None = None,  # by unit: the location of the input that it missed
+        fills: Mapping[str, Fill] | None = None,  # by unit: the input that it missed
         tunes: bool = False,
         begins: bool = False,  # engines emit the initial rows of the document
     ) -> None:
@@ -129,13 +130,14 @@ class Maintaining(StatefulProcessor):
         """Nothing to close: live engines stay in the worker for the next batch."""
 
     def _said(self, key: str, bodies: list[bytes], times: TimerValues) -> list[Row]:
+        batch = batch_of_task() if self._fills else None
         with collector_paused():
             if self._delay is None:
-                said = self._buckets.take(key, self._store, bodies)
+                said = self._buckets.take(key, self._store, bodies, batch=batch)
             else:
                 now = times.getCurrentProcessingTimeInMs()
                 passed = max(0, now * 1000 - self._delay)
-                said = self._buckets.take(key, self._store, bodies, passed)
+                said = self._buckets.take(key, self._store, bodies, passed, batch)
                 self._wake(said, now, self._delay)
             return [Row(bucket=engine, body=body) for engine, body in said.rows]
 

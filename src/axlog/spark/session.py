@@ -5,9 +5,9 @@ favoured (docs/spark.md): changelog checkpoints for the state store, a checkpoin
 not rename twice, few shuffle partitions, no web UI, and a driver on loopback if it runs alone.
 
 `quick=True` makes the start fast, for tests, demos and short runs; nothing of it is used otherwise.
-Java maps the classes that it loaded in the last run (`classes.py`) and uses only the C1 compiler
-and the serial collector, which start faster and run a little slower. Python processes are forked
-from a preloaded one (`worker_preload.py`).
+Java maps the classes that it loaded in the last run and Python processes are forked from a
+preloaded one (`quick_start/`). Java uses only the C1 compiler and the serial collector, which start
+faster and run a little slower.
 
 Not handled: sessions that other code started keep their settings; `settings_for` returns ours.
 """
@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 import axlog
 from axlog.errors import PipelineError
-from axlog.spark.classes import archive_options
 from axlog.spark.java import PATIENCE, prepare_environment
-from axlog.spark.worker_preload import Preloaded, preloaded
+from axlog.spark.quick_start.classes import archive_options
+from axlog.spark.quick_start.worker_preload import Preloaded, preloaded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -104,21 +104,23 @@ class Cut(InputPartition):
         silent: Sequence[int] = (),
         now: int | None = None,
         follows: bool = False,
+        end: Any = None,
     ) -> None:
         """`work` and `size` as in `connect/protocol.py`. `number` is that of its first message.
         `wanted`: the patterns of the source's filter when it was planned. `silent`: partitions of
         the source that have had nothing for a while. `now`: when the driver planned it, in
         microseconds; future dates are judged by it, however often it is read again. `follows`:
-        another part of the same sequence is before it in its batch.
+        another part of the same sequence is before it in its batch. `end`, of the last part of a
+        batch: the position after the batch, and the number of messages before it.
         """
         self.work, self.size, self.number = work, size, number
         self.action, self.wanted, self.silent = action, wanted, silent
-        self.now, self.follows = now, follows
+        self.now, self.follows, self.end = now, follows, end
 
     def plain(self) -> list[Any]:
         """Return it for JSON: the arguments."""
         return [self.work, self.size, self.number, self.action, self.wanted, self.silent,
-                self.now, self.follows]  # fmt: skip
+                self.now, self.follows, self.end]  # fmt: skip
 
 
 class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -182,6 +184,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             cut = Cut(part.work, part.size, number, "rest", self._wanted, quiet, now, follows)
             cuts.append(cut.plain())
             number += part.size
+        cuts[-1][-1] = [plan.position, number]
         self._came = monotonic()
         ends = {"position": json.dumps(plan.position), "number": number, "cuts": json.dumps(cuts)}
         return {**ends, "rests": 0, "mark": start["mark"]}
@@ -230,6 +233,9 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             cut = ("part", b"", follows, partition.number, part, None, None, None, None)
             yield [(self._index, "", *cut)]
             yield from read_part(self._make, self._index, partition, self._horizon)
+        if partition.end is not None:
+            end = ("ends", b"", None, 0, json.dumps(partition.end), None, None, None, None)
+            yield [(self._index, "", *end)]
 
     def stop(self) -> None:
         if self._source is not None:

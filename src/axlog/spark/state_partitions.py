@@ -16,7 +16,6 @@ from axlog.connect.locations import is_address
 from axlog.errors import PipelineError
 from axlog.runtime.driver_buckets import durable_state, has_durable_state
 from axlog.runtime.state_placement import DRIVER
-from axlog.spark.backfill import last_done
 from axlog.spark.checkpoint import repartitioned, shape_of
 
 if TYPE_CHECKING:
@@ -71,19 +70,21 @@ def _repartition(spark: SparkSession, checkpoint: str, partitions: int) -> None:
 
 
 def _skip_a_batch(checkpoint: str) -> None:
-    """Let the final steps on the driver expect the batch after the one that moves the state."""
-    last = last_done(checkpoint)
-    if last is None or not has_durable_state(checkpoint):
+    """Let the final steps on the driver expect the batch after the one that moves the state.
+
+    If Spark does not move it, the next start goes back to the state before.
+    """
+    if not has_durable_state(checkpoint):
         return
     state = durable_state(checkpoint)
     try:
-        if state.missed(last) is not None:
+        if state.unfinished() is not None:
             raise PipelineError(
                 "AX855",
                 f"the last batch of {checkpoint} was interrupted",
                 advice="finish it (axlog run PIPELINE --once), then try again",
             )
-        state.begin(last + 1, [])
+        state.begin(state.version + 1, [])
         state.commit()
     finally:
         state.close()

@@ -32,7 +32,7 @@ from axlog.connect.locations import is_address, local_path
 from axlog.connect.protocol import Refusal, Sink
 from axlog.document.clock_bounds import Horizon
 from axlog.live.document import Document
-from axlog.runtime.bucket_engines import Buckets
+from axlog.runtime.bucket_engines import Buckets, Fill
 from axlog.runtime.bucket_tuner import Tuned, Tuning, tuned_at
 from axlog.runtime.definition import Definition
 from axlog.runtime.driver_buckets import DriverBuckets, durable_state
@@ -50,13 +50,14 @@ from axlog.runtime.state_placement import DRIVER, Asked, placed
 from axlog.runtime.table_source import TableFeed, has_tables
 from axlog.runtime.unreachable import lagging
 from axlog.runtime.upstream_filters import tests_time
-from axlog.spark.backfill import fill, last_done, past_packets
+from axlog.spark.backfill import fill, past_packets
 from axlog.spark.batch_result import BatchReport, Behind, Delivery
 from axlog.spark.checkpoint import Settled, settle, state_of, stored_definition
 from axlog.spark.frames import FROM_FRAME
 from axlog.spark.rejections import Rejections
 from axlog.spark.session import check_classic
 from axlog.spark.sources import MOST, PACKETS, Through, frame_of, made_of
+from axlog.spark.task import batch_of_task, partition_of_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -203,7 +204,7 @@ def maintain(
     rest = {"sources": len(given), "documents": documents, "buckets": buckets,
             "partitions": partitions, "clock": clock, "state": lives.at}  # fmt: skip
 
-    def filled(settled: Settled, units: Sequence[Unit]) -> Mapping[str, str]:
+    def filled(settled: Settled, units: Sequence[Unit]) -> Mapping[str, Fill]:
         def left(frames: Sequence[DataFrame]) -> DataFrame:
             only = tuple(unit.name for unit in units)
             return extract_packets(frames, sender(settled, documents, only))
@@ -219,7 +220,7 @@ def maintain(
     mark = settled.mark
     if clock == "wall":
         mark += uuid4().hex  # deadlines may have passed meanwhile
-    if beside and last_done(beside) is None:
+    if beside and not read_past(beside).is_known:
         write_past(beside, NOTHING)
     send = sender(settled, documents, (), beside, tune, delay)
     horizon = settled.definition.horizon(clock == "wall")
@@ -243,9 +244,7 @@ def maintain(
     delivery = Delivery(
         sinks, dead_letters, report, first, tuning, local, beside, finals, rejections
     )
-    done = last_done(place) if on_driver or finals is not None else None
-    if done is not None:
-        delivery.catch_up(done)
+    delivery.catch_up()
     writer = changes.writeStream.foreachBatch(delivery).outputMode("update")
     writer = writer.option("checkpointLocation", place)
     if clock == "wall":
@@ -358,23 +357,6 @@ def extract_packets(frames: Sequence[DataFrame], send: Through) -> DataFrame:
     for one in each[1:]:
         together = together.union(one)
     return together
-
-
-def batch_of_task() -> int | None:
-    """Return the batch number of this task; None outside of a stream."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    found = None if context is None else context.getLocalProperty("streaming.sql.batchId")
-    return None if found is None else int(found)
-
-
-def partition_of_task() -> int:
-    """Return the partition number of this task; 0 outside of Spark."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return 0 if context is None else context.partitionId()
 
 
 def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Values]:

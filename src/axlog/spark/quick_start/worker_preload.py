@@ -35,7 +35,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from axlog.spark.worker_launcher import NUMBER
+from axlog.spark.quick_start.worker_launcher import NUMBER
 
 MODULES = (
     "numpy", "pandas", "pyarrow", "pyspark.worker", "pyspark.daemon",
