@@ -326,3 +326,60 @@ def test_messages_are_taken_back_as_on_the_embedded_engine(spark: Any, tmp_path:
         found[engine] = rows
     assert found == {"embedded": {"2"}, "spark": {"2"}}
     assert refused == {"embedded": 1, "spark": 1}
+
+
+BY_TASKS = """
+document: |
+  <shop xmlns:ax="urn:axlog"><a><ax:call stream="a"/></a><b><ax:call stream="b"/></b></shop>
+sources: [{{kind: jsonl, path: in.jsonl}}]
+views:
+  both:
+    query: match /shop[a/item/k/$x][b/item/k/$x] return $x
+    sinks:
+    - {{kind: jsonl, path: "{engine}.jsonl"}}
+    - {{kind: delta, path: "{engine}.delta"}}
+    - {{kind: http, url: "http://127.0.0.1:{port}/{engine}"}}
+  count:
+    query: match /shop[a/item/k/$x][b/item/k/$x] return count() as n
+    sinks: [{{kind: jsonl, path: "{engine}-count.jsonl"}}]
+settings: {{checkpoint: "state-{engine}", batch: 12, hold: 0, state: executors, buckets: 4,
+  partitions: 2}}
+"""
+
+
+def test_tasks_write_the_sinks_of_engines_on_executors(
+    spark: Any, tmp_path: Path, receiver: tuple[int, list[tuple[str, str, Any]]]
+) -> None:
+    port, seen = receiver
+    lines = [
+        {"stream": "ab"[n % 2], "at": n, "insert": f"<item><k>{n // 2 % 9}</k></item>"}
+        for n in range(30)
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    tables, logs, counts = {}, {}, {}
+    for engine, run in (("embedded", embedded.run), ("spark", on_spark.run)):
+        (tmp_path / f"{engine}.yaml").write_text(BY_TASKS.format(engine=engine, port=port))
+        progress = run(load(str(tmp_path / f"{engine}.yaml")), once=True)
+        tables[engine] = sorted(delta_rows(tmp_path / f"{engine}.delta"))
+        logs[engine] = read_lines(tmp_path / f"{engine}.jsonl")
+        counts[engine] = (progress.rows, read_lines(tmp_path / f"{engine}-count.jsonl")[-1]["row"])
+    assert tables["spark"] == tables["embedded"] == sorted(str(n) for n in range(9))
+    assert counts["spark"] == counts["embedded"] == (10, {"n": 9})
+    apart = (1 << 32) // 9  # eight engines, four for each view, and the driver
+    positions = [change["position"] % (1 << 32) for change in logs["spark"]]
+    assert len(positions) == 9
+    assert all(position > apart for position in positions)  # none came by the driver
+    posted = [each for each in seen if each[0] == "/spark"]
+    assert len({key for _, key, _ in posted}) == len(posted) > 2  # one request for each part
+    assert sum(len(body["changes"]) for *_, body in posted) == 9
+    assert not list((tmp_path / "state-spark").glob("*/sink-parts/*"))
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def delta_rows(path: Path) -> list[str]:
+    import deltalake
+
+    return list(deltalake.DeltaTable(path).to_pyarrow_table()["x"].to_pylist())

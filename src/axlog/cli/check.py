@@ -163,13 +163,16 @@ def _list_problems(problems: Iterable[Problem], json: bool | None) -> None:
 
 
 def _list_plans(model: PipelineModel) -> None:
-    """Print how Spark would partition the views of each document, and why."""
+    """Print how Spark would partition the views of each document and write their sinks, and why."""
     from axlog.runtime.pipeline_definition import plans_of
+    from axlog.runtime.sink_parts import delivery_lines
 
     console = Console(highlight=False)
     for document, plan in plans_of(model):
         for unit in plan.units:
             console.print(Text(f"plan: {document}: {unit}"), soft_wrap=True)
+    for line in delivery_lines(model):
+        console.print(Text(f"sinks: {line}"), soft_wrap=True)
 
 
 def _print_finding(text: str, style: str | None = None) -> None:

@@ -29,7 +29,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from axlog.connect.channels.protocol import Channel
 from axlog.connect.locations import local_path, needed_path
-from axlog.connect.protocol import Sink, Source
+from axlog.connect.protocol import PartWriter, Sink, Source
 from axlog.document.times import Times
 from axlog.errors import SetupError
 from axlog.query.columns import ColumnType
@@ -231,6 +231,12 @@ class SinkKind(Generic[Given]):
     reserved: tuple[str, ...] = ()  # additional columns of its tables
     ops: frozenset[str] | None = None  # the changes that it receives by default; None: all
     needs: tuple[str, ...] = ()
+    parts: Callable[[Given, Origin], PartWriter] | None = None
+    """Makes the writer of parts of a sink that is `Parted`. It may run in other processes than the
+    sink. None: the sink has no parts.
+    """
+    has_parts: Callable[[Given], bool] = lambda options: True
+    """Whether a sink with these options has parts, if the kind has them."""
 
     role: ClassVar[str] = "sink"
 

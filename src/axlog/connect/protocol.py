@@ -19,13 +19,18 @@ Any other source is read by the driver first, which then knows positions and cou
 A sink receives changes in numbered batches. After a crash a batch may be written twice. A sink
 skips a batch whose number it has seen (idempotent by batch), or declares with `exactly_once =
 False` that its receivers must do so.
+
+On Spark many sinks are written by tasks: each writes the changes of its engines as a part of the
+batch (`PartWriter`), and the driver commits the parts of a batch once (`Parted`). Parts are bytes
+with a meaning only for their sink.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from axlog.document.stream_update import StreamUpdate
 from axlog.views.change import Change
@@ -167,3 +172,38 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Close files and connections; everything written is durable."""
+
+
+class PartNumber(NamedTuple):
+    """A part of a batch of changes."""
+
+    number: int = 0  # the same if the batch is repeated; 0 is the driver's own
+    first: int = 0  # the number in the batch of its first change
+
+
+@dataclass(frozen=True, slots=True)
+class SinkPart:
+    """A written part of a batch, for one sink: bytes, or a file with them."""
+
+    number: int
+    body: bytes = b""
+    path: str = ""
+
+    def read(self) -> bytes:
+        """Return its bytes."""
+        return Path(self.path).read_bytes() if self.path else self.body
+
+
+PartWriter = Callable[[int, PartNumber, Sequence[Change]], bytes]
+"""Writes the changes of one part of a batch, in any process; the batch is not committed by it."""
+
+
+@runtime_checkable
+class Parted(Protocol):
+    """A sink whose batches may be written in parts."""
+
+    def commit(self, batch: int, parts: Sequence[SinkPart]) -> None:
+        """Commit the parts of a batch as a whole; a batch that was written before changes nothing.
+
+        No two parts have changes of one row.
+        """

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
 from axlog.runtime.bucket import Instance, instance_report
@@ -36,6 +38,10 @@ class BucketStore(Store, Protocol):
     def keys(self) -> Iterable[str]: ...
 
 
+Stage = Callable[[int, int, Sequence[Sequence[Any]]], tuple[list[Sequence[Any]], Any]]
+"""Writes the changes of an engine in a batch; returns those that the driver has to write, and what
+it commits (`sink_parts.py`).
+"""
 CLOCK = "clock"
 """Instead of an engine: the report is the document's clock, of one bucket for all."""
 
@@ -82,6 +88,7 @@ class Buckets:
     """Returns the rows that a bucket missed, from their location and the bucket's key."""
     begins: bool = False  # engines emit the initial rows of the document
     live: Live = field(default_factory=lambda: LIVE)
+    stage: Stage | None = None  # writes changes where they are made; None: all are reported
 
     def take(
         self,
@@ -125,6 +132,12 @@ class Buckets:
                         packets[:0] = self._missed(unit, number, key)
                 reports, waits = self._of_engine(keeper, unit, packets, common.number, head)
                 ticks = ticks or waits
+            if reports and self.stage is not None and batch is not None:
+                engine = self._firsts[unit.name] + number
+                told = [change for one in reports for change in one["changes"]]
+                for one in reports:
+                    one["changes"] = []
+                reports[0]["changes"], reports[0]["parts"] = self.stage(batch, engine, told)
             if reports:
                 report = pack({"told": reports, **vars(keeper.total())})
                 said.append((f"{unit.name}/{number}/0", report))
@@ -139,6 +152,12 @@ class Buckets:
         if bucket_of(key) == 0:
             said.append((CLOCK, pack(clock)))
         return Reply(said, min(dues, default=None), ticks)
+
+    @cached_property
+    def _firsts(self) -> Mapping[str, int]:
+        """By unit: the number of its first engine in the plan."""
+        starts = accumulate((unit.buckets for unit in self.plan.units), initial=0)
+        return {unit.name: start for unit, start in zip(self.plan.units, starts, strict=False)}
 
     def _advance(self, common: _Common, rows: Sequence[Opened], passed: int) -> int:
         """Advance the lanes of the document; return its clock."""

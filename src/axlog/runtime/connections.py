@@ -7,7 +7,7 @@ its views, any other sink once for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -23,7 +23,15 @@ from axlog.connect.kinds import (
     SourceKind,
     ViewShape,
 )
-from axlog.connect.protocol import Refusal, Sink, Source
+from axlog.connect.protocol import (
+    Parted,
+    PartNumber,
+    PartWriter,
+    Refusal,
+    Sink,
+    SinkPart,
+    Source,
+)
 from axlog.document.stream_update import LISTS
 from axlog.errors import AxlogError, PipelineError
 from axlog.extras import not_installed
@@ -138,20 +146,62 @@ class OpenSink:
     sink: Sink
     views: frozenset[str]
     ops: frozenset[str] | None = None  # the changes that it receives; None: all
+    recipe: SinkRecipe | None = None  # to write parts of it in tasks; None: it has no parts
     written: int = 0  # changes
     seconds: float = 0.0  # that it took to write them
+    _writer: PartWriter | None = None
 
-    def write(self, batch: int, changes: Sequence[Change]) -> None:
-        """Write the changes of its views that it receives."""
-        mine = [change for change in changes if change.view in self.views]
-        if self.ops is not None:
-            mine = [change for change in mine if change.op in self.ops]
+    def write(
+        self, batch: int, changes: Sequence[Change], parts: Sequence[SinkPart] = (), more: int = 0
+    ) -> None:
+        """Write the changes of its views that it receives, and the parts of the batch that tasks
+        have written, with `more` changes in them.
+        """
+        mine = received(changes, self.views, self.ops)
         start = perf_counter()
         try:
-            self.sink.write(batch, mine)
-            self.written += len(mine)
+            if parts and self.recipe is not None and isinstance(self.sink, Parted):
+                self._writer = self._writer or self.recipe.writer()
+                own = [SinkPart(0, self._writer(batch, PartNumber(), mine))] if mine else []
+                self.sink.commit(batch, [*own, *parts])
+            else:
+                self.sink.write(batch, mine)
+            self.written += len(mine) + more
         finally:
             self.seconds += perf_counter() - start
+
+
+def received(
+    changes: Iterable[Change], views: Collection[str], ops: Collection[str] | None
+) -> list[Change]:
+    """Return the changes that a sink receives."""
+    return [c for c in changes if c.view in views and (ops is None or c.op in ops)]
+
+
+@dataclass(frozen=True)
+class SinkRecipe:
+    """How to write parts of a sink in any process."""
+
+    name: str
+    kind: str
+    written: Mapping[str, Any]
+    origin: Origin
+    views: frozenset[str]
+    ops: frozenset[str] | None
+
+    def writer(self) -> PartWriter:
+        """Make what writes the parts."""
+        kind = kinds.sink_kind(self.kind)
+        assert kind.parts is not None
+        made: PartWriter = kind.parts(kind.options.model_validate(self.written), self.origin)
+        return made
+
+
+def has_parts(written: SinkModel) -> bool:
+    """Whether a sink can be written in parts."""
+    kind = kinds.sink_kind(written.kind)
+    options = kind.options.model_validate(written.written)
+    return kind.parts is not None and kind.has_parts(options)
 
 
 @dataclass(frozen=True)
@@ -178,7 +228,12 @@ class SinkPlan:
             )
             sink: Sink = _open(kind, self.name, self.written.written, origin)
             name = self.name if len(groups) == 1 else f"{self.name}/{group[0]}"
-            opened.append(OpenSink(name, sink, frozenset(group), self._ops(kind)))
+            views, ops = frozenset(group), self._ops(kind)
+            recipe = None
+            if has_parts(self.written):
+                options = self.written.written
+                recipe = SinkRecipe(name, self.written.kind, options, origin, views, ops)
+            opened.append(OpenSink(name, sink, views, ops, recipe))
         return opened
 
     def _ops(self, kind: SinkKind[Any]) -> frozenset[str] | None:

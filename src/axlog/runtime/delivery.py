@@ -2,7 +2,8 @@
 
 A sink of one document's views uses that document's run and batch numbers. A sink of several
 documents is opened once, and the batches of all are numbered for it together (`shared_sinks.py`).
-Unreachable sinks are retried, and the batch waits for them (`unreachable.py`).
+Unreachable sinks are retried, and the batch waits for them (`unreachable.py`). Tasks write the
+sinks of a view if all of them have parts (`sink_parts.py`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from axlog.runtime.connections import (
     sink_plans,
 )
 from axlog.runtime.shared_sinks import Numbering
+from axlog.runtime.sink_parts import BatchParts, PartStage, part_directory, written_by_tasks
 from axlog.runtime.unreachable import Patience
 from axlog.runtime.wires import Wiring
 from axlog.views.change import Change
@@ -87,7 +89,10 @@ class DocumentSinks:
         shared: SharedSinks,
         wiring: Wiring,
         patience: Patience,
+        by_tasks: bool = True,
     ) -> None:
+        """`by_tasks`: tasks may write parts of sinks; reports then lack these changes."""
+        self._by_tasks = by_tasks
         self._model, self._document, self._shapes = model, document, shapes
         self._shared, self._wiring, self._patience = shared, wiring, patience
         self._names = {
@@ -113,21 +118,39 @@ class DocumentSinks:
         mine = {*self._names.values(), DEAD_LETTERS.name}
         return plan.name not in self._shared.names and bool(mine & set(plan.views))
 
+    def stage(self, engines: int, first: int, place: str) -> PartStage | None:
+        """Return what writes parts of the sinks in tasks; None if the driver writes all of them."""
+        others = {view for sink in self._shared.sinks for view in sink.views}
+        mine = written_by_tasks(self._names.values(), self.sinks, others)
+        names = {view: full for view, full in self._names.items() if full in mine}
+        if not names or not self._by_tasks:
+            return None
+        recipes = [sink.recipe for sink in self.sinks if sink.recipe and sink.views & mine]
+        return PartStage(names, tuple(recipes), first, engines, part_directory(place))
+
     def write(self, batch: int, changes: Any) -> None:
         """Write a batch to the sinks."""
+        self.write_parts(batch, changes, BatchParts())
+
+    def write_parts(self, batch: int, changes: Any, parts: BatchParts) -> None:
+        """Write a batch to the sinks: changes of the driver, and parts that tasks wrote."""
         named = [replace(change, view=self._names[change.view]) for change in changes]
-        self._give(self._document, batch, named, letters=False)
+        self._give(self._document, batch, named, parts)
 
     def refuse(self, batch: int, refused: Sequence[Refusal]) -> None:
         """Write rejected messages."""
         if refused and self._model.settings.on_error == "stop":
             raise PipelineError("AX407", f"{refused[0].origin}: {refused[0].error}")
-        self._give(f"{self._document}/letters", batch, as_changes(refused, batch), letters=True)
+        self._give(f"{self._document}/letters", batch, as_changes(refused, batch), None)
 
-    def _give(self, writer: str, batch: int, changes: list[Change], *, letters: bool) -> None:
+    def _give(
+        self, writer: str, batch: int, changes: list[Change], parts: BatchParts | None
+    ) -> None:
+        """Write changes of views, with their parts; without parts, dead letters."""
         for sink in self.sinks:
-            if (DEAD_LETTERS.name in sink.views) == letters:
-                self._patience.write(sink.name, partial(sink.write, batch, changes))
+            if (DEAD_LETTERS.name in sink.views) == (parts is None):
+                more = () if parts is None else (parts.of(sink.name), parts.counts[sink.name])
+                self._patience.write(sink.name, partial(sink.write, batch, changes, *more))
         self._shared.write(writer, batch, changes)
 
     def close(self) -> None:

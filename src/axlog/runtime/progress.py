@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -48,14 +49,13 @@ class Progress:
 
     def count(self, changes: Iterable[Change]) -> None:
         """Add the changes of a batch."""
-        for change in changes:
-            self.changes += 1
-            if change.op == "insert":
-                self.rows += 1
-            elif change.op == "delete":
-                self.rows -= 1
-            elif change.op == "never":
-                self.never += 1
+        self.count_ops(Counter(change.op for change in changes))
+
+    def count_ops(self, ops: Counter[str]) -> None:
+        """Add the changes of a batch, of which the number by operation is known."""
+        self.changes += ops.total()
+        self.rows += ops["insert"] - ops["delete"]
+        self.never += ops["never"]
 
     def plain(self) -> dict[str, Any]:
         """Return the progress for JSON."""

@@ -14,7 +14,8 @@ their parts without a name, with the filter that the driver used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from lxml import etree
 from axlog.connect.channels.row_updates import updates_of
 from axlog.connect.channels.streams import ChannelSource
 from axlog.connect.kinds import Origin
-from axlog.connect.protocol import Source
+from axlog.connect.protocol import PartNumber, Source
 from axlog.connect.sinks.jsonl import JsonLinesOptions, JsonLinesSink
 from axlog.connect.sources import jsonl
 from axlog.errors import PipelineError
@@ -91,19 +92,20 @@ class WireSource:
         return jsonl.JsonLinesSource(options, Origin())
 
 
-class WireSink(JsonLinesSink):
-    """Writes the changes of a view as the updates of a stream, one per line."""
+def wire_sink(wire: Wire, path: Path, run: str, *, is_keyed: bool = True) -> JsonLinesSink:
+    """Return a sink that writes the changes of a view as the updates of a stream, one per line."""
 
-    def __init__(self, wire: Wire, path: Path, run: str, *, is_keyed: bool = True) -> None:
-        super().__init__(JsonLinesOptions(path=str(path)), Origin(run=run))
-        self._stream, self._is_keyed = wire.stream, is_keyed
-
-    def _written(self, batch: int, changes: Sequence[Change]) -> Iterator[dict[str, Any]]:
-        return (
-            update.plain()
+    def lines(batch: int, part: PartNumber, changes: Sequence[Change]) -> bytes:
+        updates = (
+            update
             for change in changes
-            for update in updates_of(change, self._stream, is_keyed=self._is_keyed)
+            for update in updates_of(change, wire.stream, is_keyed=is_keyed)
         )
+        return b"".join(
+            json.dumps(update.plain(), ensure_ascii=False).encode() + b"\n" for update in updates
+        )
+
+    return JsonLinesSink(JsonLinesOptions(path=str(path)), Origin(run=run), lines)
 
 
 class Wiring:
@@ -153,8 +155,8 @@ class Wiring:
             if wire.origin == document
         ]
 
-    def _sink(self, wire: Wire, run: str) -> WireSink:
-        return WireSink(wire, self._path(wire), run, is_keyed=self._is_keyed(wire))
+    def _sink(self, wire: Wire, run: str) -> JsonLinesSink:
+        return wire_sink(wire, self._path(wire), run, is_keyed=self._is_keyed(wire))
 
     def declared(self, document: str, root: etree._Element) -> etree._Element:
         """Return the root of a document; its wired calls are never late."""

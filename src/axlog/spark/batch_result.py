@@ -12,11 +12,12 @@ before. At most one batch is behind; a failure in it fails the query.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from axlog import telemetry
 from axlog.connect.protocol import Refusal, Sink
@@ -35,6 +36,7 @@ from axlog.runtime.gc_pause import collector_paused
 from axlog.runtime.outlooks import Outlook, together
 from axlog.runtime.packets import unpack
 from axlog.runtime.past import Past, read_past, write_past
+from axlog.runtime.sink_parts import BatchParts, PartStage
 from axlog.spark.rejections import Rejections
 from axlog.views.change import Change
 
@@ -64,21 +66,41 @@ class BatchReport:
     claims: dict[tuple[str, int], Claim] = field(default_factory=dict)  # by unit and bucket
     # views that were set aside, and their errors
     set_aside: dict[str, str] = field(default_factory=dict)
+    parts: BatchParts = field(default_factory=BatchParts)  # of sinks that tasks write
 
     @property
     def clock(self) -> int | float:
         """The latest clock of its buckets, in seconds."""
         return self.microseconds / 1e6
 
+    @property
+    def ops(self) -> Counter[str]:
+        """The number of changes, by operation: those of `changes`, and those that tasks wrote."""
+        return Counter(change.op for change in self.changes) + self.parts.ops
+
     def plain(self) -> dict[str, Any]:
         """Return the figures for JSON."""
-        never = sum(change.op == "never" for change in self.changes)
+        ops = self.ops
         return {
             "batch": self.batch, "messages": self.messages, "kept": self.kept,
-            "changes": len(self.changes), "never": never, "rows": self.rows,
+            "changes": ops.total(), "never": ops["never"], "rows": self.rows,
             "refused": len(self.refused), "waiting": self.waiting, "state": self.state,
             "clock": self.clock,
         }  # fmt: skip
+
+
+@runtime_checkable
+class PartSinks(Protocol):
+    """Sinks of which tasks may write parts (`runtime/sink_parts.py`)."""
+
+    def stage(self, engines: int, first: int, place: str) -> PartStage | None:
+        """Return what writes changes in tasks; None if the driver writes all of them.
+
+        `first` is the number of the first batch; `place` is beside the checkpoint.
+        """
+
+    def write_parts(self, batch: int, changes: Sequence[Change], parts: BatchParts) -> None:
+        """Write a batch: the changes that reached the driver, and parts that tasks wrote."""
 
 
 class Behind:
@@ -166,9 +188,12 @@ class Delivery:
         self._buckets.begin(number, rows)
         self.behind.start(partial(self._apply, self._buckets, number, rows))
 
-    def _write(self, batch: int, changes: Sequence[Change]) -> None:
+    def _write(self, batch: int, changes: Sequence[Change], parts: BatchParts) -> None:
         for sink in self._all:
-            sink.write(batch, changes)
+            if isinstance(sink, PartSinks):
+                sink.write_parts(batch, changes, parts)
+            else:
+                sink.write(batch, changes)
         for view, sinks in self._by_view.items():
             mine = [change for change in changes if change.view == view]
             for sink in sinks:
@@ -219,12 +244,13 @@ class Delivery:
             merged.rows += total.rows
             merged.waiting += total.waiting
             merged.state += total.state
-        with telemetry.span("axlog.deliver", batch=batch, changes=len(merged.changes)):
-            self._write(batch, merged.changes)
+        with telemetry.span("axlog.deliver", batch=batch, changes=merged.ops.total()):
+            self._write(batch, merged.changes, merged.parts)
         if self._dead_letters is not None:
             self._dead_letters(batch, merged.refused)
         if self._report is not None:
             self._report(merged)
+        merged.parts.remove()
         return merged
 
 
@@ -268,6 +294,8 @@ def gather_batch(
             if "outlook" in one:
                 outlooks[bucket] = one["outlook"]
             changes += read_changes(one["changes"])
+            if one.get("parts") is not None:
+                merged.parts.add(one["parts"])
             unit, number, _ = bucket.rsplit("/", 2)
             by_unit.setdefault(unit, []).append(one)
             if one["claim"] is not None:

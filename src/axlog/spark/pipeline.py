@@ -54,13 +54,14 @@ def run(
 ) -> Progress:
     """Run a pipeline on Spark until stopped, for a time, or (`once`) while there is input.
 
-    `on_report` is called with each batch of each document, with possible rows if `outlook` is set.
+    `on_report` is called with each batch of each document, with possible rows if `outlook` is set;
+    all changes then travel to the driver.
     `quick` starts faster and runs a little slower; `once` implies it. `master` is used instead of
     the file's. `stopping` ends a run in another thread.
     """
     model = model.located(model.directory.absolute())  # tasks run in other directories
     stopping = stopping or threading.Event()
-    pipeline = SparkPipeline(model, once, stopping)
+    pipeline = SparkPipeline(model, once, stopping, by_tasks=on_report is None)
     is_quick = once if quick is None else quick
     spark = session_of(model, master, is_quick)
     shown = Shown(pipeline, on_progress)
@@ -113,9 +114,14 @@ class SparkPipeline:
     """A running pipeline file on Spark."""
 
     def __init__(
-        self, model: PipelineModel, once: bool, stopping: threading.Event | None = None
+        self,
+        model: PipelineModel,
+        once: bool,
+        stopping: threading.Event | None = None,
+        by_tasks: bool = True,
     ) -> None:
-        self.model, self._once = model, once
+        """`by_tasks`: tasks may write sinks; reports of batches then lack these changes."""
+        self.model, self._once, self._by_tasks = model, once, by_tasks
         embedded_for = model.embedded_for()
         if embedded_for is not None:
             raise PipelineError(
@@ -176,8 +182,9 @@ class SparkPipeline:
         first = document not in self._sinks
         if first:
             self._sinks[document] = DocumentSinks(
-                self.model, document, self._shapes, self._shared, self.wiring, self.patience
-            )
+                self.model, document, self._shapes, self._shared, self.wiring, self.patience,
+                self._by_tasks,
+            )  # fmt: skip
         sinks = self._sinks[document]
 
         def begin(run: Settled) -> None:
@@ -254,7 +261,7 @@ class Shown:
         progress.messages += result.messages
         progress.kept += result.kept
         progress.refused += len(result.refused)
-        progress.count(result.changes)
+        progress.count_ops(result.ops)
         progress.state = sum(one.state for one in every)
         progress.held = sum(one.waiting for one in every)
         progress.set_aside = {

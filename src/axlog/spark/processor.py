@@ -33,6 +33,7 @@ from axlog.runtime.gc_pause import collector_paused
 from axlog.runtime.order import Hold
 from axlog.runtime.packets import pack, unpack
 from axlog.runtime.plan import SparkPlan, make_plan
+from axlog.runtime.sink_parts import PartStage
 from axlog.spark.backfill import past_packets
 from axlog.spark.task import batch_of_task
 
@@ -88,6 +89,7 @@ class Maintaining(StatefulProcessor):
         fills: Mapping[str, Fill] | None = None,  # by unit: the input that it missed
         tunes: bool = False,
         begins: bool = False,  # engines emit the initial rows of the document
+        stage: PartStage | None = None,  # writes changes for sinks
     ) -> None:
         self._definition = json.dumps(definition.plain())
         self._shape = (buckets, documents, width)
@@ -98,6 +100,7 @@ class Maintaining(StatefulProcessor):
         self._fills = dict(fills or {})
         self._tunes = tunes
         self._begins = begins
+        self._stage = stage
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
@@ -105,6 +108,7 @@ class Maintaining(StatefulProcessor):
         self._buckets = Buckets(
             *_known(self._definition, *self._shape), self._hold, self._run, self._outlook,
             self._fills, self._tunes, past_packets, self._begins,
+            stage=None if self._stage is None else self._stage.write,
         )  # fmt: skip
 
     def handleInputRows(
@@ -130,7 +134,7 @@ class Maintaining(StatefulProcessor):
         """Nothing to close: live engines stay in the worker for the next batch."""
 
     def _said(self, key: str, bodies: list[bytes], times: TimerValues) -> list[Row]:
-        batch = batch_of_task() if self._fills else None
+        batch = batch_of_task()
         with collector_paused():
             if self._delay is None:
                 said = self._buckets.take(key, self._store, bodies, batch=batch)

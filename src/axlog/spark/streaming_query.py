@@ -46,12 +46,13 @@ from axlog.runtime.past import NOTHING, Past, read_past, write_past
 from axlog.runtime.plan import SparkPlan, Unit
 from axlog.runtime.progress import Lagging
 from axlog.runtime.shared_views import shared_definition
+from axlog.runtime.sink_parts import PartStage
 from axlog.runtime.state_placement import DRIVER, Asked, placed
 from axlog.runtime.table_source import TableFeed, has_tables
 from axlog.runtime.unreachable import lagging
 from axlog.runtime.upstream_filters import tests_time
 from axlog.spark.backfill import fill, past_packets
-from axlog.spark.batch_result import BatchReport, Behind, Delivery
+from axlog.spark.batch_result import BatchReport, Behind, Delivery, PartSinks
 from axlog.spark.checkpoint import Settled, settle, state_of, stored_definition
 from axlog.spark.frames import FROM_FRAME
 from axlog.spark.rejections import Rejections
@@ -238,7 +239,8 @@ def maintain(
     if on_driver:
         local = _local(settled, place, held, tune, outlook)
     else:
-        changes = keep_buckets(packets, settled, documents, held, delay, tune, outlook)
+        stage = _stage(sinks, settled, first, beside)
+        changes = keep_buckets(packets, settled, documents, held, delay, tune, outlook, stage=stage)
         finals = _finals(settled, place)
     rejections = _rejections(settled, given, horizon, documents is None)
     delivery = Delivery(
@@ -409,6 +411,14 @@ def _rejections(
     return Rejections(makes, settled.plan.late if judges else {}, horizon)
 
 
+def _stage(sinks: object, settled: Settled, first: int, place: str) -> PartStage | None:
+    """What writes changes in tasks, if the sinks allow it."""
+    for sink in sinks if isinstance(sinks, Sequence) else ():
+        if isinstance(sink, PartSinks):
+            return sink.stage(settled.plan.engines, first, place)
+    return None
+
+
 def _finals(settled: Settled, place: str) -> DurableFinalSteps | None:
     """The final steps over buckets on the executors, in this process."""
     steps = FinalSteps(settled.definition, settled.plan, uuid4().hex, OrderedDict())
@@ -424,6 +434,7 @@ def keep_buckets(
     tunes: bool,
     outlook: int,
     begins: bool = False,
+    stage: PartStage | None = None,
 ) -> DataFrame:
     """The stateful half on the executors: engines in their buckets, in Spark's state store."""
     from axlog.spark.processor import OUTPUT, Maintaining
@@ -440,6 +451,7 @@ def keep_buckets(
         fills=settled.fills,
         tunes=tunes,
         begins=begins,
+        stage=stage,
     )
     return packets.groupBy("bucket").transformWithState(
         statefulProcessor=processor,

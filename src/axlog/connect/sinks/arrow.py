@@ -42,3 +42,17 @@ def table_of(rows: Sequence[Sequence[Any]], schema: pyarrow.Schema) -> pyarrow.T
         arrow().array(values, field.type) for values, field in zip(columns, schema, strict=True)
     ]
     return arrow().Table.from_arrays(arrays, schema=schema)
+
+
+def written_table(table: pyarrow.Table) -> bytes:
+    """Return a table as the bytes of an Arrow stream."""
+    out = arrow().BufferOutputStream()
+    with import_extra("pyarrow.ipc").new_stream(out, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(out.getvalue())
+
+
+def read_tables(written: Iterable[bytes]) -> pyarrow.Table:
+    """Return the tables that `written_table` wrote, as one; there is at least one."""
+    ipc = import_extra("pyarrow.ipc")
+    return arrow().concat_tables([ipc.open_stream(each).read_all() for each in written])

@@ -8,7 +8,7 @@ is vacuumed. A table of 0.1, which has no such keys, is refused (AX859) when its
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
@@ -16,9 +16,10 @@ from pydantic_core import PydanticCustomError
 
 from axlog.connect.kinds import Column, Options, Origin, SinkKind
 from axlog.connect.locations import local_path
-from axlog.connect.sinks.arrow import schema_of, table_of
+from axlog.connect.protocol import PartNumber, SinkPart
+from axlog.connect.sinks.arrow import read_tables, schema_of, table_of, written_table
 from axlog.connect.sinks.sql import COPIES, KEY, old_table
-from axlog.connect.sinks.tables import Values, check_columns, columns_of, merged, view_of
+from axlog.connect.sinks.tables import check_columns, columns_of, merged, view_of
 from axlog.errors import ConnectorError
 from axlog.extras import import_extra
 from axlog.views.change import Change
@@ -48,6 +49,22 @@ class DeltaOptions(Options):
     )
 
 
+class DeltaParts:
+    """Writes the rows that changes leave, with their keys."""
+
+    def __init__(self, origin: Origin) -> None:
+        columns = columns_of(view_of(origin))
+        self._nothing = (None,) * len(columns)
+        self._schema = schema_of((Column(KEY, "text"), *columns, Column(GONE, "truth")))
+
+    def __call__(self, batch: int, part: PartNumber, changes: Sequence[Change]) -> bytes:
+        rows = [
+            (key, *(values or self._nothing), values is None)
+            for key, values in merged(changes).items()
+        ]
+        return written_table(table_of(rows, self._schema))
+
+
 class DeltaSink:
     """The rows of a view in a Delta table."""
 
@@ -61,18 +78,23 @@ class DeltaSink:
         self.run = origin.run or "run"
         check_columns(view_of(origin), (KEY, COPIES, GONE))
         self.columns = columns_of(view_of(origin))
-        self.schema = schema_of((Column(KEY, "text"), *self.columns))
+        self._part = DeltaParts(origin)
         self._batch = self._last()
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
         """Update the table to the view's rows after a batch, in one commit."""
+        if batch > self._batch:
+            self.commit(batch, [SinkPart(0, self._part(batch, PartNumber(), changes))])
+
+    def commit(self, batch: int, parts: Sequence[SinkPart]) -> None:
+        """Merge the rows of all parts into the table, in one commit."""
         if batch <= self._batch:
             return
-        rows = merged(changes)
+        rows = read_tables([part.read() for part in parts])
         try:
             if self._batch < 0:  # a table of another run is replaced
                 self._replace(rows, batch)
-            elif rows:
+            elif rows.num_rows:
                 self._merge(rows, batch)
         except self._package.exceptions.DeltaError as error:
             raise ConnectorError("AX859", f"{self.path}: {error}") from error
@@ -97,29 +119,26 @@ class DeltaSink:
         done = self._package.Transaction(self.run, batch)
         return self._package.CommitProperties(app_transactions=[done])
 
-    def _replace(self, rows: Mapping[str, Values | None], batch: int) -> None:
-        kept = [(key, *values) for key, values in rows.items() if values is not None]
+    def _replace(self, rows: Any, batch: int) -> None:
+        there = import_extra("pyarrow.compute").invert(rows[GONE])
         self._package.write_deltalake(
             self.path,
-            table_of(kept, self.schema),
+            rows.filter(there).drop_columns([GONE]),
             mode="overwrite",
             schema_mode="overwrite",
             commit_properties=self._commit(batch),
         )
 
-    def _merge(self, rows: Mapping[str, Values | None], batch: int) -> None:
+    def _merge(self, rows: Any, batch: int) -> None:
         table = self._package.DeltaTable(self.path)
-        nothing = (None,) * len(self.columns)
-        given = [(key, *(values or nothing), values is None) for key, values in rows.items()]
-        names = (Column(KEY, "text"), *self.columns, Column(GONE, "truth"))
         merging = table.merge(
-            table_of(given, schema_of(names)),
+            rows,
             f"old.{KEY} = new.{KEY}",
             source_alias="new",
             target_alias="old",
             commit_properties=self._commit(batch),
         )
-        new = {f'"{column.name}"': f'new."{column.name}"' for column in names[:-1]}
+        new = {f'"{name}"': f'new."{name}"' for name in rows.column_names if name != GONE}
         merging = merging.when_matched_delete(f"new.{GONE}")
         merging = merging.when_matched_update(new, f"NOT new.{GONE}")
         merging.when_not_matched_insert(new, f"NOT new.{GONE}").execute()
@@ -133,4 +152,5 @@ DELTA = SinkKind(
     is_table=True,
     reserved=(KEY, COPIES, GONE),
     needs=("deltalake", "pyarrow"),
+    parts=lambda options, origin: DeltaParts(origin),
 )

@@ -14,14 +14,23 @@ same ids, by which receivers drop duplicates. `never` changes no table, so only 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from axlog.views.change import Change, Row
 
 Written = dict[str, Any]
-Envelope = Callable[[str, int, Sequence[Change]], Iterator[Written]]
+
+
+class Envelope(Protocol):
+    """Writes changes; `first` is the number in the batch of the first one."""
+
+    def __call__(
+        self, run: str, batch: int, changes: Sequence[Change], first: int = 0
+    ) -> Iterator[Written]: ...
+
+
 _OPS = {"insert": "c", "update": "u", "delete": "d"}
 
 
@@ -35,13 +44,13 @@ def logged(batch: int, change: Change) -> Written:
     return {"batch": batch, **change.to_dict()}
 
 
-def native(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Written]:
-    for at, change in enumerate(changes):
+def native(run: str, batch: int, changes: Sequence[Change], first: int = 0) -> Iterator[Written]:
+    for at, change in enumerate(changes, first):
         yield {"id": change_id(run, batch, at), **logged(batch, change)}
 
 
-def debezium(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Written]:
-    for at, change in enumerate(changes):
+def debezium(run: str, batch: int, changes: Sequence[Change], first: int = 0) -> Iterator[Written]:
+    for at, change in enumerate(changes, first):
         if change.op == "never":
             continue
         lost, gained = lost_and_gained(change)
@@ -61,7 +70,7 @@ def debezium(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Writte
         }
 
 
-def feldera(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Written]:
+def feldera(run: str, batch: int, changes: Sequence[Change], first: int = 0) -> Iterator[Written]:
     for change in changes:
         lost, gained = lost_and_gained(change)
         if lost is not None:
@@ -70,7 +79,7 @@ def feldera(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Written
             yield {"insert": gained.to_dict()}
 
 
-def subscribe(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Written]:
+def subscribe(run: str, batch: int, changes: Sequence[Change], first: int = 0) -> Iterator[Written]:
     for change in changes:
         for row, diff in zip(lost_and_gained(change), (-1, 1), strict=True):
             if row is not None:
@@ -79,8 +88,10 @@ def subscribe(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Writt
     yield {"mz_timestamp": batch + 1, "mz_progressed": True}
 
 
-def cloudevents(run: str, batch: int, changes: Sequence[Change]) -> Iterator[Written]:
-    for at, written in enumerate(native(run, batch, changes)):
+def cloudevents(
+    run: str, batch: int, changes: Sequence[Change], first: int = 0
+) -> Iterator[Written]:
+    for at, written in enumerate(native(run, batch, changes, first), first):
         yield {
             "specversion": "1.0",
             "id": change_id(run, batch, at),

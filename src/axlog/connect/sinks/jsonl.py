@@ -3,6 +3,8 @@
 PATH.state beside the file holds the last batch and the file's length after it. It is replaced
 atomically once the lines are on disk. When the sink is opened, bytes after that length belong to an
 interrupted batch: they are cut off, and the batch is repeated.
+
+A part of a batch is its lines.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from axlog.connect.kinds import LocalPath, Options, Origin, SinkKind
+from axlog.connect.protocol import PartNumber, PartWriter, SinkPart
 from axlog.connect.sinks.envelopes import ENVELOPES, logged
 from axlog.connect.sinks.files import read_state, replace_file, unwritable
 from axlog.views.change import Change
@@ -30,16 +33,38 @@ class JsonLinesOptions(Options):
     )
 
 
+class JsonLines:
+    """Writes changes as lines."""
+
+    def __init__(self, options: JsonLinesOptions, origin: Origin) -> None:
+        self._run = origin.run
+        self._envelope = None if options.envelope is None else ENVELOPES[options.envelope]
+
+    def __call__(self, batch: int, part: PartNumber, changes: Sequence[Change]) -> bytes:
+        lines = [json.dumps(each, ensure_ascii=False) for each in self._of(batch, part, changes)]
+        return ("\n".join(lines) + "\n").encode() if lines else b""
+
+    def _of(
+        self, batch: int, part: PartNumber, changes: Sequence[Change]
+    ) -> Iterator[dict[str, Any]]:
+        if self._envelope is None:
+            return (logged(batch, change) for change in changes)
+        return self._envelope(self._run, batch, changes, part.first)
+
+
 class JsonLinesSink:
     """A growing file of changes."""
 
     exactly_once = True
 
-    def __init__(self, options: JsonLinesOptions, origin: Origin) -> None:
+    def __init__(
+        self, options: JsonLinesOptions, origin: Origin, lines: PartWriter | None = None
+    ) -> None:
+        """`lines` writes other lines than the options say."""
+        self._lines = lines or JsonLines(options, origin)
         self.path = origin.path(options.path)
         self.state = self.path.with_name(self.path.name + ".state")
         self.run = origin.run
-        self.envelope = options.envelope
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             last = read_state(self.state)
@@ -58,12 +83,15 @@ class JsonLinesSink:
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
         """Append a batch, unless the file has it."""
+        if batch > self._batch:
+            self.commit(batch, [SinkPart(0, self._lines(batch, PartNumber(), changes))])
+
+    def commit(self, batch: int, parts: Sequence[SinkPart]) -> None:
+        """Append the lines of a batch, unless the file has it."""
         if batch <= self._batch:
             return
-        lines = [json.dumps(one, ensure_ascii=False) for one in self._written(batch, changes)]
         try:
-            if lines:
-                self._file.write(("\n".join(lines) + "\n").encode())
+            if sum([self._file.write(part.read()) for part in parts]):
                 self._file.flush()
                 os.fsync(self._file.fileno())
             state = {"run": self.run, "batch": batch, "size": self._file.tell()}
@@ -71,11 +99,6 @@ class JsonLinesSink:
         except OSError as error:
             raise unwritable(self.path, error) from error
         self._batch = batch
-
-    def _written(self, batch: int, changes: Sequence[Change]) -> Iterator[dict[str, Any]]:
-        if self.envelope is None:
-            return (logged(batch, change) for change in changes)
-        return ENVELOPES[self.envelope](self.run, batch, changes)
 
     def close(self) -> None:
         """Close the file."""
@@ -86,7 +109,15 @@ def _make(options: JsonLinesOptions, origin: Origin) -> JsonLinesSink:
     return JsonLinesSink(options, origin)
 
 
-JSONL = SinkKind("jsonl", JsonLinesOptions, _make, "Every change, one JSON object per line.")
+JSONL = SinkKind(
+    "jsonl",
+    JsonLinesOptions,
+    _make,
+    "Every change, one JSON object per line.",
+    parts=JsonLines,
+    # `subscribe` ends every batch with a line of its own
+    has_parts=lambda options: options.envelope != "subscribe",
+)
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:

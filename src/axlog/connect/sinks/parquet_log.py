@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from axlog.connect.kinds import Column, LocalPath, Options, Origin, SinkKind
-from axlog.connect.sinks.arrow import schema_of, table_of
+from axlog.connect.protocol import PartNumber, SinkPart
+from axlog.connect.sinks.arrow import read_tables, schema_of, table_of, written_table
 from axlog.connect.sinks.envelopes import logged
 from axlog.connect.sinks.files import settle_file, unwritable
 from axlog.extras import import_extra
@@ -56,19 +57,18 @@ class ParquetLogSink:
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
         """Write the file of a batch, unless it exists."""
+        if changes:
+            self.commit(batch, [SinkPart(0, _part(batch, PartNumber(), changes))])
+
+    def commit(self, batch: int, parts: Sequence[SinkPart]) -> None:
+        """Write the parts of a batch as one file, unless it exists."""
         path = self.path / f"batch-{batch:012}.parquet"
-        if not changes or path.exists():
+        written = [body for part in parts if (body := part.read())]
+        if not written or path.exists():
             return
-        rows = [
-            (fields["batch"], fields["view"], fields["position"], fields["op"], change.key_text,
-             str(fields["time"]), _json(fields["row"]), _json(fields.get("before")),
-             _json(fields["cause"]), fields["final"])
-            for change in changes
-            for fields in (logged(batch, change),)
-        ]  # fmt: skip
         partial = path.with_name(f".{path.name}.part")
         try:
-            self._parquet.write_table(table_of(rows, schema_of(COLUMNS)), partial)
+            self._parquet.write_table(read_tables(written), partial)
             with partial.open("rb") as file:
                 os.fsync(file.fileno())
             settle_file(partial, path)
@@ -77,6 +77,18 @@ class ParquetLogSink:
 
     def close(self) -> None:
         """Nothing to close: every file is complete."""
+
+
+def _part(batch: int, part: PartNumber, changes: Sequence[Change]) -> bytes:
+    """Write the rows of some changes."""
+    rows = [
+        (fields["batch"], fields["view"], fields["position"], fields["op"], change.key_text,
+         str(fields["time"]), _json(fields["row"]), _json(fields.get("before")),
+         _json(fields["cause"]), fields["final"])
+        for change in changes
+        for fields in (logged(batch, change),)
+    ]  # fmt: skip
+    return written_table(table_of(rows, schema_of(COLUMNS))) if rows else b""
 
 
 def _json(value: object) -> str | None:
@@ -89,4 +101,5 @@ PARQUET_LOG = SinkKind(
     ParquetLogSink,
     "Every change, in Parquet files by batch.",
     needs=("pyarrow",),
+    parts=lambda options, origin: _part,
 )

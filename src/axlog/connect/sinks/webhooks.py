@@ -5,6 +5,9 @@ ranges refused unless allowed, sizes and times limited) and signs the body with 
 (`X-Hub-Signature: sha256=...`), so that receivers can authenticate it. A batch without a success
 response is retried with the same `Idempotency-Key`: delivery is at least once, and duplicates have
 the same id.
+
+A part of a batch is a request of its own, whose key also has the number of the part. A task posts
+its part; one that is not accepted is posted again when the batch is committed.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from pydantic import Field
 
 from axlog.connect.http import Client, shown_address
 from axlog.connect.kinds import Origin, Secret, SinkKind
+from axlog.connect.protocol import PartNumber, SinkPart
 from axlog.connect.sinks.envelopes import ENVELOPES
 from axlog.connect.sources.fetch import AddressOptions
 from axlog.errors import ConnectorError
@@ -61,16 +65,38 @@ class WebhookSink:
         """Post a batch, unless it is empty or was accepted before."""
         if batch <= self._last:
             return
-        written = list(self._envelope(self.run, batch, changes))
-        if written:
-            self._post(batch, json.dumps(written, ensure_ascii=False).encode())
+        body = self._body(batch, PartNumber(), changes)
+        if body:
+            self._post(batch, 0, body)
         self._last = batch
 
-    def _post(self, batch: int, body: bytes) -> None:
-        headers = {
-            "Content-Type": self._type,
-            "Idempotency-Key": f"{self.run}-{batch}-{self.views}",
-        }
+    def part(self, batch: int, part: PartNumber, changes: Sequence[Change]) -> bytes:
+        """Post a part of a batch; return its body if it was not accepted."""
+        body = self._body(batch, part, changes)
+        if body:
+            try:
+                self._post(batch, part.number, body)
+            except ConnectorError:
+                return body
+        return b""
+
+    def commit(self, batch: int, parts: Sequence[SinkPart]) -> None:
+        """Post the parts of a batch that were not accepted before."""
+        if batch <= self._last:
+            return
+        for part in parts:
+            body = part.read()
+            if body:
+                self._post(batch, part.number, body)
+        self._last = batch
+
+    def _body(self, batch: int, part: PartNumber, changes: Sequence[Change]) -> bytes:
+        written = list(self._envelope(self.run, batch, changes, part.first))
+        return json.dumps(written, ensure_ascii=False).encode() if written else b""
+
+    def _post(self, batch: int, part: int, body: bytes) -> None:
+        key = f"{self.run}-{batch}-{self.views}" + (f"-{part}" if part else "")
+        headers = {"Content-Type": self._type, "Idempotency-Key": key}
         if self._secret is not None:
             headers["X-Hub-Signature"] = (
                 "sha256=" + hmac.new(self._secret, body, "sha256").hexdigest()
@@ -95,6 +121,9 @@ WEBHOOK = SinkKind(
     WebhookSink,
     "Batches of changes, signed, for an external address.",
     needs=("httpx",),
+    parts=lambda options, origin: WebhookSink(options, origin).part,
+    # `subscribe` ends every batch with a line of its own
+    has_parts=lambda options: options.envelope != "subscribe",
 )
 CLOUDEVENTS = SinkKind(
     "cloudevents",
@@ -102,4 +131,5 @@ CLOUDEVENTS = SinkKind(
     WebhookSink,
     "Changes as CloudEvents 1.0, one batch per request.",
     needs=("httpx",),
+    parts=lambda options, origin: WebhookSink(options, origin).part,
 )
