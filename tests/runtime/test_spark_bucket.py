@@ -17,6 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from axlog.connect.protocol import Load, Plan, Reading
+from axlog.document.stream_update import StreamUpdate
 from axlog.errors import AxlogError, PipelineError
 from axlog.live.document import Document
 from axlog.live.internals import streams_of
@@ -29,12 +31,16 @@ from axlog.runtime.bucket_tuner import Tuning, tuned_at
 from axlog.runtime.definition import Definition
 from axlog.runtime.driver_buckets import DriverBuckets
 from axlog.runtime.extraction import ASIDE, Extractor, Message
+from axlog.runtime.message_rows import rows_of
 from axlog.runtime.order import Order, Packet, lane_of
 from axlog.runtime.packet_rows import packed, read_packet
 from axlog.runtime.packets import pack, unpack
+from axlog.runtime.past import NOTHING
 from axlog.runtime.plan import SparkPlan, make_plan
 from axlog.samples import orders
 from axlog.spark.batch_result import gather_batch
+from axlog.spark.rejections import Rejections
+from axlog.spark.sources import Cut
 from axlog.views.change import Change
 from axlog.views.net_changes import net
 from tests.amounts import cases
@@ -602,3 +608,64 @@ def test_a_document_that_was_fed_is_refused() -> None:
     doc.feed("a", "<item/>", at=1)
     with pytest.raises(PipelineError):
         Definition.of(doc)
+
+
+class Again:
+    """A source of known messages, by parts."""
+
+    def __init__(self, parts: Sequence[Sequence[StreamUpdate]]) -> None:
+        self._parts = parts
+
+    def read(self, position: Any, limit: int) -> Reading:
+        raise AssertionError("it is planned")
+
+    def plan(self, position: Any, load: Load, until: Any = None) -> Plan:
+        raise AssertionError("it was planned")
+
+    def fetch(self, work: Any) -> Reading:
+        return Reading(self._parts[work], None)
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_messages_after_the_end_of_their_stream_in_another_part(count: int) -> None:
+    """No view needs them, and they are rejected as those of one part are."""
+    definition = definition_of("path")
+    plan = make_plan(definition, buckets=2)
+
+    def update(at: int, action: str = "insert") -> StreamUpdate:
+        content = "" if action == "end" else f"<other>{at}</other>"
+        return StreamUpdate("b", action, content, at, f"m{at}")  # type: ignore[arg-type]
+
+    parts = [[update(1), update(3, "end")], [update(4), update(5)]]
+    if count == 2:  # of two sources, by time
+        parts = [[update(1), update(3, "end")], [update(2), update(5)]]
+    follows = count == 1
+    cuts = [Cut(0, 2, 0, now=0), Cut(1, 2, 2 if follows else 0, follows=follows)]
+    rows: list[tuple[str, bytes]] = []
+    buckets, stores = Buckets(definition, plan, 0, f"ended {count}"), dict[str, Memory]()
+    inbox: dict[str, list[bytes]] = {}
+    for at, updates_ in enumerate(parts):
+        index, cut_ = at if count == 2 else 0, cuts[at]
+        first, work = cut_.number, json.dumps(cut_.plain())
+        after = 0 if cut_.follows else None
+        part = (index, "", "part", b"", after, first, work, None, None, None, None)
+        read = rows_of(Reading(updates_, None), index, first, None)
+        extractor = Extractor(definition, plan)
+        extractor.past = NOTHING
+        for bucket, body in packed(extractor.extract([part, *read]), plan):
+            if bucket == ASIDE:
+                rows.append((ASIDE, body))
+            else:
+                inbox.setdefault(f"{bucket}/0", []).append(body)
+    for key, bodies in inbox.items():
+        rows += buckets.take(key, stores.setdefault(key, Memory()), bodies).rows
+    makes = [partial(Again, parts)] * count
+    found = gather_batch(1, rows, rejections=Rejections(makes, plan.late)).refused
+    late = [4, 5] if count == 1 else [5]
+    assert [(one.origin, one.content) for one in found] == [
+        (f"m{at}", f"<other>{at}</other>") for at in late
+    ]
+    assert all("has ended" in one.error for one in found)

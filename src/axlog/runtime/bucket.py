@@ -300,7 +300,7 @@ class Instance:
                 if time < clock:
                     time = self._time(item, clock)
                 if stream not in takes:
-                    raise EndedStreamError("AX402", f"the stream {stream!r} has ended")
+                    raise ended_error(stream)
                 if item[KIND] == UNREAD:
                     bags = self._read(item, time)
                 key: str | None = None
@@ -499,6 +499,11 @@ def _are_bindings(item: Item) -> bool:
 
 def _late(item: Item, clock: int) -> LateError:
     return late_error(item[STREAM], item[TIME], clock)
+
+
+def ended_error(stream: str) -> EndedStreamError:
+    """The reason why a message after the end of its stream is rejected."""
+    return EndedStreamError("AX402", f"the stream {stream!r} has ended")
 
 
 def late_error(stream: str, time: int, clock: int) -> LateError:

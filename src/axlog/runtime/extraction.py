@@ -104,10 +104,12 @@ class ReadPart:
     earliest: int | None = None  # time of a message without content that may prove late
     latest: int | None = None
     joint: str = ""  # JSON: how it fits to its neighbours
+    ended: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """By stream that ends in it: the time and the number of the end."""
 
-    def plain(self) -> tuple[int, int | None, int, str, int | None, int | None, str]:
+    def plain(self) -> tuple[Any, ...]:
         where = self.source, self.partition, self.number
-        return *where, self.work, self.earliest, self.latest, self.joint
+        return *where, self.work, self.earliest, self.latest, self.joint, self.ended
 
 
 @dataclass
@@ -431,6 +433,8 @@ class Extractor:
         if action == "end":
             known.ended = self._start if time is None else time
             out.ended.append(stream)
+            if part is not None:
+                part.ended.setdefault(stream, (known.ended, message.identity))
             self._routes = {of: None if of[1] == stream else r for of, r in self._routes.items()}
         elif time is not None and (known.latest is None or time > known.latest):
             known.latest = time

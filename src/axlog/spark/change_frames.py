@@ -45,7 +45,7 @@ from axlog.runtime.packets import unpack
 from axlog.runtime.plan import BUCKETS, make_plan
 from axlog.runtime.upstream_filters import tests_time
 from axlog.spark.checkpoint import Settled, bucket_keys
-from axlog.spark.session import check_classic
+from axlog.spark.session import check_classic, check_state_store
 from axlog.spark.sources import MOST, all_of, frame_of
 from axlog.spark.streaming_query import (
     extract_packets,
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 ENVELOPE = ("op", "before", "key", "time", "final", "batch", "bucket", "number")
 """The columns of changes that are not the view's."""
-_STORE = "spark.sql.streaming.stateStore.providerClass"
 
 
 def changes(
@@ -87,7 +86,8 @@ def changes(
     """
     check_classic(spark, "changes")
     told = _Told.of(document, view, buckets)
-    _check_session(spark, told.settled.partitions)
+    check_state_store(spark)
+    _check_partitions(spark, told.settled.partitions)
     given = list(sources)
     waits = waiting_time(given, hold, None)
     send = sender(told.settled, None, knows_all=told.knows_all)
@@ -272,17 +272,8 @@ def _one_view(definition: Definition, view: str | None) -> str:
     return view
 
 
-def _check_session(spark: SparkSession, partitions: int) -> None:
-    """Check the session of a user for what state on the executors needs."""
-    store = str(spark.conf.get(_STORE))
-    if not store.endswith("RocksDBStateStoreProvider"):
-        raise PipelineError(
-            "AX868",
-            f"the session keeps state with {store.rpartition('.')[2]}, and transformWithState"
-            " needs RocksDB",
-            advice=f"spark.conf.set('{_STORE}', 'org.apache.spark.sql.execution.streaming.state"
-            ".RocksDBStateStoreProvider'), or axlog.spark.session()",
-        )
+def _check_partitions(spark: SparkSession, partitions: int) -> None:
+    """Warn if a session of the user has far more state partitions than buckets."""
     found = int(spark.conf.get("spark.sql.shuffle.partitions") or 0)
     if found > 4 * partitions:
         report(

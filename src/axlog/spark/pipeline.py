@@ -210,6 +210,7 @@ class SparkPipeline:
             dead_letters=sinks.refuse,
             report=report,
             outlook=outlook,
+            name=f"{self.model.name}.{document}" if self.model.name else None,
             first=1,
             begin=begin,
         )

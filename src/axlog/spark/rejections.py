@@ -4,34 +4,36 @@ The parts of a batch are read at the same time. A message is late if a message b
 sequence is later, and that may be one of another part. Tasks report the earliest and the latest
 time of their parts. If the earliest is before the latest of the parts before it, the driver reads
 that part again: its late messages are rejected, also those that no view needs and no bucket has
-seen. Buckets reject the others without their contents, which are found the same way.
+seen. Buckets reject the others without their contents, which are found the same way. If a stream
+ends in a batch, the parts with messages that may be after its end are read again, too.
 
-In a source that is in order nothing is read again.
+In a source that is in order, and whose streams do not end, nothing is read again.
 
 The parts of a file that was divided at its records are checked here, before anything is delivered
 (`Joined`). Rejected messages also get the usual names of their positions here (`Locating`).
 
 Law: the rejected messages, with their contents and reasons, are those of a batch that was read as
 one part.
-
-Not handled: messages after the end of their stream that no view needs, if the end is in another
-part of the same batch. They are not reported.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
 from axlog.connect.protocol import Joined, Locating, Refusal, Source
 from axlog.document.clock_bounds import Horizon
-from axlog.runtime.bucket import late_error
+from axlog.runtime.bucket import ended_error, late_error
 from axlog.runtime.extraction import Message, refused_message
-from axlog.runtime.order import SOURCES_APART
+from axlog.runtime.order import EARLIEST, SOURCES_APART
 from axlog.spark.sources import Cut, read_part
+
+End: TypeAlias = tuple[int, int]
+"""The time at which a stream ends, and the number of the message that ends it."""
 
 
 class _Read(NamedTuple):
@@ -44,6 +46,24 @@ class _Read(NamedTuple):
     earliest: int | None
     latest: int | None
     joint: str = ""
+    ended: Mapping[str, End] = MappingProxyType({})
+    streams: Collection[str] = ()
+
+    def ends(self, others: Iterable[_Read]) -> dict[str, End]:
+        """Return where streams end in other parts, of which this part has messages.
+
+        What follows in the same sequence is after the end, whatever its time.
+        """
+        found: dict[str, End] = {}
+        for other in others:
+            for stream, end in other.ended.items() if other is not self else ():
+                if (self.source, self.partition) == (other.source, other.partition):
+                    if self.number < other.number:
+                        continue
+                    end = (EARLIEST, 0)
+                if stream in self.streams:
+                    found[stream] = min(end, found.get(stream, end))
+        return found
 
 
 class Rejections:
@@ -65,7 +85,10 @@ class Rejections:
 
     def complete(self, asides: Iterable[Mapping[str, Any]], found: dict[int, Refusal]) -> None:
         """Add late messages, and contents that are missing, to the rejected messages of a batch."""
-        parts = [_Read(*part) for aside in asides for part in aside["parts"]]
+        parts = [
+            _Read._make((*part, aside["streams"])) for aside in asides for part in aside["parts"]
+        ]
+        ending = [part for part in parts if part.ended]
         parts.sort(key=itemgetter(0, 2))
         self._check_joints(parts)
         lacking = {identity for identity, refusal in found.items() if not refusal.content}
@@ -73,10 +96,12 @@ class Rejections:
             size = json.loads(part.work)[1]
             first = part.source * SOURCES_APART + part.number
             mine = {identity for identity in lacking if first <= identity < first + size}
-            if floor is None and not mine:
+            ends = part.ends(ending) if self._policies else {}
+            if floor is None and not mine and not ends:
                 continue
             for message in self._messages(part):
                 self._add(message, floor, mine, found)
+                self._add_ended(message, ends, found)
         for identity, refusal in found.items():
             source: Any = self._source(identity // SOURCES_APART)
             if isinstance(source, Locating):
@@ -120,6 +145,19 @@ class Rejections:
         cut = Cut(*json.loads(part.work))
         for rows in read_part(make, part.source, cut, self._horizon):
             yield from map(Message._make, rows)
+
+    def _add_ended(
+        self, message: Message, ends: Mapping[str, End], found: dict[int, Refusal]
+    ) -> None:
+        """Reject a message after the end of its stream."""
+        end = ends.get(message.stream)
+        identity, time = message.identity, message.time
+        if end is None or identity in found or message.action == "end":
+            return
+        if end[0] == EARLIEST or (time is not None and (time, identity) > end):
+            error = ended_error(message.stream).describe()
+            refused = refused_message(message, error)
+            found[identity] = Refusal(refused.stream, refused.content, refused.origin, error)
 
     def _add(
         self, message: Message, floor: int | None, lacking: set[int], found: dict[int, Refusal]

@@ -128,6 +128,19 @@ def check_classic(spark: SparkSession, what: str) -> None:
         )
 
 
+def check_state_store(spark: SparkSession) -> None:
+    """Refuse a session of the user that lacks what state on the executors needs."""
+    provider = f"{_STORE}.providerClass"
+    store = str(spark.conf.get(provider))
+    if not store.endswith("RocksDBStateStoreProvider"):
+        raise PipelineError(
+            "AX868",
+            f"the session keeps state with {store.rpartition('.')[2]}, and transformWithState"
+            " needs RocksDB",
+            advice=f"spark.conf.set({provider!r}, {_ROCKS!r}), or axlog.spark.session()",
+        )
+
+
 def is_running() -> bool:
     """Whether this process has a session."""
     from pyspark.sql import SparkSession

@@ -56,7 +56,7 @@ from axlog.spark.batch_result import BatchReport, Behind, Delivery, PartSinks
 from axlog.spark.checkpoint import Settled, settle, state_of, stored_definition
 from axlog.spark.frames import FROM_FRAME
 from axlog.spark.rejections import Rejections
-from axlog.spark.session import check_classic
+from axlog.spark.session import check_classic, check_state_store
 from axlog.spark.sources import MOST, PACKETS, Through, frame_of, made_of
 from axlog.spark.task import batch_of_task, partition_of_task
 
@@ -239,6 +239,7 @@ def maintain(
     if on_driver:
         local = _local(settled, place, held, tune, outlook)
     else:
+        check_state_store(spark)
         stage = _stage(sinks, settled, first, beside)
         changes = keep_buckets(packets, settled, documents, held, delay, tune, outlook, stage=stage)
         finals = _finals(settled, place)
