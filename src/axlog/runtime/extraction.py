@@ -57,6 +57,8 @@ from axlog.runtime.plain_route import FAR, PlainRoute, Progress, Row, Shared, Un
 from axlog.runtime.plan import SparkPlan, Unit
 from axlog.runtime.upstream_filters import tests_time
 
+_NOTES = frozenset({"mark", "rest", "part", "ends", "joint", PARAMETERS})
+"""Actions of rows that are no messages."""
 ASIDE = "-"
 """The bucket for dead letters and counts, which no engine processes."""
 
@@ -238,30 +240,8 @@ class Extractor:
                 if route is not None and route.take(content, time, number, origin, row, root):
                     continue
             message = Message._make(values)
-            if message.action == "mark":
-                out.census.setdefault("", {})  # all buckets hear of the batch
-                continue
-            if message.action == "rest":
-                lanes = out.census.setdefault("", {})
-                lane = lane_of(message.source, message.stream, message.partition)
-                lanes[lane] = Lane(0, None, None, 0, True)
-                continue
-            if message.action == "part":
-                of = (message.source, message.partition)
-                follows = message.time is not None
-                part = self._part[of] = ReadPart(*of, message.number, message.origin, follows)
-                out.parts.append(part)
-                continue
-            if message.action == "ends":
-                out.ends[message.source] = tuple(json.loads(message.origin))
-                continue
-            if message.action == "joint":
-                joined = self._part.get((message.source, message.partition))
-                if joined is not None:
-                    joined.joint = message.origin
-                continue
-            if message.action == PARAMETERS:
-                self._send_table(message, out)
+            if message.action in _NOTES:
+                self._note(message, out)
                 continue
             out.messages += 1
             out.streams.setdefault(message.stream, [0, 0])[0] += 1
@@ -280,6 +260,27 @@ class Extractor:
         for each in seen.values():
             out.census.setdefault(each.document, {})[each.name] = each.lane(self._progress)
         return out
+
+    def _note(self, message: Message, out: Extracted) -> None:
+        """Take a row that is no message: of the source, or of a parameter table."""
+        of = (message.source, message.partition)
+        match message.action:
+            case "mark":
+                out.census.setdefault("", {})  # all buckets hear of the batch
+            case "rest":
+                lane = lane_of(message.source, message.stream, message.partition)
+                out.census.setdefault("", {})[lane] = Lane(0, None, None, 0, True)
+            case "part":
+                follows = message.time is not None
+                part = self._part[of] = ReadPart(*of, message.number, message.origin, follows)
+                out.parts.append(part)
+            case "ends":
+                out.ends[message.source] = tuple(json.loads(message.origin))
+            case "joint":
+                if of in self._part:
+                    self._part[of].joint = message.origin
+            case _:
+                self._send_table(message, out)
 
     def _send_table(self, message: Message, out: Extracted) -> None:
         """Send rows of a parameter table to all buckets of its family. They move no clock."""
