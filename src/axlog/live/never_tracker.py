@@ -202,13 +202,15 @@ class NeverTracker:
     def _keeps_alone(self, evidence: Evidence | None) -> bool:
         """Return whether the join of a view gives `never` changes that a family must have too.
 
-        With `never="joins"` and `share="always"`, members of families whose join has more parts or
-        `not`s have none.
+        With `never="joins"` and `share="always"`, members of families have none if their join has
+        more parts or `not`s, or if nothing but the end of a stream makes rows impossible.
         """
         if not isinstance(evidence, JoinEvidence):
             return False
         if self.how == "joins" and self._document.families.is_requested:
-            return isinstance(evidence.prospects, Prospects)
+            pattern, tree = evidence.view.pattern, self._document.tree
+            is_pair = isinstance(evidence.prospects, Prospects)
+            return is_pair and may_fall_by_message(tree, pattern)
         return True
 
     def _admit_guests(self) -> None:

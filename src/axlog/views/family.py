@@ -195,7 +195,7 @@ class FamilyCounting(Counting):
 
     def _hand_row(self, members: Iterable[Member], binding: Row, count: int) -> None:
         """Hand one row to members."""
-        emitted, like = self._emitted, None
+        emit, like = self._emitted.append, None
         for member in members:
             view = member.view
             if view is None:
@@ -204,14 +204,17 @@ class FamilyCounting(Counting):
             if type(kept) is not Counting:  # it has steps, or was set aside
                 self._hand(member, {binding: count})
                 continue
-            moved = kept.take_row(binding, count, like)
+            if like is not None and kept.take_known(binding, count):
+                emit((view, like))
+                continue
+            moved = kept.take_row(binding, count)
             if moved is None:
                 continue
             if isinstance(moved, Change):
-                emitted.append((view, [moved]))
+                emit((view, [moved]))
             else:
                 like = moved
-                emitted.append((view, moved))
+                emit((view, moved))
 
     def _hand(self, member: Member, delta: Bag) -> None:
         view = member.opened()

@@ -464,13 +464,13 @@ class MaintainedView(FutureRows):
         """
         found: list[tuple[MaintainedView, list[Change]]] = []
         for view, moved in moves:
-            if isinstance(moved, list):
-                changes = view.taken(moved, time)
-            elif view._is_plain and not view._is_deferred:
+            if type(moved) is Row and view._is_plain and not view._is_deferred:
                 view.position = position = view.position + 1
                 changes = [Change("insert", moved, None, view.name, time, position, origin)]
-            else:
-                changes = view.taken([Change("insert", moved)], time)
+                found.append((view, changes))
+                continue
+            given = moved if isinstance(moved, list) else [Change("insert", moved)]
+            changes = view.taken(given, time)
             if changes:
                 found.append((view, changes))
         return found

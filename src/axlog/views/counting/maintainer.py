@@ -199,14 +199,20 @@ class Counting(Maintainer):
             self.version += 1
         return changes
 
-    def take_row(
-        self, binding: Binding, count: int, like: Row | None = None
-    ) -> Row | Change | None:
-        """`take` for one row: the row if it comes, its change if it goes; None: neither.
+    def take_known(self, binding: Binding, count: int) -> bool:
+        """`take` for a new row, if the row itself is not needed: another maintainer made it.
 
-        Runs for every member that a message concerns. `like`: the row that another member with the
-        same columns has for the binding.
+        Runs for every member that a message concerns. False: it is another case, for `take_row`.
         """
+        counts = self._counts
+        if binding in counts or self._keeps_values or self._over != self._under:
+            return False
+        counts[binding] = count
+        self.version += 1
+        return True
+
+    def take_row(self, binding: Binding, count: int) -> Row | Change | None:
+        """`take` for one row: the row if it comes, its change if it goes; None: neither."""
         if self._over != self._under:
             changes = self.take({binding: count})
             return changes[0] if changes else None
@@ -215,10 +221,6 @@ class Counting(Maintainer):
         if old is None:
             counts[binding] = count
             self.version += 1
-            if like is not None and like.count == count:
-                if self._keeps_values:
-                    self._values[binding] = like.values_
-                return like
             return Row(self._names, self._enter(binding), count)
         new = old + count
         if new:
