@@ -12,7 +12,7 @@ import axlog
 from axlog.errors import AxlogError
 from axlog.live.document import Document
 from axlog.live.internals import maintained
-from axlog.live.options import Cache, Keep
+from axlog.live.options import Cache, Keep, Options
 from axlog.query.query import Query
 from axlog.views.change import Change
 from lab.laws.edits import carry_out
@@ -266,3 +266,22 @@ def test_the_status_of_rows_is_known_after_nodes_were_collected_and_a_batch_fail
     doc.feed("a", "<o><w/><k>5</k></o>", at=21)
     doc.advance(40)
     assert [view.status({"x": x}).value for x in "59"] == ["never", "possible"]
+
+
+def test_rows_ruled_out_before_a_batch_are_not_ruled_out_again_after_it() -> None:
+    # Law `shared`, seed 71000429: rows that are kept although they wait no more.
+    doc = Document(
+        '<r xmlns:ax="urn:axlog"><p><ax:call stream="p"/></p><q><ax:call stream="q"/></q></r>',
+        facts=["key p/a by x trusted"],
+        options=Options(keep="needed", collect="off", never="kept"),
+    )
+    view = doc.watch('match /r[p/a[k/"1"]/x/$x][q/b/x/$x] return $x')
+    emitted: list[tuple[str, str | None]] = []
+    view.subscribe(lambda change: emitted.append((change.op, change.row["x"])))
+    doc.feed("q", "<b><x>3</x></b>", at=18)
+    doc.feed("p", "<a><k>2</k><x>3</x></a>", at=20)
+    with pytest.raises(KeyError), doc.batch():
+        doc.feed("p", "<a><k>1</k><x>1</x></a>", at=21)
+        raise KeyError
+    doc.end("p", at=23)
+    assert emitted == [("never", "3"), ("never", None)]

@@ -133,8 +133,9 @@ def test_a_family_has_the_rows_of_all_members(tmp_path: Path, seed: int, keep: s
     runner.close()
 
 
-def test_members_share_one_plan_and_stay_small(tmp_path: Path) -> None:
-    file = pipeline(tmp_path, EQUAL, "{kind: csv, path: table.csv}")
+@pytest.mark.parametrize("query", [EQUAL, JOIN])
+def test_members_share_one_plan_and_stay_small(tmp_path: Path, query: str) -> None:
+    file = pipeline(tmp_path, query, "{kind: csv, path: table.csv}")
     table(tmp_path, [(f"c{number}", "m") for number in range(200)])
     runner = Runner(load(str(file)), once=True)
     runner.run()

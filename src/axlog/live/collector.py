@@ -80,7 +80,7 @@ KnownKeys: TypeAlias = dict[int, list[set[str]]]
 """For some joins, by number, all key values that have arrived, for each of their two parts."""
 Quick: TypeAlias = tuple[Expire, MaintainedView]
 """Drops rows whose deadlines have passed, for the one view that they concern."""
-SavedKeys: TypeAlias = tuple[tuple[int, tuple[tuple[str, ...], ...]], ...]
+SavedKeys: TypeAlias = tuple[tuple[int, tuple[tuple[Any, ...], ...]], ...]
 """For each join, its number and, for each of its parts, the key values that it remembers."""
 
 

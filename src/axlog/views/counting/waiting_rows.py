@@ -16,9 +16,10 @@ separate tables hold the rows that still wait.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
+from typing import Any
 
 from axlog.document.tree import Tree
 from axlog.errors import UpdateError
@@ -180,17 +181,32 @@ class WaitingRows:
         sides = self.pair.sides
         return self.pair.both_until is not None or any(column not in each.columns for each in sides)
 
-    def saved_values(self) -> tuple[tuple[str, ...], ...]:
-        """The key values to save with the tables: those that are remembered, and recent ones."""
+    def saved_values(self) -> tuple[tuple[Any, ...], ...]:
+        """The key values to save with the tables: those that are remembered, and recent ones.
+
+        Where no rows are dropped, also the rows of each part that do not wait any more.
+        """
         clock = self.tree.clock
         recent = [[str(v) for v, at in each.items() if at == clock] for each in self._recent]
-        return tuple(
+        values = tuple(
             tuple(sorted(recent[part] if each is None else each))
             for part, each in enumerate(self.seen)
         )
+        return values if self.drops else (*values, *self._rows_apart())
 
-    def restore(self, seen: tuple[tuple[str, ...], ...]) -> None:
-        """Continue with restored tables, and the key values saved with them."""
+    def _rows_apart(self) -> Iterator[tuple[Row, ...]]:
+        """The rows of each part that are kept and do not wait."""
+        self.settle()
+        for kept, live in zip(self.state.join.kept, self.live, strict=True):
+            waiting = live.rows()
+            yield tuple(row for row in kept.rows() if row not in waiting)
+
+    def restore(self, saved: tuple[tuple[Any, ...], ...]) -> None:
+        """Continue with restored tables, and what `saved_values` returned with them."""
+        seen, apart = saved[:2], () if self.drops else saved[2:]
+        for part, rows in enumerate(apart):
+            for row in rows:
+                self.live[part].remove(row)
         for part, values in enumerate(seen):
             remembered = self.seen[part]
             if remembered is not None:
