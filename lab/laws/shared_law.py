@@ -6,7 +6,7 @@ Compared after every step, for each view: its rows with their counts, its change
 row before, time, cause, position, finality), and at some steps its truth and the status of rows.
 
 A case is one shape or several (paths from streams, joins, times, `or`, `not`, aggregates, order,
-nodes in rows) that have parts in common, constants for its members, and steps: watching,
+nodes in rows) that have parts or groups in common, constants for its members, and steps: watching,
 unwatching, another query for a view, feeding, statements, ends of streams, calls for further
 streams, the clock, batches that are kept or rolled back. The shared document shares plans from two
 views on. In some cases it finds the relations that a message concerns by an automaton, and has the
@@ -69,6 +69,15 @@ _SHAPES = (
     "//a[n > #]/x/text()",
     'for $a in //a where $a/k = "?" return <x>{$a/x/text()}</x>',
 )
+_GROUPS = (
+    # Queries with equal groups, whose steps after them differ.
+    "match //a[n/$n]/x/$x return $x, sum($n) as s, count() as n",
+    "match //a[n/$n]/x/$x return $x, sum($n) as s, count() as n having n > #",
+    "match //a[n/$n]/x/$x return $x, sum($n) as s, count() as n having s >= # and n < #",
+    "match //a[n/$n]/x/$x return $x, sum($n) as s, count() as n order by s limit #",
+    "match //a[n/$n]/x/$x return $x, min($n) as m having m > #",
+    "match //a[n/$n]/x/$x return $x, min($n) as m order by m limit #",
+)
 _FACTS = ("key p/a by x trusted", "key q/b by x trusted")
 _CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
 Step = tuple[Any, ...]
@@ -93,7 +102,8 @@ class SharedCase:
 
 def make_shared_case(random: Random) -> SharedCase:
     """A random case."""
-    shapes = random.sample(_SHAPES, random.choice((1, 1, 2, 3)))
+    known = _GROUPS if random.random() < 0.15 else _SHAPES
+    shapes = random.sample(known, random.choice((1, 1, 2, 3)))
     is_joined = any("/q/" in shape or "[q/" in shape for shape in shapes)
     facts = tuple(fact for fact in _FACTS if is_joined and random.random() < 0.2)
     options = {"keep": random.choice(("all", "all", "all", "needed"))}
@@ -350,6 +360,8 @@ class _Pair:
         """What the case had."""
         families = maintained(self._shared.doc).families
         self._seen["members"] += len(families.members)
+        arrangements = maintained(self._shared.doc).engine.arrangements or {}
+        self._seen["shared groups"] += sum(len(one.users) > 1 for one in arrangements.values())
         self._seen.update(f"family {family.how}" for family in families.by_shape.values())
         for side in self._alone.values():
             every = (change for changes in side.emitted.values() for change in changes)

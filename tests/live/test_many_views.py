@@ -1,12 +1,16 @@
 """Many views of different shapes on one document have what each of them has alone."""
 
+from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 import axlog
 from axlog.document.parser import parse
+from axlog.live.document import Document
 from axlog.live.internals import maintained, streams_of
+from axlog.live.options import Options
 
 KEYS = ("key orders/order by oid trusted", "key shipped/order by oid trusted")
 WITHIN = (
@@ -124,3 +128,35 @@ def test_explain_shows_the_parts_that_other_views_have() -> None:
     assert doc.view("other").explain().shared_parts == ()
     assert "shared parts\n  the whole pattern: with same" in str(doc.view("ids").explain())
     assert "one plan for 9 views" in str(doc.view("v3").explain())
+
+
+def test_equal_groups_are_kept_once(tmp_path: Path) -> None:
+    text = '<r xmlns:ax="urn:axlog"><p><ax:call stream="p"/></p></r>'
+    group = "match /r/p/a[n/$n]/x/$x return $x, sum($n) as s, count() as c"
+    ends = [f"having s > {least}" for least in range(5)] + ["order by s limit 2", ""]
+
+    def feed(doc: Document, start: int, stop: int) -> None:
+        for at in range(start, stop):
+            doc.feed("p", f"<a><n>{at % 7}</n><x>{at % 4}</x></a>", at=at)
+
+    def opened(place: Path, queries: dict[str, str]) -> Any:
+        return axlog.open(place, text, options=Options(keep="needed"), views=queries)
+
+    queries = {f"v{number}": f"{group} {end}".strip() for number, end in enumerate(ends)}
+    with opened(tmp_path / "many", queries) as doc:
+        feed(doc, 0, 20)
+        doc.compact()
+        (one,) = (maintained(doc).engine.arrangements or {}).values()
+        assert len(one.users) == len(ends)
+        assert "the group: with v0, v2, v3 and 3 more" in str(doc.view("v1").explain())
+        doc.unwatch("v3")
+        feed(doc, 20, 30)
+    del queries["v3"]
+    with opened(tmp_path / "many", queries) as doc:  # the state of each view, and one group again
+        (one,) = (maintained(doc).engine.arrangements or {}).values()
+        assert len(one.users) == len(queries)
+        feed(doc, 30, 40)
+        for name, query in queries.items():
+            alone = Document(text, views={name: query})
+            feed(alone, 0, 40)
+            assert doc.view(name).rows() == alone.view(name).rows()

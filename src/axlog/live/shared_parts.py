@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from axlog.query.compile import Relation
 from axlog.query.pattern import Name
 from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.stepped import SteppedCounting
 from axlog.views.family import FamilyCounting
 from axlog.views.view import MaintainedView
 
@@ -14,7 +15,7 @@ MOST_NAMES = 3
 """The most views that are named for one part."""
 
 
-def shared_parts(views: Iterable[MaintainedView], view: MaintainedView) -> tuple[str, ...]:
+def shared_parts(views: Collection[MaintainedView], view: MaintainedView) -> tuple[str, ...]:
     """The largest parts of a view that others have, each with these."""
     users: dict[Relation, list[str]] = {}
     for other in views:
@@ -32,7 +33,18 @@ def shared_parts(views: Iterable[MaintainedView], view: MaintainedView) -> tuple
             found[relation] = None
         else:
             waiting += relation.below()
-    return tuple(f"{_text(relation)}: with {_names(users[relation])}" for relation in found)
+    parts = [f"{_text(relation)}: with {_names(users[relation])}" for relation in found]
+    return (*parts, *_groups(views, view))
+
+
+def _groups(views: Collection[MaintainedView], view: MaintainedView) -> Iterator[str]:
+    """The group of a view, if others use it."""
+    kept = view.maintainer
+    if isinstance(kept, SteppedCounting):
+        users = kept.group_users()
+        names = [_name(other) for other in views if other is not view and other.maintainer in users]
+        if names:
+            yield f"the group: with {_names(names)}"
 
 
 def _name(view: MaintainedView) -> str:

@@ -294,6 +294,7 @@ class FamilyEngine(CountingEngine):
         self._family = family
         self._constants = constants
         self.shelf = None
+        self.arrangements = None
 
     def compiled(self, pattern: Pattern) -> Program:
         return self._family.member_program

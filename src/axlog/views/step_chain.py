@@ -85,6 +85,7 @@ class StepChain:
     ) -> None:
         """`columns`: of the pattern's rows; `find`: looks up such rows, for lineage."""
         self.problems = 0
+        self._steps = tuple(steps)
         self._clock = clock
         self.sides: list[Side] = []
         self._text = text
@@ -248,6 +249,21 @@ class StepChain:
         if len(key.positions) != len(groups[0].keys) or not all(map(_is_plain, before + after)):
             return None
         return GroupPath(_function(before), groups[0].put, _function(after))
+
+    def steps_to_group(self) -> tuple[Step, ...] | None:
+        """The steps up to the first group, if they have no other state; None: there are none."""
+        at = next((n for n, step in enumerate(self._steps) if isinstance(step, Group)), None)
+        groups = [n for n, each in enumerate(self.operators) if isinstance(each, GroupOperator)]
+        if at is None or not groups or self.rejects or self.sides or any(self._all_filters()):
+            return None
+        return self._steps[: at + 1] if all(map(_is_plain, self.operators[: groups[0]])) else None
+
+    def replace_group(self, replace_: Callable[[GroupOperator], GroupOperator]) -> None:
+        """Replace the first group by another with the same state."""
+        for at, operator in enumerate(self.operators):
+            if isinstance(operator, GroupOperator):
+                self.operators[at] = replace_(operator)
+                return
 
     # State ----------------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from axlog.evaluate.relevant_nodes import LARGE, elements_above, large_elements
 from axlog.evaluate.work import MOST_WORK, Member, Meters
 from axlog.query.compile import Program, Relation, compile_pattern, share
 from axlog.query.pattern import Pattern
+from axlog.views.counting.shared_groups import Arrangements
 from axlog.views.counting.site_index import SiteIndex
 from axlog.views.counting.sites import Site, SiteRelation
 from axlog.views.operators.disk_table import Shelf
@@ -93,6 +94,8 @@ class CountingEngine:
         self._answered: Delta | None = None
         self._answer: dict[Relation, Bag] = {}
         self.index = SiteIndex(self)
+        self.arrangements: Arrangements | None = {}
+        """The groups of steps that several views may use; None: they use none together."""
 
     @property
     def visited(self) -> int:

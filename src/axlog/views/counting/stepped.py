@@ -25,6 +25,7 @@ from axlog.query.pattern import Pattern
 from axlog.views.change import Change, Row, Values
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting, Showing
+from axlog.views.counting.shared_groups import join_arrangement, leave_arrangement, users_of
 from axlog.views.step_cut import FinalSteps, LocalSteps, Owns, StepCut
 from axlog.views.step_rows import GroupRows, Stepping, StepRows
 from axlog.views.value_codec import restored_row, saved_row
@@ -53,6 +54,35 @@ class SteppedCounting(Counting):
             side.root = self.engine.add(side.program, load, self)
         self._whole: dict[int, Bag] = {}
 
+    # Groups that other views have, too ------------------------------------------------------------
+
+    @property
+    def group_key(self) -> tuple[Any, ...] | None:
+        """What the first group of the steps depends on; None: it is this view's own."""
+        engine, steps = self.engine, self.chain.steps_to_group()
+        if steps is None or engine.arrangements is None or engine.shelf is not None:
+            return None
+        if self._final is not None or self._owns is not None or self._show.needs_nodes:
+            return None
+        return self.root, self.stepping.key.pattern.columns, steps
+
+    def _share_group(self) -> None:
+        """Use the group of other views, if it has the same state."""
+        key, known = self.group_key, self.engine.arrangements
+        if key is not None and known is not None:
+            self.chain.replace_group(lambda own: join_arrangement(known, key, own, self))
+            self._path = self.chain.group_path(self.stepping.key)
+
+    def group_users(self) -> list[object]:
+        """The maintainers that use the first group of the steps."""
+        key, known = self.group_key, self.engine.arrangements
+        return [] if key is None or known is None else users_of(known, key)
+
+    def _leave_group(self) -> None:
+        key, known = self.group_key, self.engine.arrangements
+        if key is not None and known is not None:
+            leave_arrangement(known, key, self)
+
     def _start(self, clock: int) -> None:
         self.chain = self.stepping.chain(self.stepping.key.pattern.columns, clock)
         key, first = self.stepping.key, self.chain.first()
@@ -68,6 +98,7 @@ class SteppedCounting(Counting):
             self.chain.apply({row: count for row, count in values.items() if self._owns(row)})
         else:
             self.kept.take(self.chain.apply(values, [{} for _ in self.sides]))
+            self._share_group()
 
     def _load_side(self, number: int, first: Bag) -> None:
         moved: list[Bag] = [{} for _ in self.sides]
@@ -119,6 +150,7 @@ class SteppedCounting(Counting):
 
     def _recount(self, whole: Sequence[Bag]) -> None:
         before = self.kept.counts
+        self._leave_group()
         self._start(self.chain.clock)
         self._counts.clear()
         self._values.clear()
@@ -128,6 +160,7 @@ class SteppedCounting(Counting):
         self.take_all(whole)
         if self.kept.counts != before:
             raise AssertionError("filters have changed the rows of a view")  # law 5
+        self._share_group()
 
     def rows(self) -> Iterable[Row]:
         self.engine.build(self.root)
@@ -192,6 +225,7 @@ class SteppedCounting(Counting):
         return super().broken or next((each for each in refusals if each is not None), None)
 
     def close(self) -> None:
+        self._leave_group()
         super().close()
         for side in self.sides:
             self.engine.drop(side.root, self)
@@ -241,6 +275,9 @@ class SteppedCounting(Counting):
     def restore(self, saved: Sequence[Any]) -> None:
         """Replace the state of the operators and the rows."""
         self.engine.build(self.root)
+        if self.group_key is not None:
+            self._leave_group()
+            self._start(self.chain.clock)  # with a group of its own
         try:
             tables, rows = saved
             self.chain.restore(
@@ -256,6 +293,7 @@ class SteppedCounting(Counting):
                 "the saved state is of another query",
                 advice="run the version that wrote it, or start again without this state",
             ) from None
+        self._share_group()
 
 
 class SideRows:
