@@ -89,8 +89,8 @@ def _terminal(observed: Any, stopping: Event) -> str:
     console.print(tables(observed, "engine embedded", "http://127.0.0.1:8040"))
     form = (
         "<html><style>{stylesheet} body {{ background: #12161c; color: #d7dee8; margin: 12px;"
-        " font: 13px/15.13px 'DejaVu Sans Mono', monospace }}</style><body><pre style='font:"
-        " inherit; margin: 0'>{code}</pre></body></html>"
+        " font: 13px/15.13px 'DejaVu Sans Mono', monospace }} a {{ color: inherit }}</style>"
+        "<body><pre style='font: inherit; margin: 0'>{code}</pre></body></html>"
     )
     return console.export_html(code_format=form, inline_styles=True, theme=MONOKAI)
 

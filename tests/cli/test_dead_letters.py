@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
@@ -69,3 +70,51 @@ def test_without_a_file_of_dead_letters(tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump(content), encoding="utf-8")
     refused = run("dead-letters", path)
     assert (refused.exit_code, "AX854" in refused.stderr) == (2, True)
+
+
+def json_shop(place: Path, **source: str) -> Path:
+    (place / "in").mkdir()
+    (place / "in" / "order-2.json").write_text(
+        '{"id": 2, "lines": ["a"], "at": "soon"}', encoding="utf-8"
+    )
+    written = {"kind": "directory", "path": "in", "format": "json", "element": "order",
+               "time": "at", **source}  # fmt: skip
+    content = {
+        "engine": "embedded",
+        "streams": {"orders": {"source": written}},
+        "views": {
+            "ids": {"query": "match //order/id/$x return $x", "sinks": [{"kind": "console"}]}
+        },
+        "dead_letters": {"kind": "jsonl", "path": "dead.jsonl"},
+        "settings": {"checkpoint": "state", "times": "dates"},
+    }
+    (place / "p.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    return place / "p.yaml"
+
+
+@pytest.mark.parametrize("source", [{}, {"pattern": "order-*.json"}, {"order": "name"}])
+def test_a_json_message_is_corrected_as_json(tmp_path: Path, source: dict[str, str]) -> None:
+    path = json_shop(tmp_path, **source)
+    run("run", path, "--once")
+    shown = run("dead-letters", path, "--show", 1).stdout
+    assert json.loads(shown) == {"id": 2, "lines": ["a"], "at": "soon"}
+    for time in ("later", "2026-11-01"):  # wrong again, then right
+        corrected = shown.replace("soon", time)
+        done = run("dead-letters", path, "--replay", 1, "--with", "-", given=corrected)
+        assert done.exit_code == 0, done.output
+        changes = run("run", path, "--once").stdout.splitlines()
+    assert [json.loads(line)["row"] for line in changes] == [{"x": "2"}]
+    shown = run("dead-letters", path, "--show", 2).stdout
+    assert json.loads(shown)["at"] == "later"
+
+
+def test_late_messages_are_reported_with_dates(tmp_path: Path) -> None:
+    path = json_shop(tmp_path)
+    (tmp_path / "in" / "order-2.json").unlink()
+    for number, day in ((1, 5), (2, 3)):
+        order = {"id": number, "at": f"2026-11-0{day}T00:00:00Z"}
+        (tmp_path / "in" / f"order-{number}.json").write_text(json.dumps(order), encoding="utf-8")
+        run("run", path, "--once")
+    (letter,) = map(json.loads, run("dead-letters", path).stdout.splitlines())
+    assert "has time 2026-11-03T00:00:00Z" in letter["error"]
+    assert "before the clock at 2026-11-05T00:00:00Z" in letter["error"]

@@ -112,6 +112,7 @@ def test_a_patch_that_does_not_apply(tmp_path: Path) -> None:
         ("//o[a == 1]", "write `=`"),
         ("//o[a = 1 && b]", "write `and`"),
         ("match //o[a = 1 && b]", "write `and`"),
+        ("match //o/t/$t return sum($t) as $total", "without `$`"),
     ],
 )
 def test_likely_mistakes_have_their_own_advice(query: str, advice: str) -> None:

@@ -90,3 +90,20 @@ def test_questions() -> None:
     assert done.exit_code == 0, done.output
     Path("asked/in/orders/1.json").write_text('{"oid": 17}', encoding="utf-8")
     assert rows("asked") == [("orders_without_payments", "insert", {"oid": "17"})]
+
+
+def test_times_in_seconds_since_1970_and_a_directory() -> None:
+    Path("samples").mkdir()
+    reading = '{"device": "d7", "seen": 1, "ts": 1762000000}'
+    Path("samples/reading.json").write_text(reading, encoding="utf-8")
+    Path("samples/notes.txt").write_text("not a sample", encoding="utf-8")
+    done = run("init", "samples")
+    assert done.exit_code == 0, done.output
+    assert "readings: 1 message, time ts" in done.output
+    assert rows() == [("all_readings", "insert", {"device": "d7", "seen": "1"})]
+    again = run("run", "pipeline.yaml", "--once", "--engine", "embedded")
+    assert "no new messages since the last run; its state is in out/state" in again.stderr
+    Path("nothing").mkdir()
+    assert "contains no samples" in run("init", "nothing", "--force").stderr
+    Path("empty.xml").touch()
+    assert "is empty" in run("init", "empty.xml", "--force").stderr

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,7 @@ from axlog.pipeline.inference import Format, Sample, StreamGuess, guess, joins, 
 from axlog.reporting import counted
 
 FILE = "pipeline.yaml"
+_SUFFIXES = (".xml", ".json", ".jsonl", ".ndjson")
 _NAMED = re.compile(r"([A-Za-z_][\w\-]*)=(.+)")
 
 
@@ -35,7 +37,8 @@ def init(
         list[str] | None,
         typer.Argument(
             metavar="[SAMPLE...]",
-            help="Files with messages, XML or JSON; STREAM=FILE names the stream.",
+            help="Files with messages, XML or JSON, or directories of them; STREAM=FILE names the"
+            " stream.",
         ),
     ] = None,
     into: Annotated[
@@ -52,7 +55,7 @@ def init(
         raise PipelineError(
             "AX851", f"{path} exists already", advice="--force replaces it, --into D uses another"
         )
-    streams = guess([_sample(each) for each in samples]) if samples else _ask()
+    streams = guess([*_samples(samples)]) if samples else _ask()
     if not streams:
         raise PipelineError("AX852", "the samples contain no messages")
     into.mkdir(parents=True, exist_ok=True)
@@ -63,11 +66,21 @@ def init(
     _report(streams, path)
 
 
-def _sample(written: str) -> Sample:
-    named = _NAMED.fullmatch(written)
-    if named is not None and not Path(written).exists():
-        return read_sample(Path(named[2]), named[1])
-    return read_sample(Path(written))
+def _samples(written: list[str]) -> Iterator[Sample]:
+    """The samples that arguments name: files, directories of files, each with or without the name
+    of its stream.
+    """
+    for each in written:
+        named = None if Path(each).exists() else _NAMED.fullmatch(each)
+        path, stream = (Path(each), None) if named is None else (Path(named[2]), named[1])
+        files = sorted(path.iterdir()) if path.is_dir() else [path]
+        if path.is_dir():
+            files = [file for file in files if file.suffix in _SUFFIXES]
+        if not files:
+            raise PipelineError(
+                "AX102", f"{path} contains no samples", expected=f"files {', '.join(_SUFFIXES)}"
+            )
+        yield from (read_sample(file, stream) for file in files)
 
 
 def _bring(stream: StreamGuess, into: Path) -> None:

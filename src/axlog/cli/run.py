@@ -106,9 +106,12 @@ def run(
     served = _Served(port if is_shown else _NO_PAGE, listen, roles, telemetry)
     with _shown(progress) as show:
         if chosen.engine == "embedded":
-            _run_here(model, once, seconds, show, served)
+            found = _run_here(model, once, seconds, show, served)
         else:
             _run_on_spark(model, once, seconds, show, served, master)
+            found = ""
+    if found and once and "json" not in (progress, log_format):
+        typer.echo(found, err=True)
 
 
 def spark_engine() -> Any:
@@ -179,7 +182,8 @@ def _run_here(
     seconds: float | None,
     show: Callable[[Progress], None] | None,
     served: _Served,
-) -> None:
+) -> str:
+    """Run in this process; return what to say if there were no messages."""
     from axlog.runtime.embedded import Runner
     from axlog.runtime.health import RunnerReport
 
@@ -197,7 +201,14 @@ def _run_here(
                     shown = live_page.page(observed, served.port, progress_report, served.roles,
                                            live_page.documents(runner))  # fmt: skip
                     _echo(stack.enter_context(shown))
+                before = runner.batch
                 runner.run(seconds)
+                if runner.batch > before:
+                    return ""
+                if not before:
+                    return "the sources have no messages"
+                place = model.settings.checkpoint
+                return f"no new messages since the last run; its state is in {place}"
         finally:
             runner.close()
 

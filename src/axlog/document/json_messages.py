@@ -34,7 +34,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any
 
-from axlog.document.parser import Element
+from axlog.document.parser import Element, parse
 from axlog.errors import MalformedError, Place
 
 ITEM = "item"
@@ -298,4 +298,20 @@ def _local(name: str | bytes) -> str:
 def json_text(elements: Iterable[Element]) -> str:
     """Return the JSON text of one element, or of several as an array."""
     made = [to_json(element) for element in elements]
+    return json.dumps(made[0] if len(made) == 1 else made, ensure_ascii=False)
+
+
+def json_of_xml(text: str, element: str | None = None) -> str:
+    """Return a message that is XML as JSON text: what `xml_of_text` makes this message from.
+
+    >>> json_of_xml('<order><oid type="number">17</oid></order>')
+    '{"order": {"oid": 17}}'
+    >>> json_of_xml('<order><oid type="number">17</oid></order>', element="order")
+    '{"oid": 17}'
+    """
+    made = []
+    for root in parse(f"<_>{text}</_>").root.iterchildren("*"):
+        name = _key_of(root)
+        is_named = element is None and name != ITEM
+        made.append({name: to_json(root)} if is_named else to_json(root))
     return json.dumps(made[0] if len(made) == 1 else made, ensure_ascii=False)

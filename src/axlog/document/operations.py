@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 from axlog.document.calls import Call
 from axlog.document.parser import Element
+from axlog.document.times import SECOND, plain, shown
 from axlog.document.tree import CALL, CALL_LABEL, DOCUMENT_NODE, NONE, Tree
 from axlog.errors import EndedStreamError, LateError, StreamError, UnknownStreamError
 
@@ -128,11 +129,22 @@ def time_by_policy(tree: Tree, call: Call, time: int | None) -> int:
         return time
     if call.late == "clock":
         return tree.clock
-    raise LateError(
+    raise late_error(call.stream, time, tree.clock, _advice(tree, _IN_ORDER))
+
+
+_IN_ORDER = (
+    "send messages in time order, or give late ones the clock's time: `late: clock` of the stream"
+    ' in a pipeline file, late="clock" on the call'
+)
+
+
+def late_error(stream: str, time: int, clock: int, advice: str = _IN_ORDER) -> LateError:
+    """The error of a message whose time is before the clock, both in microseconds."""
+    return LateError(
         "AX404",
-        f"a message of {call.stream!r} has time {in_seconds(time)}, before the clock"
-        f" at {in_seconds(tree.clock)}",
-        advice=_advice(tree, 'send messages in time order, or declare late="clock" on the call'),
+        f"a message of {stream!r} has time {in_seconds(time)}, before the clock"
+        f" at {in_seconds(clock)}",
+        advice=advice,
     )
 
 
@@ -156,9 +168,14 @@ def _advice(tree: Tree, usual: str) -> str:
     return 'start the document earlier: at=, or times="dates" for any date'
 
 
+_LIKELY_DATE = 10**9 * SECOND
+"""A time after this (in 2001) is taken for seconds since 1970."""
+
+
 def in_seconds(time: int) -> str:
-    """A time in readable form, to the microsecond."""
-    return f"{time / 1e6:.6f}".rstrip("0").rstrip(".") + " s"
+    """A time in readable form, to the microsecond; of seconds since 1970, the date as well."""
+    seconds = f"{time / 1e6:.6f}".rstrip("0").rstrip(".") + " s"
+    return f"{plain(shown(time, 'dates'))} ({seconds})" if time >= _LIKELY_DATE else seconds
 
 
 def insert_at_call(tree: Tree, stream: str, forest: Sequence[Element]) -> list[Operation]:

@@ -144,7 +144,7 @@ def _content_of(source: Source, limits: Limits) -> tuple[str | bytes, str | None
 def _not_xml(what: str) -> InputError:
     return InputError(
         "AX103",
-        f"a {what} cannot be read as XML",
+        f"a value of type {what} cannot be read as XML",
         expected="XML as str or bytes, a path, a file object, or an lxml or ElementTree element",
     )
 

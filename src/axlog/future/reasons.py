@@ -174,11 +174,11 @@ class _Question:
 
     def _keys(self) -> Iterator[Reason]:
         for key in self._decisive("facts"):
-            yield Reason("key", f"the value of `{key}` is used up")
+            yield Reason("key", f"`{key}`: the value has come, and comes only once")
 
     def _references(self) -> Iterator[Reason]:
         for each in self._decisive("references"):
-            yield Reason("reference", f"`{each}`: it refers to what cannot come any more")
+            yield Reason("reference", f"`{each}`: what it refers to can no longer come")
 
     def _decisive(self, name: str) -> list[Any]:
         """The declared facts without which the row would be possible; all, if together."""

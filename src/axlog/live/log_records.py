@@ -36,6 +36,7 @@ from axlog.evaluate.variables import read_back
 from axlog.live.document import Document
 from axlog.live.internals import maintained, streams_of
 from axlog.live.options import DEFAULT_OPTIONS, Options
+from axlog.store.state_log import TITLE
 from axlog.views.change import Change
 
 Record: TypeAlias = dict[str, Any]
@@ -60,6 +61,12 @@ def decode(data: bytes, number: int) -> Record:
     try:
         record = json.loads(data.decode("utf-8", "surrogatepass"))
     except ValueError as error:
+        if number == 1 and data.startswith(TITLE):
+            raise StoreError(
+                "AX871",
+                "this is the checkpoint of a pipeline, not the store of a document",
+                advice="`axlog backup` checks the files of a checkpoint and copies them",
+            ) from None
         raise StoreError("AX871", f"record {number} cannot be read: {error}") from None
     except RecursionError:
         raise StoreError("AX871", f"record {number} is nested without end") from None

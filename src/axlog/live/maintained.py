@@ -41,7 +41,7 @@ from axlog.live.update_changes import ViewChanges, emit, together
 from axlog.live.view_parts import view_of
 from axlog.match.linear_paths import AUTOMATON_FROM
 from axlog.query.query import Query, parse_query
-from axlog.reporting import report
+from axlog.reporting import counted, report
 from axlog.views.change import Change, Current
 from axlog.views.choose import DEFAULT_THRESHOLDS, Engines, choice_for, make_for
 from axlog.views.counting.engine import BLOCK, CountingEngine
@@ -498,12 +498,13 @@ class MaintainedTree:
         with self.lock:
             self.settle()
             if self.lacks_messages:
-                why = f"{self.forgotten} messages were not kept"
+                be = "was" if self.forgotten == 1 else "were"
+                why = f"{counted(self.forgotten, 'message')} {be} not kept"
                 if not self.forgotten:
                     why = f"the source of {min(self.filtered)!r} has a filter"
                 raise UpdateError(
                     "AX307",
-                    f"{why}, so the document is not whole",
+                    f"{why}, so the document is incomplete",
                     advice='use Options(keep="all")',
                 )
             self._refuse_if_collected()
@@ -527,7 +528,7 @@ class MaintainedTree:
         if self.collected:
             raise UpdateError(
                 "AX307",
-                "finished streams or nodes were collected, so the document is not whole",
+                "finished streams or nodes were collected, so the document is incomplete",
                 advice='use Options(collect="state")',
             )
 

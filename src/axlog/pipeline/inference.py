@@ -23,6 +23,7 @@ from axlog.document.times import microseconds
 from axlog.errors import AxlogError, PipelineError
 
 Format = Literal["xml", "json", "jsonl"]
+_TIME_NAME = re.compile(r"(?i:(^|[/@}_-])(ts|time|timestamp|epoch|at|when)$|time$|_at$)|[a-z]At$")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?")
 _KEYS = ("id", "oid", "key", "number", "nr", "no", "code", "reference", "ref", "uuid")
 _NUMBERED = re.compile(r"[\W_]*\d*$")
@@ -75,6 +76,8 @@ def read_sample(path: Path, stream: str | None = None) -> Sample:
     except OSError as error:
         raise PipelineError("AX102", f"{path}: {error.strerror or error}") from None
     start = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if not start:
+        raise PipelineError("AX102", f"{path} is empty", expected="a message, XML or JSON")
     if start == b"<":
         root = read(path).root
         record = _record_of(root)
@@ -180,7 +183,17 @@ def _last(path: str) -> str:
 
 def _time_of(fields: dict[str, list[str]]) -> str | None:
     found = [path for path, values in fields.items() if all(map(_is_time, values))]
+    found = found or [
+        path
+        for path, values in fields.items()
+        if _TIME_NAME.search(path) and all(map(_is_since_1970, values))
+    ]
     return min(found, key=lambda path: (any(len(v) < 16 for v in fields[path]),), default=None)
+
+
+def _is_since_1970(value: str) -> bool:
+    """Whether a value may be a time in seconds since 1970: a number that is one after 2001."""
+    return re.fullmatch(r"[1-4]\d{9}(\.\d+)?", value) is not None
 
 
 def _is_time(value: str) -> bool:

@@ -100,9 +100,8 @@ def read_text(path: Path) -> str:
             content = file.read(4 * yaml_reader.LARGEST + 1)
         return content.decode("utf-8-sig")
     except OSError as error:
-        raise PipelineError(
-            "AX851", f"{path}: {error.strerror or error}", advice="give the path of a file"
-        ) from None
+        advice = "give the path of a pipeline file; `axlog init` writes one from sample messages"
+        raise PipelineError("AX851", f"{path}: {error.strerror or error}", advice=advice) from None
     except UnicodeDecodeError as error:
         raise PipelineError(
             "AX851", f"{path} is not UTF-8: invalid byte at offset {error.start + 1}"

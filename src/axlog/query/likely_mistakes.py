@@ -56,5 +56,8 @@ def _of_operator(error: QuerySyntaxError) -> str | None:
     if place is None or place.text is None:
         return None
     line = (place.text.splitlines() or [""])[place.line - 1]
-    near = line[max(0, place.column - 2) : place.column + 1]
+    at = place.column - 1
+    if line[at : at + 1] == "$" and re.search(r"\bas\s+$", line[:at]):
+        return "name a column without `$`: as total"
+    near = line[max(0, at - 1) : at + 2]
     return next((advice for operator, advice in _OPERATORS.items() if operator in near), None)

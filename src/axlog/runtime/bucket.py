@@ -27,6 +27,7 @@ from itertools import groupby
 from time import monotonic
 from typing import Any, TypeAlias
 
+from axlog.document.operations import late_error
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import AxlogError, EndedStreamError, LateError, QueryError
 from axlog.evaluate.joins import Bag
@@ -504,16 +505,6 @@ def _late(item: Item, clock: int) -> LateError:
 def ended_error(stream: str) -> EndedStreamError:
     """The reason why a message after the end of its stream is rejected."""
     return EndedStreamError("AX402", f"the stream {stream!r} has ended")
-
-
-def late_error(stream: str, time: int, clock: int) -> LateError:
-    """The reason why a message is rejected whose time is before the clock, in microseconds."""
-    return LateError(
-        "AX404",
-        f"a message of {stream!r} has time {time / 1e6:.6f} s,"
-        f" before the clock at {clock / 1e6:.6f} s",
-        advice='send messages in time order, or declare late="clock" on the call',
-    )
 
 
 def instance_report(

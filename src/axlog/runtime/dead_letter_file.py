@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path, PurePath
 from typing import Any
 
 from axlog.connect.locations import needed_path
 from axlog.connect.sinks.jsonl import read_log
-from axlog.errors import PipelineError
+from axlog.document.json_messages import json_of_xml
+from axlog.errors import MalformedError, PipelineError
 from axlog.pipeline import kinds
 from axlog.pipeline.model import PipelineModel, SourceModel
 
@@ -58,10 +60,17 @@ class DeadLetterFile:
         if not self.path.exists():
             return []
         done = set(self._replayed.read_text().split()) if self._replayed.exists() else set()
-        return [
+        found = (
             Letter(number, is_replayed=str(number) in done, **line["row"])
             for number, line in enumerate(read_log(self.path), start=1)
-        ]
+        )
+        return [replace(letter, content=self._as_read(letter)) for letter in found]
+
+    def _as_read(self, letter: Letter) -> str:
+        """Return the content in the format of the source, which the letter may have as XML."""
+        for _, options in self._targets(letter.stream):
+            return _in_format(letter.content, options)
+        return letter.content
 
     def letter(self, number: int) -> Letter:
         """Return one dead letter."""
@@ -81,19 +90,24 @@ class DeadLetterFile:
         return path
 
     def _put(self, letter: Letter, content: str) -> Path:
-        for source in self._sources(letter.stream):
-            kind = kinds.source_kind(source.kind)
-            options: Any = kind.options.model_validate(source.written)
-            if source.kind == "directory":
-                return self._put_file(letter, content, options)
-            if source.kind == "jsonl":
-                return self._put_line(letter, content, options)
+        for kind, options in self._targets(letter.stream):
+            put = self._put_file if kind == "directory" else self._put_line
+            return put(letter, _in_format(content, options), options)
         raise PipelineError(
             "AX854",
             f"nothing can be put back at the source of {letter.stream!r}",
             expected="a stream with the source directory or jsonl",
             advice="print the message, and send it to its source again",
         )
+
+    def _targets(self, stream: str) -> Iterator[tuple[str, Any]]:
+        """The sources of a stream to which a message can be put back, with their options."""
+        for source in self._sources(stream):
+            if source.kind in ("directory", "jsonl"):
+                yield (
+                    source.kind,
+                    kinds.source_kind(source.kind).options.model_validate(source.written),
+                )
 
     def _sources(self, stream: str) -> Iterator[SourceModel]:
         for document in self._model.documents.values():
@@ -106,7 +120,7 @@ class DeadLetterFile:
         if place.is_file():
             raise PipelineError("AX854", f"{place} is one file, which is read once",
                                 advice="make the path of the source a directory")  # fmt: skip
-        target = place / f"replayed-{letter.number:06d}.{options.format}"
+        target = _new_file(place, letter.number, options)
         whole = content if options.record is None else f"<replayed>{content}</replayed>"
         under_way = target.with_name(target.name + ".tmp")  # ignored by the source
         under_way.write_text(whole, encoding="utf-8")
@@ -126,3 +140,33 @@ class DeadLetterFile:
                     file.write(b"\n")
             file.write(line.encode() + b"\n")
         return target
+
+
+def _in_format(content: str, options: Any) -> str:
+    """A message in the format of its source: an XML text as JSON, if the source reads JSON."""
+    if options.format != "json" or not content.lstrip().startswith("<"):
+        return content
+    try:
+        return json_of_xml(content, options.element)
+    except MalformedError:
+        return content  # to be corrected as it is
+
+
+def _new_file(place: Path, number: int, options: Any) -> Path:
+    """A file that the source has not read yet: its name is new, fits the pattern, and comes last if
+    the source reads files in the order of their names.
+    """
+    pattern = options.pattern or f"*.{options.format}"
+    last = max((path.name for path in place.glob(pattern)), default="")
+    for again in count(1):
+        mark = f"replayed-{number:06d}" + (f"-{again}" if again > 1 else "")
+        names = [f"{last}.{mark}{Path(last).suffix}"] if last else []
+        if options.order == "any":
+            names = [f"{mark}.{options.format}", *names]
+        fitting = [name for name in names if PurePath(name).match(pattern)]
+        if not fitting:
+            raise PipelineError("AX854", f"no new file in {place} fits the pattern {pattern}",
+                                advice="print the message, and put it into a file")  # fmt: skip
+        if not (place / fitting[0]).exists():
+            return place / fitting[0]
+    raise AssertionError

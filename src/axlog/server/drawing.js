@@ -53,6 +53,7 @@ function secondsOf(time) {
 
 function moment(time) {
   if (time === null || time === undefined) return "";
+  if (typeof time === "string" && time.startsWith("0001-01-01")) return "before all times"; // where documents with dates start
   if (typeof time === "string" && !time.endsWith("us")) return time.replace("T", " ").slice(0, 19);
   const seconds = secondsOf(time);
   if (seconds > 1e8) return new Date(seconds * 1000).toISOString().replace("T", " ").slice(0, 19);

@@ -18,7 +18,7 @@ async function openRow(name, view, row, line) {
 }
 
 function heading(truth, says) {
-  return { true: `Why ${says}?`, possible: `What may still bring ${says}?`, never: `Why never ${says}?` }[truth] || says;
+  return { true: `Why is ${says} here?`, possible: `What may still bring ${says}?`, never: `Why can ${says} never come?` }[truth] || says;
 }
 
 function explanation(said) {
@@ -54,7 +54,7 @@ function needs(line) {
 }
 
 function derivation(matched) {
-  const rows = matched.map((m) => element("tr", { class: m.origin ? (m.pattern.includes("$") ? "bound" : "") : "soft" }, element("td", { class: "code", title: m.pattern }, short(m.pattern)), element("td", { class: "code", title: m.path }, short(m.path)), element("td", {}, m.time ? moment(m.time) : ""), element("td", {}, m.origin || "the document")));
+  const rows = matched.map((m) => element("tr", { class: m.origin ? (m.pattern.includes("$") ? "bound" : "") : "soft" }, element("td", { class: "code", title: m.pattern }, short(m.pattern)), element("td", { class: "code", title: m.path }, short(m.path)), element("td", {}, m.origin && m.time ? moment(m.time) : ""), element("td", {}, m.origin || "the document")));
   const head = element("tr", {}, ...["pattern", "matched", "since", "message"].map((h) => element("th", { scope: "col" }, h)));
   return element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));
 }

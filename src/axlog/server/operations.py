@@ -143,7 +143,7 @@ def description(operations: Iterable[Operation], version: str) -> dict[str, Any]
         entry[operation.method.lower()] = operation.described()
     return {
         "openapi": "3.1.0",
-        "info": {"title": "axlog channels", "version": version},
+        "info": {"title": "axlog", "version": version},
         "paths": paths,
         "components": {
             "securitySchemes": {

@@ -121,7 +121,7 @@ function isHere() {
 
 function isAway(error) {
   failures += 1;
-  const since = answered ? `The server has not answered since ${answered.toLocaleTimeString("en-GB")}: the page shows the state of then.` : "The server does not answer.";
+  const since = answered ? `The server has not answered since ${answered.toLocaleTimeString("en-GB")}: what you see is the state at that time.` : "The server does not answer.";
   const says = `${since} (${error.message})`;
   if ($("stale").textContent !== says) $("stale").textContent = says;
   $("stale").hidden = false;
@@ -213,7 +213,7 @@ function showChanges() {
   draw("changes", newest, () => state.changes.length ? state.changes.map((c) => {
     const link = button(element("strong", { dir: "auto" }, c.view || ""), () => go({ document: c.document, view: c.view }).then(() => openRow(c.document, c.view, c.name, null)), { class: "plain", title: "Open this row" });
     return element("li", { "data-good": viewOf(c.document, c.view).good || "", ...(c.number > before ? { class: "new" } : {}) }, badge(c.op), link, " ", element("span", { dir: "auto" }, changeWords(c)), " ", element("span", { class: "soft" }, moment(c.time)));
-  }) : [element("li", { class: "soft" }, "none yet")]);
+  }) : [element("li", { class: "soft" }, "none since this run started")]);
   $("changes").dataset.newest = String(newest);
 }
 
@@ -223,7 +223,7 @@ function showStreams(here) {
     return element("li", {}, badge(one.full ? "full" : "waiting"), element("span", { dir: "auto" }, `${one.source}: ${counted(one.waiting, "update")} ${one.waiting === 1 ? "waits" : "wait"} ${waits}${one.full ? "; reading pauses" : ""}`));
   }));
   draw("streams", [here.name, here.streams], () => {
-    const names = [["stream"], ["call"], ["rate", 1], ["messages", 1], ["kept", 1], ["dropped", 1], ["by filters"], ["refused", 1], ["wanted"]];
+    const names = [["stream"], ["state"], ["rate", 1], ["messages", 1], ["kept", 1], ["dropped", 1], ["by filters"], ["rejected", 1], ["wanted"]];
     const head = element("tr", {}, ...names.map(([h, n]) => element("th", { scope: "col", class: n ? "number" : "" }, h)));
     const body = here.streams.map((s) => {
       const bar = element("span", { class: "share", role: "img", "aria-label": `${s.dropped} of ${s.messages} dropped`, title: `${s.dropped} of ${s.messages} dropped` }, element("i", {}));
@@ -237,12 +237,12 @@ function showStreams(here) {
 }
 
 function showErrors() {
-  $("letters-open").hidden = !state.can_replay || !state.refused;
+  $("letters-open").hidden = !state.can_replay; // letters of earlier runs, too
   draw("errors", [state.letters, state.refused, state.lagging], () => {
     const lagging = state.lagging.map((l) => element("li", {}, badge("lagging"), `${l.name} for ${Math.round(l.seconds)} s (${counted(l.tries, "try", "tries")}): ${l.error}`));
     const letters = state.letters.map((l) => element("li", { title: l.error }, element("span", { class: "badge error" }, l.code), element("strong", { dir: "auto" }, l.stream), ` ${l.origin}: ${l.error.split("\n")[0]}`));
     const more = state.refused > state.letters.length ? [element("li", { class: "soft" }, `${many(state.refused)} in all`)] : [];
-    return lagging.length + letters.length ? [...lagging, ...letters, ...more] : [element("li", { class: "soft" }, "none")];
+    return lagging.length + letters.length ? [...lagging, ...letters, ...more] : [element("li", { class: "soft" }, "none in this run")];
   });
 }
 

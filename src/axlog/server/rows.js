@@ -53,7 +53,7 @@ function showTruths(shown) {
 function outlook(shown) {
   const says = shown.reason ? `possible rows are undecided: ${shown.reason}`
     : shown.counts.possible ? "more rows may come" : shown.truth === "never" ? "there is no row, and none can come" : "no more rows can come";
-  const meaning = { true: "a row is good", never: "never is good" }[shown.good];
+  const meaning = { true: "in this view, true is good", never: "in this view, never is good" }[shown.good];
   const found = shown.found ? `${counted(Object.values(shown.found).reduce((a, b) => a + b, 0), "row")} found; ` : "";
   return [badge(shown.truth || (shown.counts.true ? "true" : "undecided")), [found + says, shown.note, meaning].filter(Boolean).join("; ")];
 }
@@ -80,7 +80,7 @@ function showRows(here, shown) {
       const cells = columns.map((c) => element("td", { dir: "auto", title: String(line.row[c.name] ?? ""), ...(isNumber(c.type) ? { class: "number" } : {}) }, cell(line.row[c.name], c.type, line.truth)));
       const made = element("tr", { tabindex: key(line) === currentRow ? "0" : "-1", "data-key": key(line), "data-name": JSON.stringify(nameOf(line, shown)), title: line.truth === "true" ? "Why is this row here?" : line.truth === "possible" ? "What does this row need?" : "Why can this row never come?" },
         element("td", {}, badge(line.truth)), ...cells,
-        ...(timed ? [element("td", { class: "soft" }, line.deadline === undefined ? "" : `${moment(line.deadline)} (${span(secondsOf(line.deadline) - secondsOf(here.clock))})`)] : []));
+        ...(timed ? [element("td", { class: "soft until" }, ...(line.deadline === undefined ? [] : [element("span", {}, moment(line.deadline)), " ", element("span", {}, `(${span(secondsOf(line.deadline) - secondsOf(here.clock))})`)]))] : []));
       if (seen.size && !seen.has(whole(line))) made.className = "new";
       made.onclick = () => { currentRow = key(line); openRow(here.name, shown.view, nameOf(line, shown), line); };
       return made;

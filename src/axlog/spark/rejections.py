@@ -27,7 +27,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from axlog.connect.protocol import Joined, Locating, Refusal, Source
 from axlog.document.clock_bounds import Horizon
-from axlog.runtime.bucket import ended_error, late_error
+from axlog.document.operations import late_error
+from axlog.runtime.bucket import ended_error
 from axlog.runtime.extraction import Message, refused_message
 from axlog.runtime.order import EARLIEST, SOURCES_APART
 from axlog.spark.sources import Cut, read_part

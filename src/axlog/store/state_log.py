@@ -21,7 +21,8 @@ from axlog.store.files import Files
 from axlog.store.log import Log
 from axlog.store.log_reader import read_log, segments
 
-_TITLE = b"axlog state\n"
+TITLE = b"axlog state\n"
+"""How the first record of a log of states begins."""
 
 SMALLEST = 1 << 20
 """Bytes of changes below which the whole state is not written again."""
@@ -34,7 +35,7 @@ class StateLog:
 
     def __init__(self, files: Files, kind: str, version: int, policy: str = "always") -> None:
         self._files = files
-        self._head = _TITLE + f"{kind} {version}".encode()
+        self._head = TITLE + f"{kind} {version}".encode()
         self._log = Log(files, policy)
         self._whole = 0  # the first record of the last whole state
         self._size = 0  # its bytes
@@ -62,7 +63,7 @@ class StateLog:
             self._size = self._since = 0
             for number, records in read_log(self._files, first - 1):
                 size = sum(map(len, records))
-                if number == first and records[0].startswith(_TITLE):
+                if number == first and records[0].startswith(TITLE):
                     self._check(records[0])
                     self._whole, self._size = first, size
                 else:
@@ -74,11 +75,11 @@ class StateLog:
 
     def _check(self, head: bytes) -> None:
         if head != self._head:
-            found = head.removeprefix(_TITLE).decode("ascii", "replace")
+            found = head.removeprefix(TITLE).decode("ascii", "replace")
             raise StoreError(
                 "AX872",
                 f"the log holds {found[:80]!r}",
-                expected=self._head.removeprefix(_TITLE).decode(),
+                expected=self._head.removeprefix(TITLE).decode(),
                 advice="open it with the axlog that wrote it",
             )
 
@@ -89,7 +90,7 @@ class StateLog:
         """
         after = 0 if retained or self.is_new else self._whole - 1
         for _, records in read_log(self._files, after):
-            yield records[1:] if records[0].startswith(_TITLE) else records
+            yield records[1:] if records[0].startswith(TITLE) else records
 
     def append(self, records: Sequence[bytes], *, sync: bool = True) -> None:
         """Write a change."""
