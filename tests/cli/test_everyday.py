@@ -145,6 +145,20 @@ def test_lines_that_are_no_updates(line: str, advice: str, tmp_path: Path) -> No
     assert advice in done.stderr
 
 
+def test_verify_of_a_checkpoint(tmp_path: Path) -> None:
+    content = {
+        "engine": "embedded",
+        "document": "<a/>",
+        "views": {"b": "//b"},
+        "settings": {"checkpoint": "state"},
+    }
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    done = run("run", str(tmp_path / "p.yaml"), "--once")
+    assert done.exit_code == 0, done.output
+    assert "the sources have no messages" in done.stderr
+    assert "the checkpoint of a pipeline" in run("verify", str(tmp_path / "state")).stderr
+
+
 def test_completion(tmp_path: Path) -> None:
     program = Path(sys.executable).parent / "axlog"
     asked = {"_AXLOG_COMPLETE": "complete_bash", "COMP_WORDS": "axlog dia", "COMP_CWORD": "1"}

@@ -111,6 +111,26 @@ def test_a_close_name_is_suggested() -> None:
     assert "jsonl" in str(problem.error.expected)
 
 
+@pytest.mark.parametrize(
+    ("text", "message", "help"),
+    [
+        ("streams: {}\nviews: {a: //b}", "there are neither streams nor a document", "streams:"),
+        ("streams: {o: {source: in}}\nviews: {a: //b}", "source must be a mapping", "kind:"),
+        ("document: <a/>\nviews: {a: {query: //b, sinks: console}}", "sinks must be a list", "[{"),
+        ("document: <a/>\nviews: {}", "views is empty", "views: {NAME: QUERY}"),
+        ("document: <a/>\nview: {}", "the file has no 'views'", "views: {NAME: QUERY}"),
+        ("engine: flink\ndocument: <a/>\nviews: {a: //b}", "engine must be 'auto'", ""),
+        ("streams:\n\to: {}", "the file is not YAML", "spaces"),
+    ],
+)
+def test_shapes_are_explained_without_words_of_python(text: str, message: str, help: str) -> None:
+    found = [problem.error for problem in check_text(text).problems]
+    assert any(
+        error.message.startswith(message) and help in f"{error.expected} {error.advice}"
+        for error in found
+    ), [error.describe() for error in found]
+
+
 def test_a_query_on_one_line_is_placed_too() -> None:
     text = GOOD.replace(
         "query: |\n      match /orders/order/oid/$x\n      return $x", "query: match /orders/["

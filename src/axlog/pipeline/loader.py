@@ -116,7 +116,7 @@ class _Long:
         self._found = found
         self.is_short = is_short(found.content)
 
-    def _own(self, path: yaml_reader.Path) -> yaml_reader.Path:
+    def own(self, path: yaml_reader.Path) -> yaml_reader.Path:
         if self.is_short and path[:2] == ("documents", SHORT):
             return path[2:]
         return path
@@ -124,10 +124,10 @@ class _Long:
     def place(
         self, path: yaml_reader.Path, *, at_key: bool = False, shows_line: bool = True
     ) -> Place:
-        return self._found.place(self._own(path), at_key=at_key, shows_line=shows_line)
+        return self._found.place(self.own(path), at_key=at_key, shows_line=shows_line)
 
     def place_inside(self, path: yaml_reader.Path, inner: Place) -> Place:
-        return self._found.place_inside(self._own(path), inner)
+        return self._found.place_inside(self.own(path), inner)
 
 
 def _validated(found: Located, problems: list[Problem]) -> PipelineModel | None:
@@ -153,8 +153,9 @@ def _refused(found: Any, long: _Long) -> PipelineError:
     last = found["loc"][-1] if found["loc"] else ""
     place = long.place(path, at_key=kind in ("extra_forbidden", "missing"))
     if kind == "missing":
-        where = "/".join(map(str, path)) or "the file"
-        return PipelineError("AX852", f"{where} has no {last!r}", place=place)
+        where = "/".join(map(str, long.own(path))) or "the file"
+        example = _EXAMPLES.get(str(last))
+        return PipelineError("AX852", f"{where} has no {last!r}", place=place, expected=example)
     if kind == "extra_forbidden":
         known = _known_keys(path[:-1], is_short=long.is_short)
         return PipelineError(
@@ -164,7 +165,32 @@ def _refused(found: Any, long: _Long) -> PipelineError:
             expected=", ".join(known),
             advice=did_you_mean(str(last), known),
         )
-    return PipelineError("AX852", f"{last}: {found['msg']}", place=place)
+    example = _EXAMPLES.get(str(last))
+    return PipelineError("AX852", f"{last}{_fault(found)}", place=place, expected=example)
+
+
+_EXAMPLES = {
+    "streams": "streams: {orders: {source: ...}}",
+    "views": "views: {NAME: QUERY}",
+    "source": "source: {kind: directory, path: in/orders}",
+    "sinks": "sinks: [{kind: console}]",
+    "query": "query: match /document/orders/order/id/$id return $id",
+}
+
+
+def _fault(found: Any) -> str:
+    """What is wrong with a value, in the words of the file and not of Python."""
+    match found["type"]:
+        case "dict_type" | "model_type" | "model_attributes_type":
+            return " must be a mapping"
+        case "list_type" | "tuple_type":
+            return " must be a list"
+        case "string_type":
+            return " must be a text"
+        case "too_short":
+            return " is empty"
+    said = str(found["msg"])
+    return said.replace("Input should be", " must be") if said.startswith("Input") else f": {said}"
 
 
 _MODELS: tuple[tuple[tuple[str, ...], type[BaseModel]], ...] = (

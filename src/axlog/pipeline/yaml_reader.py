@@ -77,7 +77,7 @@ def locate(text: str, source: str | None = None) -> Located:
     try:
         node = yaml.compose(text, Loader)
     except yaml.YAMLError as error:
-        raise _not_yaml(error, source) from None
+        raise _not_yaml(error, source, text) from None
     located = Located(None, text, source, {}, {}, [])
     if node is not None:
         located.content = _plain(node, (), located)
@@ -111,7 +111,7 @@ def _check_events(text: str, source: str | None) -> None:
                 if documents > 1:
                     raise _hostile("it contains a second document (---)", _at(event, source))
     except yaml.YAMLError as error:
-        raise _not_yaml(error, source) from None
+        raise _not_yaml(error, source, text) from None
 
 
 def _events(text: str) -> Iterator[Any]:
@@ -127,16 +127,21 @@ def _hostile(what: str, place: Place, advice: str | None = None) -> PipelineErro
     return PipelineError("AX857", f"the file is refused: {what}", place=place, advice=advice)
 
 
-def _not_yaml(error: yaml.YAMLError, source: str | None) -> PipelineError:
+def _not_yaml(error: yaml.YAMLError, source: str | None, text: str) -> PipelineError:
     """The parser's own message is not shown, because it quotes the line, which may contain a
     secret.
     """
     mark = getattr(error, "problem_mark", None)
     place = Place(mark.line + 1, mark.column + 1, None, source) if mark is not None else None
     what = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
-    return PipelineError(
-        "AX851", f"the file is not YAML: {what}", place=place, advice="check indentation and quotes"
+    lines = text.splitlines()
+    is_tab = (
+        mark is not None
+        and lines[mark.line : mark.line + 1]
+        and (lines[mark.line].startswith("\t", mark.column))
     )
+    advice = "indent with spaces, not with a tab" if is_tab else "check indentation and quotes"
+    return PipelineError("AX851", f"the file is not YAML: {what}", place=place, advice=advice)
 
 
 def _plain(node: yaml.Node, path: Path, located: Located) -> Any:
