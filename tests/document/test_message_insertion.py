@@ -9,8 +9,9 @@ import pytest
 from axlog.document.loader import load, read_forest
 from axlog.document.message_insertion import Arrived, insert_all, insertion_of
 from axlog.document.operations import insert_at_call
-from axlog.document.parser import DEFAULT_LIMITS, Limits
+from axlog.document.parser import DEFAULT_LIMITS, Element, Limits
 from axlog.document.pending import Plan, planned
+from axlog.document.record_templates import RecordTemplates
 from axlog.document.serializer import serialise
 from axlog.document.tree import Tree
 from axlog.errors import AxlogError
@@ -28,7 +29,24 @@ MESSAGES = (
     "<m xmlns='urn:d'><n xmlns=''/></m>",
     "<m>" + "<n>text</n>" * 40 + "</m>",
     "<m xml:space='preserve'> <n/> </m>",
+    '<m k="{}" l=""><n>{}</n> <n>{}<o/>{}</n>\n</m>',
+    '<m><n k="{}">{}</n><n/></m>',
 )
+STRINGS = (
+    "1",
+    "x y",
+    " 1",
+    "",
+    "  ",
+    "a > b",
+    'say "so"',
+    "é\u2028",
+    "1\t2",
+    "'",
+    "xml",
+    "5 &amp; 6",
+)
+"""Texts, of which some are white space, references, or read in another way than written."""
 
 
 def columns(tree: Tree) -> dict[str, object]:
@@ -39,28 +57,44 @@ def columns(tree: Tree) -> dict[str, object]:
 
 
 def arrivals(random: Random, count: int) -> list[tuple[str, str, int]]:
-    return [(random.choice("st"), random.choice(MESSAGES), at) for at in range(count)]
+    def message() -> str:
+        text = random.choice(MESSAGES)
+        while "{}" in text:
+            string = random.choice(STRINGS[:3] if random.random() < 0.7 else STRINGS)
+            is_value = text.partition("{}")[0].endswith('="')
+            text = text.replace("{}", string.replace('"', "") if is_value else string, 1)
+        return text
+
+    return [(random.choice("st"), message(), at) for at in range(count)]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(40))
 def test_differential_bulk_insertion_and_plans(seed: int) -> None:
     """One by one by the plan, one by one in bulk, all together: the same columns."""
     random = Random(seed)
     one, other, together = (load(DOCUMENT) for _ in range(3))
     arrived: list[Arrived] = []
-    for number, (stream, text, time) in enumerate(arrivals(random, random.randint(2, 9))):
+    for number, (stream, text, time) in enumerate(arrivals(random, random.randint(2, 60))):
         operations = insert_at_call(one, stream, read_forest(text))
         Plan(one, operations, time).commit()
         again = insert_at_call(other, stream, read_forest(text))
         plan = insertion_of(other, again, time, DEFAULT_LIMITS, False)
         assert plan is not None
         plan.commit()
-        arrived.append(Arrived(stream, read_forest(text), time, number, "xmlns" in text))
+        arrived.append(Arrived(stream, text.encode(), time, number))
         assert columns(one) == columns(other)
-    deltas = insert_all(together, arrived, DEFAULT_LIMITS)
+    templates = RecordTemplates(together)
+    deltas = [
+        delta
+        for start in range(0, len(arrived), 25)
+        for delta in insert_all(
+            together, arrived[start : start + 25], DEFAULT_LIMITS, read_forest, templates
+        )
+    ]
     assert columns(together) == columns(one)
     assert serialise(together) == serialise(one)
-    assert [len(delta.added) for delta in deltas] == [len(each.forest) for each in arrived]
+    added = [len(delta.added) for delta in deltas]
+    assert added == [len(read_forest(each.text)) for each in arrived]
     ids = [[one.id(node) for node in delta.added] for delta in deltas]
     assert ids == [[together.id(node) for node in delta.added] for delta in deltas]
 
@@ -94,3 +128,16 @@ def test_a_message_over_a_limit_is_refused_as_by_the_plan() -> None:
     with pytest.raises(AxlogError) as general:
         Plan(tree, operations, 1, limits=Limits(depth=3))
     assert bulk.value.code == general.value.code
+
+
+def test_messages_with_the_markup_of_others_are_not_parsed() -> None:
+    tree, parsed = load(DOCUMENT), []
+    messages = [Arrived("s", f'<m k="{n}"><n>a{n}</n></m>'.encode(), n, n) for n in range(10)]
+
+    def parse(text: bytes) -> list[Element]:
+        parsed.append(text)
+        return list(read_forest(text))
+
+    insert_all(tree, messages, DEFAULT_LIMITS, parse, RecordTemplates(tree))
+    assert parsed == [each.text for each in messages[:3]]
+    assert '<m k="9"><n>a9</n></m>' in serialise(tree)

@@ -12,7 +12,7 @@ other operations, and for messages whose checks fail: `Plan` raises the error.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from axlog.document.delta import Delta
 from axlog.document.loader import append_records, make_nodes
 from axlog.document.operations import Attribute, Insert, Operation, Where
 from axlog.document.parser import Element, Limits
+from axlog.document.record_templates import RecordTemplates
 from axlog.document.recorder import Recorder
 from axlog.document.tree import (
     ATTRIBUTE,
@@ -70,20 +71,26 @@ def insertion_of(
 
 
 class Arrived(NamedTuple):
-    """A message of a stream: its trees, time and number, and whether it declares namespaces."""
+    """A message of a stream that was accepted: its text, time and number."""
 
     stream: str
-    forest: list[Element]
+    text: bytes
     time: int
     number: int
-    may_declare: bool
 
 
-def insert_all(tree: Tree, messages: Sequence[Arrived], limits: Limits) -> list[Delta]:
+def insert_all(
+    tree: Tree,
+    messages: Sequence[Arrived],
+    limits: Limits,
+    parse: Callable[[bytes], list[Element]],
+    templates: RecordTemplates,
+) -> list[Delta]:
     """Insert messages before their calls, one after the other; the delta of each.
 
     They are elements, comments and instructions without calls inside, of streams that insert and
-    nothing else. All nodes are appended to the columns at once.
+    nothing else. All nodes are appended to the columns at once. `parse` gives the trees of a
+    message that has no template.
     """
     recorder = Recorder(tree, limits)
     depths = {
@@ -92,9 +99,19 @@ def insert_all(tree: Tree, messages: Sequence[Arrived], limits: Limits) -> list[
     }
     starts: list[int] = []
     for message in messages:
-        starts.append(len(recorder.parents))
-        recorder.above = depths[message.stream]
-        recorder.walk(message.forest, message.may_declare)
+        start, texts = len(recorder.parents), len(recorder.texts)
+        starts.append(start)
+        above = depths[message.stream]
+        known = templates.find(message.text, above)
+        if known is not None:
+            template, strings = known
+            decoded = [each.decode() for each in strings]
+            recorder.add_template(template.kinds, template.parents, template.labels, decoded)
+            continue
+        recorder.above = above
+        recorder.walk(parse(message.text), message.text.find(b"xmlns") >= 0)
+        if templates.note(message.text, above):
+            templates.learn(message.text, recorder, start, texts)
     recorder.check_texts()
     ends = np.array([*starts[1:], len(recorder.parents)])
     times = np.array([message.time for message in messages], dtype=np.int64)
@@ -102,13 +119,14 @@ def insert_all(tree: Tree, messages: Sequence[Arrived], limits: Limits) -> list[
     tree._dying = []
     handles = append_records(tree, recorder, np.repeat(times, ends - np.array(starts)))
     base = int(handles[0])
-    tops = np.flatnonzero(np.frombuffer(recorder.parents, dtype=np.int32) == DOCUMENT_NODE)
+    parents = np.frombuffer(recorder.parents, dtype=np.int32)
+    tops = np.flatnonzero(parents == DOCUMENT_NODE).tolist()
     found: list[Delta] = []
     at = 0
     for message, end in zip(messages, ends.tolist(), strict=True):
         roots: list[int] = []
         while at < len(tops) and tops[at] < end:
-            roots.append(int(tops[at]) + base)
+            roots.append(tops[at] + base)
             at += 1
         call = tree.calls_by_stream[message.stream]
         for root in roots:

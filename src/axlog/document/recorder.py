@@ -74,6 +74,17 @@ class Recorder:
         for root in top:
             self._record(root, declaring)
 
+    def add_template(
+        self, kinds: bytes, parents: Sequence[int], labels: Sequence[int], texts: Iterable[str]
+    ) -> None:
+        """Add the records of a message with one root (`record_templates.py`)."""
+        first, text = len(self.parents), len(self.texts)
+        self.kinds += kinds
+        self.parents.append(DOCUMENT_NODE)
+        self.parents.extend([first + parent for parent in parents])
+        self.labels.extend([label if label >= 0 else text - label - 1 for label in labels])
+        self.texts += texts
+
     def _record(self, root: Element, declaring: dict[Element, Scope]) -> None:
         """One pass in document order; a count of remaining children tells when an element ends."""
         parents, kinds, labels, texts = self.parents, self.kinds, self.labels, self.texts

@@ -22,6 +22,7 @@ from axlog.document.delta import Delta, only_adds
 from axlog.document.loader import read_forest
 from axlog.document.operations import Content, Delete, Insert, Operation, Where
 from axlog.document.parser import DEFAULT_LIMITS, Element, Limits
+from axlog.document.record_templates import RecordTemplates
 from axlog.document.serializer import serialise
 from axlog.document.times import (
     Shown,
@@ -132,6 +133,7 @@ class MaintainedTree:
         self.engine.on_set_aside = self._note_aside
         self._engines = Engines(self.engine)
         self.value_index = ValueIndex(tree)
+        self.record_templates: RecordTemplates | None = None
 
     @property
     def engines(self) -> Engines:

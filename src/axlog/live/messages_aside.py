@@ -12,8 +12,9 @@ from lxml.etree import fromstring
 from axlog.document.loader import read_forest, with_surroundings
 from axlog.document.message_insertion import Arrived, insert_all
 from axlog.document.operations import insert_at_call
-from axlog.document.parser import make_parser
+from axlog.document.parser import Element, make_parser
 from axlog.document.pending import commit, planned
+from axlog.document.record_templates import RecordTemplates
 from axlog.live.maintained import MaintainedTree
 from axlog.match.message_values import may_have_markup
 
@@ -44,12 +45,15 @@ def make_nodes(document: MaintainedTree, aside: Sequence[Aside]) -> None:
 def _insert_together(document: MaintainedTree, aside: Sequence[Aside]) -> None:
     """Make nodes of messages that took the short path, in one pass over the columns."""
     tree = document.tree
+    templates = document.record_templates
+    if templates is None or not templates.fits(tree):
+        templates = document.record_templates = RecordTemplates(tree)
     is_collecting = gc.isenabled()
     gc.disable()  # many fresh objects, none of them garbage
     try:
         for start in range(0, len(aside), TOGETHER):
-            arrived = [_arrived(*each) for each in aside[start : start + TOGETHER]]
-            deltas = insert_all(tree, arrived, document.limits)
+            arrived = [Arrived(*each) for each in aside[start : start + TOGETHER]]
+            deltas = insert_all(tree, arrived, document.limits, _trees, templates)
             document.value_index.follow(deltas)
             for message, delta in zip(arrived, deltas, strict=True):
                 document.hooks.brought(delta, message.stream, True)
@@ -62,8 +66,7 @@ def _insert_together(document: MaintainedTree, aside: Sequence[Aside]) -> None:
 _parser = lru_cache(maxsize=1)(make_parser)
 
 
-def _arrived(stream: str, message: bytes, time: int, number: int) -> Arrived:
+def _trees(message: bytes) -> list[Element]:
     """The trees of a message that took the short path: it was parsed and checked already."""
     root = fromstring(message, _parser())
-    forest = with_surroundings(root) if may_have_markup(message) else [root]
-    return Arrived(stream, forest, time, number, message.find(b"xmlns") >= 0)
+    return with_surroundings(root) if may_have_markup(message) else [root]
