@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner, Result
 
 import axlog
@@ -38,6 +39,29 @@ def test_a_node_of_the_document_itself_has_no_origin() -> None:
     view = doc("match /m/o/k/$x return $x").view("v")
     (derivation,) = view.why({"x": "1"})
     assert {matched.origin for matched in derivation.matched} == {None}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "match //a/@k/$x return $x",
+        "match //p:a/@p:k/$x return $x",
+        "match //*/@*/$x return $x",
+        "match //a[b > 1]/@k/$x return $x",
+        "match //a[@k/$x][b/$x] return $x",
+        "match //a[@k/$x]/b/@k/$x return $x",
+        "match //a[@k/$x or b/$x] return $x",
+    ],
+)
+def test_values_of_attributes_have_as_many_derivations_as_their_row_counts(query: str) -> None:
+    made = axlog.parse(
+        """<r xmlns:p="urn:p"><a k="1"><b k="1">1</b></a><a k="2"><b k="1">2</b></a>
+           <a k="2"><b>3</b></a><p:a p:k="4"/></r>""",
+        options=axlog.Options(namespaces={"p": "urn:p"}),
+    )
+    view = made.watch(query)
+    assert view.rows()
+    assert [len(view.why(row)) for row in view] == [row.count for row in view]
 
 
 def test_a_row_that_does_not_hold_has_no_derivation() -> None:

@@ -136,6 +136,8 @@ class _Paths:
         if isinstance(branch.test, Variable) and branch.test.name in self._given:
             yield branch.test.name, above if branch.axis is Axis.CHILD else None
         label = branch.test.label if isinstance(branch.test, Name) else None
+        if label is not None and branch.axis is Axis.ATTRIBUTE:
+            label = f"@{label}"
         for each in branch.branches:
             if isinstance(each, PatternNode) and each.axis in DOWNWARD:
                 yield from self._below(each, label)
