@@ -71,12 +71,13 @@ class BucketMembers:
             if name in self._members:
                 continue
             try:
-                if self._is_here(family, query, engine.document):
+                if isinstance(query, dict):
+                    refused.append(_refused(item, name, query["error"]))
+                elif self._is_here(family, query, engine.document):
                     self._watch(family, name, query, engine, is_quiet)
                     self._members[name] = (family, query)
             except AxlogError as error:
-                key = item[MESSAGE] + 1 + crc32(name.encode())
-                refused.append(Refused(family, "", item[ORIGIN], error.describe(), key))
+                refused.append(_refused(item, name, error.describe()))
         return refused
 
     def _watch(
@@ -104,3 +105,10 @@ class BucketMembers:
         view = change.view or ""
         family = self._definition.families.get(family_of(view)) if is_member(view) else None
         return headed_change(change, family.columns) if family and family.columns else change
+
+
+def _refused(item: Item, member: str, error: str) -> Refused:
+    """A row of a table that is no member: every bucket reports it, and it counts once."""
+    return Refused(
+        item[STREAM], "", item[ORIGIN], error, item[MESSAGE] + 1 + crc32(member.encode())
+    )

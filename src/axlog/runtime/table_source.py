@@ -16,15 +16,17 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, TypeAlias
 
+from axlog.connect.parameter_tables import ParameterRow
 from axlog.connect.protocol import Position, Reading
 from axlog.document.stream_update import StreamUpdate
+from axlog.errors import AxlogError
 from axlog.pipeline.families import FamilyView
 from axlog.runtime.family_members import PARAMETERS
 
 FILE = "tables.jsonl"
 """The journal, beside the checkpoint."""
-Members: TypeAlias = "Mapping[str, str]"
-"""The members of a family: queries by name."""
+Members: TypeAlias = "Mapping[str, str | dict[str, str]]"
+"""The members of a family by name: their queries; of rows without a query, `{"error": ...}`."""
 Look: TypeAlias = "Callable[[], Mapping[str, Members]]"
 """Returns the members of the families whose tables may have changed."""
 
@@ -64,7 +66,7 @@ class TableSource:
     def __init__(self, path: Path, look: Look | None, *, is_quiet: bool = False) -> None:
         self._path, self._look, self._is_quiet = path, look, is_quiet
         self._lines = _lines(path)
-        self._members: dict[str, dict[str, str]] = {}  # by family, after all lines
+        self._members: dict[str, dict[str, str | dict[str, str]]] = {}  # by family, after all lines
         for said in self._lines:
             known = self._members.setdefault(said["family"], {})
             for name in said.get("remove", ()):
@@ -158,5 +160,13 @@ class PolledTables:
             self._again[family.name] = now + family.table.options.poll
             rows = family.table.changed_rows()
             if rows is not None:
-                found[family.name] = {family.member(row): family.text(row) for row in rows}
+                found[family.name] = {family.member(row): _text(family, row) for row in rows}
         return found
+
+
+def _text(family: FamilyView, row: ParameterRow) -> str | dict[str, str]:
+    """The query of a member; why a row has none."""
+    try:
+        return family.text(row)
+    except AxlogError as error:
+        return {"error": error.describe()}
