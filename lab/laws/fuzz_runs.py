@@ -107,7 +107,7 @@ class State:
                 "failures": len(law.failures),
                 "seconds": round(law.seconds, 1),
                 "failed": law.failures,
-                "seen": dict(sorted(law.seen.items())),
+                "seen": dict(sorted((str(key), count) for key, count in law.seen.items())),
             }
             for name, law in self.laws.items()
         }

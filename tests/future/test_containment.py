@@ -16,6 +16,7 @@ import pytest
 from axlog.document.loader import load
 from axlog.errors import QueryError, UndecidedError, UnsupportedError
 from axlog.future.containment import Verdict, contains
+from axlog.future.path_containment import PathAutomaton
 from axlog.query.native import parse_pattern
 from axlog.query.pattern import (
     AnyNode,
@@ -273,3 +274,40 @@ def test_oracle_containment(case: str) -> None:
     assert verdicts[Verdict.CONTAINED] > 100
     assert verdicts[Verdict.NOT_CONTAINED] > 100
     assert verdicts[Verdict.UNDECIDED] <= (40 if case == "values" else 0)
+
+
+# Paths --------------------------------------------------------------------------------------------
+
+
+def random_path(random: Random) -> str:
+    steps = [
+        random.choice(("/", "/", "//")) + random.choice("aab*") for _ in range(random.randint(1, 4))
+    ]
+    return "".join(steps)
+
+
+def test_differential_path_automaton_and_all_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sets of states decide what matching every canonical model decides."""
+    verdicts: Counter[Verdict] = Counter()
+    for seed in range(250):
+        random = Random(seed)
+        one, other = random_path(random), random_path(random)
+        if random.random() < 0.5:
+            one, other = f"match {one}", f"match {other}"  # without a node to show
+        found = contains(one, other)
+        with monkeypatch.context() as changed:
+            changed.setattr(PathAutomaton, "of", lambda pattern: None)
+            expected = contains(one, other)
+        assert found.verdict is expected.verdict, (one, other)
+        verdicts[found.verdict] += 1
+    assert min(verdicts[Verdict.CONTAINED], verdicts[Verdict.NOT_CONTAINED]) > 25
+
+
+def test_containment_of_long_paths_is_decided() -> None:
+    steps = 20
+    one, other = "match //a" + "//*/b" * steps, "match //a" + "/*//b" * steps
+    there, back = contains(one, other), contains(other, one)
+    assert (there.verdict, back.verdict) == (Verdict.CONTAINED, Verdict.CONTAINED)
+    assert there.models < 15 * steps
+    short = contains(one, "match //a" + "/*//b" * (steps - 1) + "/*/b")
+    assert short.verdict is Verdict.NOT_CONTAINED
