@@ -104,7 +104,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         full=lambda: reevaluation((5000, 500_000), 1000, 3),
     ),
     "pathway": Benchmark(
-        tiny=lambda: against_pathway(3000, 0),
+        tiny=lambda: against_pathway(3000, 0, 1),
         quick=lambda: against_pathway(10_000, 1000),
         full=lambda: against_pathway(50_000, 5000),
     ),
