@@ -136,11 +136,20 @@ def make_reference_case(random: Random) -> AbsenceCase:
         chosen = tuple(each for each in REFERENCES if random.random() < 0.5) or REFERENCES[:1]
         case = replace(case, query=query, facts=(*case.facts, *chosen), types="")
         try:
-            tree, _ = case.tree(), case.pattern
+            _ = case.pattern
+            if refers(case):
+                return case
         except AxlogError:
             continue
-        if not any(refers_to_nothing(tree, each) for each in tree.references):
-            return case
+
+
+def refers(case: AbsenceCase) -> bool:
+    """Whether every message referred to what had arrived before it, or with it."""
+    for number in range(len(case.steps) + 1):
+        tree = replace(case, steps=case.steps[:number]).tree()
+        if any(refers_to_nothing(tree, each) for each in tree.references):
+            return False
+    return True
 
 
 def _without_not(query: str) -> str:
@@ -230,7 +239,11 @@ def _in_microseconds(constraint: str) -> str:
 
 
 def smaller_absences(case: AbsenceCase) -> Iterator[AbsenceCase]:
-    """Cases with less of everything."""
+    """Cases with less of everything, in which references hold."""
+    return filter(refers, _smaller(case))
+
+
+def _smaller(case: AbsenceCase) -> Iterator[AbsenceCase]:
     for number in range(len(case.steps)):
         yield replace(case, steps=_without(case.steps, number))
     for number in range(len(case.facts)):

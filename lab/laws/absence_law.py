@@ -159,6 +159,96 @@ def check_final(case: AbsenceCase, seen: Seen) -> None:
                 seen[f"delete {change.final}, {found.value}"] += 1
 
 
+class Shown:
+    """The futures that the analysis gives as the reason of its verdict, carried out."""
+
+    def __init__(self, tree: Tree, pattern: Pattern, outlook: Outlook, bound: Bound) -> None:
+        self.tree, self.pattern, self.outlook, self.bound = tree, pattern, outlook, bound
+
+    def documents(self, what: str, values: tuple[Any, ...]) -> Iterator[Tree]:
+        """The documents after these futures, which respect every declared fact."""
+        if not has_not(self.pattern):
+            yield from self._instances(values)
+            return
+        events = self.outlook.future(dict(zip(self.pattern.columns, values, strict=True)))
+        if events is None:
+            raise AssertionError(f"{what}: possible without a future that shows it")
+        yield self._carried_out(what, events)
+
+    def _instances(self, values: tuple[Any, ...]) -> Iterator[Tree]:
+        """The most general futures of every scenario of a query without `not`."""
+        respects = DeclaredFacts.of(self.tree) or (lambda later: True)
+        outlook = self._at_times(values)
+        columns = outlook.columns
+        wanted = {column_of(o): v for o, v in zip(self.pattern.outputs, values, strict=True)}
+        instances = Instances(self.tree, outlook.pattern, together=False)
+        for bound, need in outlook.met():
+            pinned = tuple(
+                wanted.get(c) if v is None else v for c, v in zip(columns, bound, strict=True)
+            )
+            for sent in instances.of(columns, pinned, need) if need.brought else ():
+                for times in self._times_of([each.stream for each in sent], values):
+                    trees: dict[tuple[int, str], list[Element]] = {}
+                    for time, each in zip(times, sent, strict=True):
+                        trees.setdefault((time, each.stream), []).append(copy(each.tree))
+                    messages = [(*at, trees[at]) for at in sorted(trees)]
+                    later = inserted(self.tree, messages, respects)
+                    if later is not None:
+                        yield later
+
+    def _times_of(self, streams: list[str], values: tuple[Any, ...]) -> Iterator[tuple[int, ...]]:
+        """Every choice of times for some trees; those of a one-shot call have one time."""
+        clock = self.tree.clock
+        asked = {each for each in values if isinstance(each, int) and each >= clock}
+        times = (clock,)
+        if len(_times(self.tree, self.pattern)) > 1:
+            times = tuple(sorted({*range(clock, clock + 7), *asked}))
+        for chosen in product(times, repeat=len(streams)):
+            one_shot = [
+                (stream, time)
+                for stream, time in zip(streams, chosen, strict=True)
+                if self.tree.call(self.tree.calls()[stream]).mode == "one-shot"
+            ]
+            if len(dict(one_shot)) == len(set(one_shot)):
+                yield chosen
+
+    def _at_times(self, values: tuple[Any, ...]) -> Outlook:
+        """The outlook of the query with the times of a row as constraints."""
+        times = [
+            TimeConstraint(((1, output.of),), "=", value)
+            for output, value in zip(self.pattern.outputs, values, strict=True)
+            if output.kind is Kind.TIME and value is not None
+        ]
+        if not times:
+            return self.outlook
+        return Outlook(self.tree, replace(self.pattern, where=(*self.pattern.where, *times)))
+
+    def _carried_out(self, what: str, events: Events) -> Tree:
+        """The document after the future that the analysis found; it must be one."""
+        future = future_of(self.tree, events)
+        self._check_facts(what, future)
+        later = allowed(future, self.tree, replace(self.bound, allows=DeclaredFacts.of(self.tree)))
+        if later is None:
+            raise AssertionError(f"{what}: a declared fact forbids {future}")
+        return later
+
+    def _check_facts(self, what: str, future: Future) -> None:
+        tree = self.tree
+        for stream, node in tree.calls().items():
+            call = tree.call(node)
+            mine = [each for each in future.messages if each.stream == stream]
+            number = sum(len(each.forest) for each in mine) + tree.brought.get(stream, 0)
+            is_bad = (
+                (call.most is not None and mine and number > call.most)
+                or (call.mode == "one-shot" and len({each.time for each in mine}) > 1)
+                or (call.deletes == "only" and mine)
+                or (call.deletes == "no" and any(d.stream == stream for d in future.deletions))
+                or any(each.time < tree.clock for each in mine)
+            )
+            if is_bad:
+                raise AssertionError(f"{what}: the call of {stream} forbids {future}")
+
+
 class _Check:
     """The verdicts on one document."""
 
@@ -208,90 +298,11 @@ class _Check:
             return
         if found is not Truth.POSSIBLE or wanted is not Truth.NEVER:
             raise AssertionError(f"{what}: found {found}, wanted {wanted}")
-        if not has_not(self.pattern):
-            if not any(agrees(row, values) for row in self._instances(values)):
-                raise AssertionError(f"{what}: found {found}, and no most general future shows it")
-            self.seen["shown by its future"] += 1
-            return
-        events = self.outlook.future(dict(zip(self.pattern.columns, values, strict=True)))
-        if events is None:
-            raise AssertionError(f"{what}: found {found} without a future that shows it")
-        self._carry_out(what, events, values)
+        shown = Shown(self.tree, self.pattern, self.outlook, self.bound)
+        documents = shown.documents(what, values)
+        if not any(agrees(row, values) for later in documents for row in self.tried.rows(later)):
+            raise AssertionError(f"{what}: found {found}, and no future of the analysis shows it")
         self.seen["shown by its future"] += 1
-
-    def _instances(self, values: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-        """The rows of the most general futures of every scenario of a query without `not`."""
-        respects = DeclaredFacts.of(self.tree) or (lambda later: True)
-        outlook = self._at_times(values)
-        columns = outlook.columns
-        wanted = {column_of(o): v for o, v in zip(self.pattern.outputs, values, strict=True)}
-        instances = Instances(self.tree, outlook.pattern, together=False)
-        for bound, need in outlook.met():
-            pinned = tuple(
-                wanted.get(c) if v is None else v for c, v in zip(columns, bound, strict=True)
-            )
-            for sent in instances.of(columns, pinned, need) if need.brought else ():
-                for times in self._times_of([each.stream for each in sent], values):
-                    trees: dict[tuple[int, str], list[Element]] = {}
-                    for time, each in zip(times, sent, strict=True):
-                        trees.setdefault((time, each.stream), []).append(copy(each.tree))
-                    messages = [(*at, trees[at]) for at in sorted(trees)]
-                    later = inserted(self.tree, messages, respects)
-                    if later is not None:
-                        yield from self.tried.rows(later)
-
-    def _times_of(self, streams: list[str], values: tuple[Any, ...]) -> Iterator[tuple[int, ...]]:
-        """Every choice of times for some trees; those of a one-shot call have one time."""
-        clock = self.tree.clock
-        asked = {each for each in values if isinstance(each, int) and each >= clock}
-        times = (clock,)
-        if len(_times(self.tree, self.pattern)) > 1:
-            times = tuple(sorted({*range(clock, clock + 7), *asked}))
-        for chosen in product(times, repeat=len(streams)):
-            one_shot = [
-                (stream, time)
-                for stream, time in zip(streams, chosen, strict=True)
-                if self.tree.call(self.tree.calls()[stream]).mode == "one-shot"
-            ]
-            if len(dict(one_shot)) == len(set(one_shot)):
-                yield chosen
-
-    def _at_times(self, values: tuple[Any, ...]) -> Outlook:
-        """The outlook of the query with the times of a row as constraints."""
-        times = [
-            TimeConstraint(((1, output.of),), "=", value)
-            for output, value in zip(self.pattern.outputs, values, strict=True)
-            if output.kind is Kind.TIME and value is not None
-        ]
-        if not times:
-            return self.outlook
-        return Outlook(self.tree, replace(self.pattern, where=(*self.pattern.where, *times)))
-
-    def _carry_out(self, what: str, events: Events, values: tuple[Any, ...]) -> None:
-        """Check that the future that the analysis found is one, and brings the row."""
-        future = future_of(self.tree, events)
-        self._check_facts(what, future)
-        later = allowed(future, self.tree, replace(self.bound, allows=DeclaredFacts.of(self.tree)))
-        if later is None:
-            raise AssertionError(f"{what}: a declared fact forbids {future}")
-        if not any(agrees(row, values) for row in self.tried.rows(later)):
-            raise AssertionError(f"{what}: {future} does not bring the row")
-
-    def _check_facts(self, what: str, future: Future) -> None:
-        tree = self.tree
-        for stream, node in tree.calls().items():
-            call = tree.call(node)
-            mine = [each for each in future.messages if each.stream == stream]
-            number = sum(len(each.forest) for each in mine) + tree.brought.get(stream, 0)
-            is_bad = (
-                (call.most is not None and mine and number > call.most)
-                or (call.mode == "one-shot" and len({each.time for each in mine}) > 1)
-                or (call.deletes == "only" and mine)
-                or (call.deletes == "no" and any(d.stream == stream for d in future.deletions))
-                or any(each.time < tree.clock for each in mine)
-            )
-            if is_bad:
-                raise AssertionError(f"{what}: the call of {stream} forbids {future}")
 
     def relevance(self) -> None:
         """A stream whose data changes rows in some future is wanted."""

@@ -5,7 +5,8 @@ the document of every future, at every clock from then on, as far as its constra
 
     shadow      the rows of a query at any clock of a future are rows of its shadows there; over all
                 futures, these are the same rows
-    status      TRUE: the row is there. NEVER: no future and no clock has it. POSSIBLE: one has it
+    status      TRUE: the row is there. NEVER: no future and no clock has it. POSSIBLE: one has it,
+                either one of these or the one that the analysis gives as its reason
     possible    every row that can come is listed, no row is listed that never comes; a row that
                 waits for time alone appears at its moment, and none comes after its deadline
 """
@@ -24,6 +25,7 @@ from axlog.document.tree import DOCUMENT_NODE, ELEMENT, Tree
 from axlog.errors import AxlogError, UndecidedError
 from axlog.evaluate.definition import row_of, valuations
 from axlog.future.clock_outlook import ClockOutlook, shown_outputs
+from axlog.future.truth import Outlook
 from axlog.query.clock_terms import NOW, has_clock, reads_clock
 from axlog.query.normalize import normalise
 from axlog.query.pattern import Kind, Pattern, TimeConstraint
@@ -34,7 +36,7 @@ from axlog.query.values import compare_numbers
 from axlog.views.change import Row
 from axlog.views.window_questions import WindowQuestions, window_of
 from lab.laws.absence_cases import VALUES, AbsenceCase, make_absence_case, smaller_absences
-from lab.laws.absence_law import bound_for
+from lab.laws.absence_law import Shown, bound_for
 from lab.laws.questions import QUESTIONS
 from lab.reference import agrees
 from lab.reference.futures import reachable
@@ -127,6 +129,7 @@ class _Check:
         self.written = replace(clock.written, outputs=outputs)
         self.known = {tree.id(node) for node in tree.subtree(DOCUMENT_NODE)}
         self.outlook = ClockOutlook(tree, query)
+        self.bound = bound_for(tree, self.written)
         self.present = self.rows(tree, self.written)
         self.coming, self.shadowed = set(self.present), set[Values]()
         self._try()
@@ -148,8 +151,7 @@ class _Check:
     def _try(self) -> None:
         """Evaluate the query and its shadows on every future."""
         shadows = list(self.outlook.shadows())
-        every = list(islice(reachable(self.tree, bound_for(self.tree, self.written)),
-                            _MOST_FUTURES + 1))  # fmt: skip
+        every = list(islice(reachable(self.tree, self.bound), _MOST_FUTURES + 1))
         self.is_complete = len(every) <= _MOST_FUTURES
         for later in every[:_MOST_FUTURES]:
             rows = self._at_any_clock(later)
@@ -218,11 +220,8 @@ class _Check:
             except UndecidedError as error:
                 self.seen[f"group refused {error.code}"] += 1
                 continue
-            comes = any(agrees(each, values) for each in self.coming)
-            if comes and found is Truth.NEVER:
-                raise AssertionError(f"the group {row} is {found}, and comes")
-            self.seen[QUESTIONS] += 1
-            self.seen[f"group {found.value}, comes {comes}"] += 1
+            self._compare(f"the group {row}", found, values)
+            self.seen[f"group {found.value}"] += 1
 
     def _values(self, number: int) -> list[Any]:
         tree, kind = self.tree, self.written.outputs[number].kind
@@ -242,11 +241,30 @@ class _Check:
         except UndecidedError as error:
             self.seen[f"row refused {error.code}"] += 1
             return
+        self._compare(f"the row {asked}", found, values)
+        self.seen[f"row {found.value}"] += 1
+
+    def _compare(self, what: str, found: Truth, values: Values) -> None:
+        """Compare a verdict with the futures; a possible row may need one of the analysis."""
         self.seen[QUESTIONS] += 1
         comes = any(agrees(row, values) for row in self.coming)
-        if comes and found is Truth.NEVER:
-            raise AssertionError(f"{asked} is {found}, and comes")
-        self.seen[f"row {found.value}, comes {comes}"] += 1
+        if comes is (found is not Truth.NEVER):
+            return
+        if comes or not self._is_shown(what, values):
+            raise AssertionError(f"{what} is {found}, and comes: {comes}")
+        self.seen["shown by its future"] += 1
+
+    def _is_shown(self, what: str, values: Values) -> bool:
+        """Whether a future that the analysis of a shadow gives has the row at some clock."""
+        asked = dict(zip(self.written.columns, values, strict=True))
+        for shadow in self.outlook.shadows():
+            outlook = Outlook(self.tree, shadow)
+            if outlook.status(asked) is Truth.NEVER:
+                continue
+            for later in Shown(self.tree, shadow, outlook, self.bound).documents(what, values):
+                if any(agrees(row, values) for row in self._at_any_clock(later)):
+                    return True
+        return False
 
     def _possible(self) -> None:
         try:
