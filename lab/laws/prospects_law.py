@@ -18,6 +18,8 @@ that it now rules out.
 With `now - t1 >= c`, the walk is that of `future/clock_outlook.py`, and `never` leaves out rows
 that the same step first shows.
 
+Joins with `not`s are swept after every update, so that a row dropped too early is missed at once.
+
 Cases: one part and a `not`, chains and stars of parts, with and without `not`s, shared and other
 variables, keys on some parts, differences of times, streams that end, messages that a part does not
 match although its key does.
@@ -48,6 +50,7 @@ from axlog.views.counting.prospects import Prospects
 from axlog.views.view import MaintainedView
 from axlog.views.why import shown_possible
 from lab.laws.never_law import Step, take
+from lab.laws.swept_law import dropped_beside_not, swept_every
 
 T = TypeVar("T")
 _STREAMS = "fghi"
@@ -193,6 +196,12 @@ _OPTIONS = (
 def check_prospects(case: ProspectsCase) -> Counter[str]:
     """Check one case; return the number of comparisons by name."""
     seen: Counter[str] = Counter()
+    with swept_every(1):
+        _check(case, seen)
+    return seen
+
+
+def _check(case: ProspectsCase, seen: Counter[str]) -> None:
     try:
         run = _Run(case)
         run.compare("at the start", seen)
@@ -201,7 +210,8 @@ def check_prospects(case: ProspectsCase) -> Counter[str]:
             run.compare(str(step), seen)
     except _Spent:
         seen["the walk is too long"] += 1
-    return seen
+    else:
+        seen["dropped beside not"] += sum(map(dropped_beside_not, run.documents))
 
 
 class _Spent(Exception):

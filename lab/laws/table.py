@@ -83,6 +83,7 @@ from lab.laws.scalars_law import check_scalars
 from lab.laws.shared_law import check_shared, make_shared_case, smaller_shared
 from lab.laws.statements_cases import make_statements_case, smaller_statements
 from lab.laws.statements_law import check_statements
+from lab.laws.swept_law import SweptCase, check_swept, make_swept_case, smaller_swept
 from lab.laws.systems_law import check_systems, make_systems_case, smaller_systems
 from lab.laws.thresholds_cases import make_threshold_case, smaller_thresholds
 from lab.laws.thresholds_law import check_thresholds
@@ -135,7 +136,18 @@ def _smaller_buckets(case: Any) -> Iterator[Any]:
 
 
 def _make_collected(random: Random) -> Any:
-    return make_keyed_case(random) if random.random() < 0.3 else make_finished_case(random)
+    pick = random.random()
+    if pick < 0.3:
+        return make_keyed_case(random)
+    return make_finished_case(random) if pick < 0.6 else make_swept_case(random)
+
+
+def _check_collected(case: Any) -> Any:
+    return check_swept(case) if isinstance(case, SweptCase) else check_finished(case)
+
+
+def _smaller_collected(case: Any) -> Iterator[Any]:
+    return smaller_swept(case) if isinstance(case, SweptCase) else iter(())
 
 
 def _make_operators(random: Random) -> Any:
@@ -226,7 +238,8 @@ LAWS: dict[str, Law] = {
                       make_reference_case, check_absence, 20, smaller_absences),
     "thresholds": Law("truth and rows of views with aggregates by brute force",
                       make_threshold_case, check_thresholds, 20, smaller_thresholds),
-    "collect": Law("collection changes nothing", _make_collected, check_finished, 5),
+    "collect": Law("collection changes nothing", _make_collected, _check_collected, 5,
+                   _smaller_collected),
     "values": Law("values are ordered by their kind", make_values_case, check_values, 90,
                   smaller_values),
     "scalars": Law("expressions have Saxon's values", make_scalars_case, check_scalars, 50,

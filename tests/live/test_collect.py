@@ -15,8 +15,10 @@ from axlog.live import collector
 from axlog.live.document import Document
 from axlog.live.durable import DurableDocument
 from axlog.live.internals import maintained, streams_of
-from axlog.live.options import Keep
+from axlog.live.options import Keep, Options
+from axlog.query.truth import Truth
 from lab.laws.finished_law import check_finished, make_finished_case, make_keyed_case
+from lab.laws.swept_law import check_swept, make_swept_case, swept_every
 from tests.amounts import cases
 
 CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
@@ -269,3 +271,38 @@ def test_collection_changes_nothing() -> None:
         seen += check_finished(make_finished_case(Random(seed)))
         seen += check_finished(make_keyed_case(Random(seed)))
     assert min(seen[what] for what in ("streams", "nodes", "changes", "truths")) > 0, seen
+
+
+def test_rows_that_joins_with_not_drop_have_no_effect() -> None:
+    """Law 5; more cases by `python -m lab fuzz --law collect`."""
+    seen: Counter[str] = Counter()
+    for seed in range(cases(16)):
+        seen += check_swept(make_swept_case(Random(seed)))
+    assert min(seen[what] for what in ("dropped", "never", "restored", "answers")) > 5, seen
+
+
+@pytest.mark.parametrize("is_keyed", [True, False])
+def test_finished_orders_leave_no_rows_behind(is_keyed: bool) -> None:
+    """With a key, its values are left; without, what must be absent is."""
+    with swept_every(20):
+        doc = Document(
+            f"<shop><orders>{CALL.format('o')}</orders><shipped>{CALL.format('s')}</shipped></shop>",
+            facts=["key orders/order by oid trusted"] if is_keyed else [],
+            views={"v": "match /shop[orders/order/oid/$x][not(shipped/order/oid/$x)] return $x"},
+            options=Options(keep="needed"),
+        )
+        for number in range(500):
+            doc.feed("o", f"<order><oid>{number}</oid></order>")
+            if number % 100:
+                doc.feed("s", f"<order><oid>{number}</oid></order>")
+    (join,) = streams_of(doc).collector.joins
+    orders, (shipped,) = join.live[0], join.state.guards[0].tables()
+    assert len(orders) <= (5 + 2 * 20 if is_keyed else 495 // 2)
+    assert len(shipped) <= 2 * 20 if is_keyed else len(shipped) == 495
+    view = doc.view("v")
+    assert [row["x"] for row in view.rows()] == ["0", "100", "200", "300", "400"]
+    asked = {x: view.status({"x": x}) for x in ("100", "7", "1000")}
+    assert asked == {"100": Truth.TRUE, "7": Truth.NEVER, "1000": Truth.POSSIBLE}
+    (change,) = doc.feed("s", "<order><oid>100</oid></order>")
+    assert (change.op, change.row["x"], change.final) == ("delete", "100", True)
+    assert doc.feed("s", "<order><oid>7</oid></order>") == []

@@ -13,6 +13,7 @@ from axlog.live.document import Document
 from axlog.live.options import Options
 
 CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}" {}/>'
+LIMITED = CALL.format("c", 'most="1"')
 A, B = CALL.format("a", 'deletes="yes"'), CALL.format("b", "")
 SHOP = f"<r><x><e>0</e>{A}</x><y>{B}</y></r>"
 CASES = {
@@ -28,6 +29,10 @@ CASES = {
               ("key x/e by k trusted",), True),
     "a call inside": (
         f'<r><x><e>1<g>{CALL.format("c", "")}</g></e>{A}</x><y>{B}</y></r>',
+        "match /r[x/e/g/h/$v][y/e/$v] return $v", (), False,
+    ),
+    "a call inside that feeds": (
+        f'<r><x><e>1<g><h>0</h>{LIMITED}</g></e>{A}</x><y>{B}</y></r>',
         "match /r[x/e/g/h/$v][y/e/$v] return $v", (), True,
     ),
     "few trees": (

@@ -1,11 +1,11 @@
 """What a stream deletes and can bring again: such a deletion makes no row impossible.
 
-Let a stream delete trees beside its call, elements without calls in them. If it may bring any
-number of trees, it can bring these again. Every future from before the deletion is then one from
-after it, with these trees brought first: the trees have other ids, later times and another place
-among their siblings. A row that shows no id and no time, of a pattern that has no condition on
-times, looks only downward and does not read the values of elements above the call, is possible
-after the deletion if it was before.
+Let a stream delete elements beside its call. If it may bring any number of trees, it can bring
+these again. Every future from before the deletion is then one from after it, with these trees
+brought first: the trees have other ids, later times and another place among their siblings. What
+calls inside them would have brought, the trees have from the beginning. A row that shows no id and
+no time, of a pattern that has no condition on times, looks only downward and does not read the
+values of elements above the call, is possible after the deletion if it was before.
 
 Not covered: documents with keys, references, types or limited calls. There the possible rows from
 before and after a deletion are compared.
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from axlog.document.tree import CALL, ELEMENT, Tree
+from axlog.document.tree import ELEMENT, Tree
 from axlog.future.scenario_tracker import may_fall_by_message
 from axlog.query.pattern import Kind, Pattern, nodes_of
 
@@ -25,17 +25,13 @@ _LASTING = (Kind.VARIABLE, Kind.LABEL)
 def can_bring_again(tree: Tree, stream: str, deleted: Iterable[int]) -> bool:
     """Whether a stream can bring again all subtrees that it deletes."""
     call = tree.call(tree.calls_by_stream[stream])
-    kinds = tree.kind_column
     return (
         call.mode == "stream"
         and call.most is None
         and call.deletes == "yes"
         and call.replace is None
         and not (tree.facts or tree.references or tree.types is not None)
-        and all(
-            kinds[top] == ELEMENT and all(kinds[node] != CALL for node in tree.subtree(top))
-            for top in deleted
-        )
+        and all(tree.kind_column[top] == ELEMENT for top in deleted)
     )
 
 

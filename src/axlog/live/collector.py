@@ -8,6 +8,8 @@ the clock advances:
                proofs that it gave (`WaitingRows.prune`): the value of a key was used up, a time has
                passed, a stream has ended. The rows that they drop are evidence for `never` changes
                (`never_tracker.py`), whose tracker the collector owns: `after` is one call for both.
+               Of joins with `not`s, where messages are not kept: those that a `not` blocks, and
+               rows of `not`s whose key value is used up, now and then (`JoinWatch.sweep`)
     streams    that no future row needs are closed, on `collect`
     subtrees   that no future row uses are dropped, on `collect`
 
@@ -48,6 +50,7 @@ from axlog.future.garbage import StreamEnded
 from axlog.future.keys import Key, values_in
 from axlog.future.scenarios import may_bring
 from axlog.live.join_deadlines import Deadlines, JoinDeadlines
+from axlog.live.join_sweeps import JoinSweeps
 from axlog.live.maintained import MaintainedTree
 from axlog.live.never_tracker import NeverTracker, append_never
 from axlog.live.replacements import replacing_streams
@@ -74,7 +77,10 @@ For a large document it is a quarter of its nodes.
 
 _NOT_ASKED = "no message of this stream can add a row to a view"
 _NOT_USED = "no row to come can use it; the rows that came of it are there and stay"
-_NO_PARTNER = "they waited for a partner: the stream ended, the key's value came, or time ran out"
+_NO_PARTNER = (
+    "no row to come can use them: a stream ended, a key's value came, time ran out, or what must be"
+    " absent came"
+)
 
 KnownKeys: TypeAlias = dict[int, list[set[str]]]
 """For some joins, by number, all key values that have arrived, for each of their two parts."""
@@ -144,6 +150,7 @@ class Collector:
         self.version = 0  # increases when generated joins are out of date
         self.timed: list[tuple[Watch, Deadlines, Quick | None]] = []
         """The joins with their deadlines, and how these pass in one step."""
+        self._sweeps = JoinSweeps()
         self.is_busy = False  # whether a single message can drop rows
         self.collected: deque[Dropped] = deque(maxlen=REMEMBERED)
         self.closed: dict[str, Call] = {}  # streams that may continue to send
@@ -180,6 +187,7 @@ class Collector:
             self.is_busy, self._keyed, added = False, [], list(self._joins)
         self.is_busy = self.is_busy or any(join.is_busy for join in added)
         self._keyed += [join for join in added if join.keys]
+        self._sweeps.watch(self._joins)
         quick = self.tracker.quick
         self.timed = [(join, join.heap, quick.get(join)) for join in self._joins]
         self._deadlines.watch(self.timed, self._document.few_joins)
@@ -312,10 +320,13 @@ class Collector:
                 join.use(part, value)
             came.clear()
         if not self._deadlines:
-            return self._examined(emitted, time, self.timed)
-        numbers = self._deadlines.concerned(clock, touched)
-        emitted = self._examined(emitted, time, [self.timed[number] for number in numbers])
-        self._deadlines.note(numbers)
+            emitted = self._examined(emitted, time, self.timed)
+        else:
+            numbers = self._deadlines.concerned(clock, touched)
+            emitted = self._examined(emitted, time, [self.timed[number] for number in numbers])
+            self._deadlines.note(numbers)
+        if self._sweeps.joins:
+            self._sweeps.count()
         return emitted
 
     def _examined(
@@ -416,11 +427,18 @@ class Collector:
     @property
     def has_dropped(self) -> bool:
         """Whether rows were dropped that an update which is not a stream's may need."""
-        return self.has_dropped_of(None)
+        return self._have_dropped(self._joins)
 
     def has_dropped_of(self, relations: set[Relation] | None) -> bool:
-        """Do the same for the joins of some relations; None: for all."""
+        """Whether rows were dropped that a new view of some relations needs; None: of any.
+
+        Joins with `not`s drop none that their rows consist of.
+        """
         joins = [j for j in self._joins if relations is None or j.relation in relations]
+        return self._have_dropped(j for j in joins if isinstance(j, WaitingRows))
+
+    def _have_dropped(self, joins: Iterable[Watch]) -> bool:
+        joins = list(joins)
         for join in joins:
             join.settle()
         return self._drops and any(join.dropped or join.passes_by for join in joins)
@@ -436,6 +454,7 @@ class Collector:
         self.version += 1
         self.timed, self.until = [], inf
         self.is_busy, self._keyed = False, []
+        self._sweeps.watch(())
         self._deadlines.watch(self.timed, self._document.few_joins)
 
     def drop_final_rows(self) -> None:

@@ -289,7 +289,10 @@ class WatchedJoins:
                 continue
             seen = self._seen_values(found, known)
             if seen is not None:
-                self.joins[JoinWatch(state, found, tree, seen)] = node
+                # Rows of messages that the document keeps are found again from it: no gain.
+                made = JoinWatch(state, found, tree, seen, self._drops and not self._keeps)
+                made.dropped += 0 if known is None else known.dropped
+                self.joins[made] = node
 
     def _seen_values(self, inputs: JoinInputs, known: Watch | None) -> list[Iterable[str]] | None:
         """Return the key values that a join has already seen; None: they are lost."""

@@ -162,13 +162,13 @@ class JoinOutlook:
         for part in way.left:
             if not self._may_arrive(part, way.bound, before):
                 return None
-        if self._guards and self._is_blocked(way.bound, before):
+        if self._guards and self.is_blocked(way.bound, before):
             return None
         limit = self.inputs.latest(way.bound, way.left)
         clock = self._watched.clock if before is None else before.clock
         return None if limit is None or limit < clock else limit
 
-    def _is_blocked(self, bound: Bound, before: Moment | None) -> bool:
+    def is_blocked(self, bound: Bound, before: Moment | None = None) -> bool:
         """Whether a row of a `not` has the known values."""
         for number, (columns, positions, table) in enumerate(self._guards):
             if any(column not in bound for column in columns):
@@ -205,6 +205,8 @@ class JoinOutlook:
             yield from self._ways(rest, bound, taken, (*future, part), before, is_complete)
             if not is_complete and self.inputs.parts[part].is_free:
                 return
+        if not rest and not future:
+            return  # with a row of the last part nothing is left: no way
         columns = self.inputs.parts[part].columns
         for row in self._rows(part, bound):
             if before is not None and (part, row) in before.rows:

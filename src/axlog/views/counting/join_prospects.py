@@ -111,7 +111,7 @@ class JoinProspects:
     def possible(self) -> list[Possible]:
         """The possible rows, as `Outlook.possible` lists them."""
         ways: list[tuple[Shown, tuple[Wanted, ...], int | None]] = []
-        with bounded(sum(map(len, self.waiting.live))):
+        with bounded(sum(table.least_size for table in self.waiting.live)):
             for way, limit in self._least_ways():
                 if self._may_be_new(way):
                     shown, until = self._shown(way.bound), None if limit == FAR else limit

@@ -10,8 +10,14 @@ give a row, since nothing is deleted. An update names the ways that it may end:
     a stream ends           the ways that leave its part to streams
     a row of a `not` comes  the ways with its values
 
-Law: `ended` has every way that was possible before the update and is not any more. The tables keep
-all their rows. A key value is remembered only if the part has no row with it.
+Law: `ended` has every way that was possible before the update and is not any more. A key value is
+remembered only if the part has no row with it.
+
+Joins with `not`s drop rows that no row to come can use, and that are in no row of the join
+(`sweep`): rows that a row of a `not` blocks, rows that need a key value which is used up and of
+which no row is left, and rows of `not`s that could only block such rows. Finished orders of
+"ordered and not shipped" leave their key value behind, and no row. Other tables keep all their
+rows.
 """
 
 from __future__ import annotations
@@ -28,7 +34,7 @@ from axlog.future.join_inputs import FAR, Bounds, JoinInputs
 from axlog.future.keys import Key
 from axlog.future.search_budget import bounded
 from axlog.query.compile import Column, Relation
-from axlog.views.counting.join_outlook import Guard, JoinOutlook, Moment, Use, Way
+from axlog.views.counting.join_outlook import Bound, Guard, JoinOutlook, Moment, Use, Way
 from axlog.views.counting.sites import SiteRelation
 from axlog.views.operators.join import absence_key
 from axlog.views.operators.operator import Pending
@@ -63,17 +69,25 @@ class EndedWay(NamedTuple):
 class JoinWatch:
     """The inputs of one join of several parts."""
 
-    drops = False  # the join's tables keep all rows
-    dropped = 0
+    drops = False  # arriving rows are kept, whatever they wait for
     passes_by = False
     is_late = False  # no key value is forgotten
-    brief: Sequence[object] = ()  # all rows are in the tables
+    brief: Sequence[object] = ()  # arriving rows are in the tables
 
     def __init__(
-        self, state: SiteRelation, inputs: JoinInputs, tree: Tree, seen: Sequence[Iterable[str]]
+        self,
+        state: SiteRelation,
+        inputs: JoinInputs,
+        tree: Tree,
+        seen: Sequence[Iterable[str]],
+        sweeps: bool = False,
     ) -> None:
-        """`seen`: the key values that have arrived already, for each key of each part."""
+        """`seen`: the key values that have arrived already, for each key of each part.
+
+        `sweeps`: whether `sweep` is to be called, if the join has `not`s.
+        """
         self.state = state
+        self.dropped = 0  # number of rows dropped
         self.inputs = inputs
         self.tree = tree
         self.open = [{feeder.stream for feeder in part.feeders} for part in inputs.parts]
@@ -84,6 +98,7 @@ class JoinWatch:
                 state.rule.absences, state.guards[state.anti_joins :], strict=True
             )
         ]
+        self.is_swept = sweeps and bool(self._guards)
         self.outlook = JoinOutlook(self, inputs, self._guards)
         self._keys = [
             (part, position, key)
@@ -241,6 +256,56 @@ class JoinWatch:
             if mine == part and at == position
         )
 
+    # Dropped rows ---------------------------------------------------------------------------------
+
+    def sweep(self) -> int:
+        """Drop the rows that no row of the join has or can have; return how many are left.
+
+        Between two updates: nothing that ended is to be examined.
+        """
+        left = 0
+        for part, table in enumerate(self.live):
+            columns = self.inputs.parts[part].columns
+            rows = list(table)
+            for row in rows:
+                if self._is_useless(part, dict(zip(columns, row, strict=True))):
+                    self._drop(part, row)
+                else:
+                    left += 1
+        for guard, check in zip(self._guards, self.state.rule.absences, strict=True):
+            for row in list(guard.table):
+                bound = dict(zip(guard.columns, check.body_key(row), strict=True))
+                if any(self._is_barred(part, bound) for part in range(len(self.live))):
+                    self.dropped += bool(guard.table.remove(row))
+                else:
+                    left += 1
+        if len(self.heap) > 2 * left:
+            self.heap[:] = [each for each in self.heap if self.live[each[1]].count(each[2])]
+            heapify(self.heap)
+        return left
+
+    def _is_useless(self, part: int, bound: Bound) -> bool:
+        """Whether a row of a `not` blocks a row, or another part can have no row for it."""
+        if self.outlook.is_blocked(bound):
+            return True
+        others = (each for each in range(len(self.live)) if each != part)
+        return any(self._is_barred(other, bound) for other in others)
+
+    def _is_barred(self, part: int, bound: Bound) -> bool:
+        """Whether a part has no row with a key value that is used up."""
+        for number, (mine, position, _) in enumerate(self._keys):
+            value = bound.get(self.inputs.parts[part].columns[position]) if mine == part else None
+            if value is not None and value in self._used[number]:
+                return (value,) not in self.live[part].index((position,))
+        return False
+
+    def _drop(self, part: int, row: Row) -> None:
+        """Drop a row; its key values stay used."""
+        self.dropped += bool(self.live[part].remove(row))
+        for number, (mine, position, _) in enumerate(self._keys):
+            if mine == part and (row[position],) not in self.live[part].index((position,)):
+                self._used[number].add(str(row[position]))
+
     # Arriving rows --------------------------------------------------------------------------------
 
     def keeper(self, part: int) -> Callable[[Row, int], None] | None:
@@ -250,7 +315,7 @@ class JoinWatch:
         return lambda row, count: self.keep(part, row, count)
 
     def settle(self) -> None:
-        """Do nothing: the tables have all rows."""
+        """Do nothing: arriving rows are in the tables."""
 
     def keep_code(
         self, part: int, scope: dict[str, object], key: Callable[[Sequence[int]], str]
@@ -293,7 +358,7 @@ class JoinWatch:
         return self.heap[0][0] if self.heap else None
 
     def prune(self, proof: Proof) -> int:
-        """Note the ways that a proof ends. No row is dropped."""
+        """Note the ways that a proof ends. Rows are dropped by `sweep`."""
         with bounded(0):
             match proof:
                 case KeyUsed():
@@ -380,7 +445,7 @@ class JoinWatch:
 
     def _note_blocked(self) -> None:
         """Note the ways that rows of `not`s end, after the update."""
-        with bounded(sum(map(len, self.live))):
+        with bounded(sum(table.least_size for table in self.live)):
             for number, key in self._moment.blocked:
                 known = dict(zip(self._guards[number].columns, key, strict=True))
                 for way in self.outlook.ways(known, self._moment):

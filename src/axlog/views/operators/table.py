@@ -141,6 +141,14 @@ class Table:
     def is_empty(self) -> bool:
         return not next(iter(self._indexes.values()))
 
+    @property
+    def least_size(self) -> int:
+        """A number of rows that the table has at least, read off its indexes."""
+        sizes = [len(index) for index in self._indexes.values()]
+        whole = self._indexes.get(())
+        bucket = None if whole is None else whole.get(())
+        return max(*sizes, 0, len(bucket) if type(bucket) is dict else 0)
+
     def update(self, delta: Bag) -> None:
         """Add a delta of signed counts."""
         put = self.put
