@@ -18,7 +18,7 @@ from axlog.live.internals import maintained, streams_of
 from axlog.live.options import Keep, Options
 from axlog.query.truth import Truth
 from lab.laws.finished_law import check_finished, make_finished_case, make_keyed_case
-from lab.laws.swept_law import check_swept, make_swept_case, swept_every
+from lab.laws.swept_law import SweptCase, check_swept, make_swept_case, swept_every
 from tests.amounts import cases
 
 CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
@@ -278,6 +278,9 @@ def test_rows_that_joins_with_not_drop_have_no_effect() -> None:
     seen: Counter[str] = Counter()
     for seed in range(cases(16)):
         seen += check_swept(make_swept_case(Random(seed)))
+    ended = ("f", "<a><k>1</k></a>", 0), ("end", "f", 0), ("n", "<a><k>1</k></a>", 1)
+    query = "match /r[f/a/k/$x][g/a/k/$x][not(n/a/k/$x)]"
+    check_swept(SweptCase(query, ("key f/a by k trusted",), ended))  # the truth was remembered
     assert min(seen[what] for what in ("dropped", "never", "restored", "answers")) > 5, seen
 
 

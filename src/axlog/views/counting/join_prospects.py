@@ -64,6 +64,7 @@ class JoinProspects:
         self._columns = self._question.columns
         self._index: RowsByValue = RowIndex(maintainer)
         self._witness: Way | None = None  # a way that was possible when the truth was last asked
+        self._dropped = waiting.dropped
         self._is_never = False
         self._left: set[Shown] = set()  # rows that held until this update
         shown = set(self._columns)
@@ -98,7 +99,9 @@ class JoinProspects:
 
     def _may_come(self) -> bool:
         """Whether any row may come. Nothing is deleted: once none may, none ever may."""
-        outlook, way = self.waiting.outlook, self._witness
+        outlook, way, dropped = self.waiting.outlook, self._witness, self.waiting.dropped
+        if dropped != self._dropped:
+            way, self._dropped = None, dropped  # its rows may be gone
         if not self._is_never and (way is None or outlook.latest(way) is None):
             self._witness = outlook.witness({})
             self._is_never = self._witness is None
