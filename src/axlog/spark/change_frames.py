@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -135,8 +135,8 @@ class _Told:
 
     @classmethod
     def of(cls, document: Document | Definition, view: str | None, buckets: int | None) -> _Told:
-        given = document if isinstance(document, Definition) else Definition.of(document)
-        name = _one_view(given, view)
+        name = _one_view(document.views, view)  # other views are not parsed
+        given = document if isinstance(document, Definition) else Definition.of(document, [name])
         views = {name: given.views[name]}
         definition = replace(given, views=views, groups=(), final_steps=False)
         query = definition.queries()[name]
@@ -260,14 +260,14 @@ def _change_row(
     ]  # fmt: skip
 
 
-def _one_view(definition: Definition, view: str | None) -> str:
-    if view is None and len(definition.views) == 1:
-        return next(iter(definition.views))
-    if view is None or view not in definition.views:
+def _one_view(views: Collection[str], view: str | None) -> str:
+    if view is None and len(views) == 1:
+        return next(iter(views))
+    if view is None or view not in views:
         raise PipelineError(
             "AX852",
             f"there is no view {view!r}" if view else "the document has several views",
-            expected=f"view= one of {', '.join(definition.views)}",
+            expected=f"view= one of {', '.join(views)}",
         )
     return view
 
