@@ -188,12 +188,11 @@ def maintain(
     given = list(sources)
     if isinstance(document, Definition):
         definition = document
-    elif beside and documents is None:
-        definition, members = shared_definition(document, stored_definition(spark, place))
-        if members or has_tables(place):
-            given.append(TableFeed.of(place, members))
-    else:
+    elif not beside or documents is not None:
         definition = Definition.of(document)
+    else:
+        definition, tables = _with_tables(spark, document, place)
+        given += tables
     if not beside:
         definition = replace(definition, final_steps=False)
     waits = waiting_time(given, hold, documents)
@@ -264,6 +263,21 @@ def maintain(
     close: Callable[[], object] = (lambda: None) if local is None else local.close
     close = close if finals is None else finals.close
     return Maintained(query, plan, settled.run, beside, names, delivery.behind, close)
+
+
+def _with_tables(
+    spark: SparkSession, document: Document, place: str
+) -> tuple[Definition, list[TableFeed]]:
+    """Return the definition of a document, and the source of the tables of its families.
+
+    A checkpoint without such a source gets none, because its sources are numbered.
+    """
+    stored = stored_definition(spark, place)
+    if stored is not None and not has_tables(place):
+        return Definition.of(document), []
+    definition, members = shared_definition(document, stored)
+    has_source = bool(members) or has_tables(place)
+    return definition, [TableFeed.of(place, members)] if has_source else []
 
 
 HOLD = 2.0
