@@ -239,6 +239,25 @@ class Brute:
                         yield grown
             level = following
 
+    def is_relevant(self, start: Node, stream: str, pattern: Pattern, most: int) -> bool:
+        """Whether one of these futures matches, and does not without the trees of a stream."""
+        level = [(start, start, ())]
+        for _ in range(most):
+            following: list[tuple[Node, Node, tuple[str, ...]]] = []
+            for whole, less, brought in level:
+                for name, forest in self.messages(brought):
+                    grown = self.insert(whole, name, forest)
+                    if grown is None or not self.is_typed(grown, self.schema.document):
+                        continue
+                    left = self.insert(less, name, () if name == stream else forest)
+                    assert left is not None
+                    if matches(pattern, grown) and not matches(pattern, left):
+                        return True
+                    counted = tuple(sorted((*brought, *[name] * len(forest))))
+                    following.append((grown, left, counted))
+            level = list(dict.fromkeys(following))
+        return False
+
     def deletions(self, node: Node) -> Iterator[Node]:
         """The document without children of a node that deletes: all that are equal, or none."""
         label, below = node

@@ -45,6 +45,21 @@ QUERIES = (
     "match /r/q#t[a] return t.cont",
     "match /r/m[p#t/d] return t.id",
 )
+NEGATED = (
+    "match /r[m/p/d/$x][not(q/a/$x)] return $x",
+    "match /r/m[n/$n][not(p/d)] return $n",
+    "match /r/m[n/$n][p/d/$x][not(p/e/$x)] return $n, $x",
+    "match /r[q/a/$x][not(m/p/d/$x)][not(m/p/e/$x)] return $x",
+    "match /r[m/p/d/$x#t1][not(q/a/$x#t2)] where t2 - t1 <= 2us return $x",
+    "match /r/m[p/d or not(p/e)][n/$n] return $n",
+    "match /r[m/p/d/$x][q/a][not(m/p/e/$x)] return $x",
+    "match /r[m/p/d/$x][q/a/$y][not(m/p/e/$x)] return $x, $y",
+    "match /r/m#t[p/d][not(p/e)] return t.id",
+    "match /r[q[not(a/k)]][m/p/d/$x] return $x",
+    "match /r[m/p/d][not(q/a)]",
+    "match /r[m[n/$n]/p/d/$x][q/a/$y][not(q/a/k/$y or m[n/$n]/p/e/$x)] return $x, $y",
+)
+"""Queries with `not`."""
 
 COLLECTS: tuple[Collect, ...] = ("auto", "state")
 
@@ -65,6 +80,38 @@ def make_keyed_case(random: Random) -> FinishedCase:
     return FinishedCase(case.document, (case.query,), case.steps, case.facts)
 
 
+_ABSENT = (
+    "match /r[o/a/id/$x][not(s/a/id/$x)] return $x",
+    "match /r[o/a/id/$x][p/a/id/$x][not(s/a/id/$x)] return $x",
+    "match /r[o/a/id/$x][not(s/a/id/$x)][not(p/a/id/$x)] return $x",
+    "match /r[o/a[id/$x][v/$y]][not(s/a[id/$x]/v/$y)] return $x",
+    "match /r[o/a/id/$x#t1][not(s/a/id/$x#t2)] where t2 - t1 <= 2us return $x",
+    "match /r[o/a/id/$x][p/a/id/$y][not(s/a[id/$x]/v/$y)] return $x, $y",
+)
+
+
+def make_absent_case(random: Random) -> FinishedCase:
+    """Rows that a `not` ends, under some keys, with messages that respect them."""
+    keyed = [s for s in "osp" if random.random() < 0.6]
+    steps: list[Step] = []
+    used: set[tuple[str, str]] = set()
+    is_open, time = list("osp"), 0
+    for _ in range(random.randint(4, 10)):
+        time += random.choice((0, 1, 2))
+        stream, value = random.choice("oosp"), random.choice("123")
+        if stream not in is_open or (stream in keyed and (stream, value) in used):
+            continue
+        if random.random() < 0.08:
+            is_open.remove(stream)
+            steps.append(("end", stream, time))
+            continue
+        used.add((stream, value))
+        steps.append((stream, f"<a><id>{value}</id><v>{random.choice('12')}</v></a>", time))
+    document = "".join(f"<{stream}>{_CALL.format(stream)}</{stream}>" for stream in "osp")
+    facts = tuple(f"key {stream}/a by id trusted" for stream in keyed)
+    return FinishedCase(f"<r>{document}</r>", (random.choice(_ABSENT),), tuple(steps), facts)
+
+
 def make_finished_case(random: Random) -> FinishedCase:
     """A random case."""
     streams = ["f", "g"]
@@ -78,7 +125,8 @@ def make_finished_case(random: Random) -> FinishedCase:
     top = _call(random, "g") if random.random() < 0.4 else ""
     streams = streams if top else [s for s in streams if s != "g"]
     document = f"<r>{managers}<q>{queue}{_call(random, 'f')}</q>{top}</r>"
-    queries = tuple(random.sample(QUERIES, random.choice((1, 1, 2))))
+    drawn = NEGATED if random.random() < 0.4 else QUERIES
+    queries = tuple(random.sample(drawn, random.choice((1, 1, 2))))
     deleting = [s for s in streams if f'stream="{s}" deletes' in document]
     return FinishedCase(calling(document), queries, tuple(_steps(random, streams, deleting)))
 

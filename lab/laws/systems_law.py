@@ -92,9 +92,11 @@ def _any_system(random: Random) -> SystemsCase:
 def _chain(random: Random) -> SystemsCase:
     """A producer, one or two consumers of its rows, and perhaps a wire back."""
     count = random.randint(2, 3)
-    kept = [_kept(random) for _ in range(random.randint(2, 4))]
-    documents = [f"<d0>{_call('out')}{''.join(kept)}</d0>"]
-    views, wires = [(0, "v0", _producer(random))], []
+    kept = "".join(_kept(random) for _ in range(random.randint(2, 4)))
+    is_apart = random.random() < 0.5  # the stream brings nothing beside the kept data
+    call = f"<s>{_call('out')}</s>" if is_apart else _call("out")
+    documents = [f"<d0>{call}{kept}</d0>"]
+    views, wires = [(0, "v0", _producer(random, "s/" if is_apart else ""))], []
     for number in range(1, count):
         source = f"d{number - 1}.v0"
         shown = next(_columns(q) for at, name, q in views if f"d{at}.{name}" == source)
@@ -117,20 +119,20 @@ def _columns(query: str) -> list[str]:
     return query.partition(" return ")[2].replace("$", "").split(", ")
 
 
-def _producer(random: Random) -> str:
+def _producer(random: Random, at: str) -> str:
     """Rows of kept data that wait for the stream, or rows of the stream under conditions."""
     kind = random.random()
-    if kind < 0.4:
-        gate = random.choice(("[z]", "[row/w]", "[row/x/$w]"))
+    if kind < 0.45:
+        gate = random.choice((f"[{at}z]", f"[{at}row/w]", f"[{at}row/x/$w]"))
         shown = random.choice(("$u", "$u, $v", "$u, $v"))
         where = random.choice(("", "", ' where $u != "1"', " where $u != $v", " where $u < 3"))
         return f"match /d0{gate}[a[x/$u]/y/$v]{where} return {shown}"
     if kind < 0.6:  # a kept value beside an unknown one
-        return f"match /d0[row/w/$v][a[x/$u][y/{_text(random)}]] return $u, $v"
+        return f"match /d0[{at}row/w/$v][a[x/$u][y/{_text(random)}]] return $u, $v"
     tests = [f"{name} {_condition(random)}" for name in ("$u", "$v") if random.random() < 0.6]
     tests += ["$u != $v"] if random.random() < 0.3 else []
     said = f" where {' and '.join(tests)}" if tests else ""
-    return f"match /d0/row[x = $u][y = $v]{said} return $u, $v"
+    return f"match /d0/{at}row[x = $u][y = $v]{said} return $u, $v"
 
 
 def _condition(random: Random) -> str:

@@ -47,7 +47,12 @@ from lab.laws.exact_law import check_batches, check_exact, check_idle
 from lab.laws.fallen_law import check_fallen
 from lab.laws.feeds_law import check_feed, make_feed_case, smaller_feeds
 from lab.laws.filters_law import check_filter, make_filter_case
-from lab.laws.finished_law import check_finished, make_finished_case, make_keyed_case
+from lab.laws.finished_law import (
+    check_finished,
+    make_absent_case,
+    make_finished_case,
+    make_keyed_case,
+)
 from lab.laws.fuzz_cases import less_of, make_case, make_deaf_case
 from lab.laws.ids_law import check_ids, make_ids_case
 from lab.laws.layouts_law import check_layouts, make_layouts_case, smaller_layouts
@@ -137,9 +142,11 @@ def _smaller_buckets(case: Any) -> Iterator[Any]:
 
 def _make_collected(random: Random) -> Any:
     pick = random.random()
-    if pick < 0.3:
+    if pick < 0.15:
+        return make_absent_case(random)
+    if pick < 0.4:
         return make_keyed_case(random)
-    return make_finished_case(random) if pick < 0.6 else make_swept_case(random)
+    return make_finished_case(random) if pick < 0.7 else make_swept_case(random)
 
 
 def _check_collected(case: Any) -> Any:

@@ -30,7 +30,7 @@ from axlog.query.normalize import bound_variables
 from axlog.query.pattern import Kind, Output
 from tests.document.test_schema import P2_TYPE
 from tests.papers import document, xml
-from tests.type_brute_force import Maker, cases
+from tests.type_brute_force import Brute, Maker, as_node, cases
 
 EXAMPLE = xml("a[b, ?f{service=w}]")
 D1 = "<!ELEMENT a (b+)><!ELEMENT b (c)><!ELEMENT c EMPTY>"
@@ -198,6 +198,35 @@ def test_relevance_under_types() -> None:
     assert (found["f"].lazy, found["f"].axlog, found["f"].relevant) == (True, True, True)
     assert (found["g"].lazy, found["g"].axlog, found["g"].relevant) == (False, False, False)
     assert found["f"].wanted == ("o/id/$x",)
+
+
+def test_a_stream_whose_data_is_there_already_is_not_relevant_under_types() -> None:
+    tree = typed('r[o[id["7"]], ?f{service=w}, ?g{service=v}]', SHOP)
+    there = relevance(tree, parse_pattern("match /r/o/id"))
+    assert [there[s].relevant for s in "fg"] == [False, False]
+    both = relevance(tree, parse_pattern("match /r[o/id][s/id]"))
+    assert [both[s].relevant for s in "fg"] == [False, True]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_differential_relevance_under_types(seed: int) -> None:
+    """A stream that is not relevant changes no answer in any future of one or two messages."""
+    maker, verdicts = Maker(Random(2000 + seed)), Counter[bool | None]()
+    for schema, written in cases(seed, 12):
+        tree = load(written)
+        tree.types = schema
+        brute = Brute(schema, tree)
+        start = as_node(tree, tree.root)
+        for _ in range(4):
+            pattern = maker.pattern()
+            for stream, found in relevance(tree, pattern).items():
+                verdicts[found.relevant] += 1
+                if found.relevant is False:
+                    steps = 2 if len(brute.pools[stream]) < 6 else 1
+                    shown = brute.is_relevant(start, stream, pattern, steps)
+                    assert not shown, f"{stream}: {pattern}\n{schema}\n{written}"
+    assert min(verdicts[False], verdicts[True]) > 5
+    assert not verdicts[None]
 
 
 def test_example_10_p2_on_the_command_line(tmp_path: Path) -> None:

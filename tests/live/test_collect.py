@@ -17,7 +17,12 @@ from axlog.live.durable import DurableDocument
 from axlog.live.internals import maintained, streams_of
 from axlog.live.options import Keep, Options
 from axlog.query.truth import Truth
-from lab.laws.finished_law import check_finished, make_finished_case, make_keyed_case
+from lab.laws.finished_law import (
+    FinishedCase,
+    check_finished,
+    make_finished_case,
+    make_keyed_case,
+)
 from lab.laws.swept_law import SweptCase, check_swept, make_swept_case, swept_every
 from tests.amounts import cases
 
@@ -111,8 +116,8 @@ def test_nothing_goes_where_it_can_be_seen() -> None:
     kept: dict[str, str | None] = {}
     source = f"<r><a>1</a><b/>{CALL.format('f')}</r>"
     deleting = source.replace('stream="f"', 'stream="f" deletes="yes"')
-    not_yet = "match /r[a][not(c)]"
-    kept[not_yet] = Document(source, views={"v": not_yet}).collect().kept
+    nested = "match /r[a][not(c[not(d)])]"
+    kept[nested] = Document(source, views={"v": nested}).collect().kept
     for query in ("match /r/a#a return a.id", "match /r/a#a return a.val"):
         assert Document(source, views={"v": query}).collect().nodes == 0  # b decides later ids
     assert Document(source, views={"v": "match /r[a or c]"}).collect().nodes == 3
@@ -128,6 +133,28 @@ def test_nothing_goes_where_it_can_be_seen() -> None:
     )
     kept["enforced"] = enforced.collect().kept
     assert all(kept.values()), kept
+
+
+def test_what_a_not_blocks_goes_with_what_blocks_it() -> None:
+    """A shipped order is over, and one that waits for its shipment stays. Without keys, a shipment
+    stays too: it blocks another order with its id."""
+    source = f"<r><o>{CALL.format('o')}</o><s>{CALL.format('s')}</s></r>"
+    keys = ["key o/order by id trusted", "key s/ship by id trusted"]
+    open_orders = "match /r[o/order/id/$x][not(s/ship/id/$x)] return $x"
+    for facts, left in ((keys, 1), ((), 5)):
+        doc = Document(source, views={"v": open_orders}, facts=facts)
+        for number in range(5):
+            doc.feed("o", f"<order><id>{number}</id></order>")
+        for number in range(4):
+            doc.feed("s", f"<ship><id>{number}</id></ship>")
+        before = len(doc)
+        report = doc.collect()
+        assert report.kept is None
+        assert (before - len(doc), report.nodes) == (report.nodes, 3 * (9 - left))
+        assert [row["x"] for row in doc.view("v").rows()] == ["4"]
+        (gone,) = doc.feed("s", "<ship><id>4</id></ship>")
+        assert (gone.op, gone.row["x"]) == ("delete", "4")
+        assert [c.op for c in doc.feed("o", "<order><id>9</id></order>")] == ["insert"]
 
 
 SHOP = f"<m><w>{CALL.format('orders')}</w><s>{CALL.format('shipping')}</s></m>"
@@ -262,6 +289,15 @@ def test_stores_collect_as_other_documents(tmp_path: Path) -> None:
 
 def names_of(doc: Document) -> list[str]:
     return [row["n"] for row in doc.view("v").rows()]
+
+
+def test_an_alternative_beside_a_not_may_still_come() -> None:
+    """A match that one alternative's `not` blocks is a row once another alternative matches."""
+    calling = CALL.replace("/>", ' calls="yes"/>')
+    source = f"<r><m><n>0</n><p><e>1</e>{calling.format('s')}</p></m><q>{CALL.format('f')}</q></r>"
+    steps = (("f", "<a>1</a>", 1), ("s", "<z>1</z>", 2), ("s", "<d>2</d>", 3))
+    query = "match /r/m[p/d or not(p/e)][n/$n] return $n"
+    assert check_finished(FinishedCase(source, (query,), steps))["changes"] == 1
 
 
 def test_collection_changes_nothing() -> None:

@@ -20,6 +20,7 @@ from axlog.errors import AxlogError, QueryError, UndecidedError
 from axlog.future.truth import Outlook
 from axlog.live.internals import maintained
 from axlog.query.query import parse_query
+from axlog.views.counting.join_outlook import JoinOutlook
 from axlog.views.operators.join_generator import MOST_PARTS
 
 pytestmark = pytest.mark.system
@@ -222,6 +223,20 @@ def test_the_possible_rows_of_a_product_are_refused():
     with pytest.raises(UndecidedError) as raised:
         Outlook(maintained(doc).nodes(), pattern).possible()
     assert raised.value.code == "AX502"
+
+
+def test_the_possible_rows_of_a_joined_product_are_refused_early(monkeypatch):
+    """Ways that are read off a join cost their parts: 100,000 steps are far fewer ways."""
+    names = [f"$v{i}" for i in range(12)]
+    text = "match /a/s" + "".join(f"[b/{name}]" for name in names) + " return " + ", ".join(names)
+    doc = axlog.parse(GROWING.replace("<s>", "<s><b>1</b><b>2</b>"), views={"v": text})
+    looked = []
+    latest = JoinOutlook.latest
+    monkeypatch.setattr(JoinOutlook, "latest", lambda *given: looked.append(1) or latest(*given))
+    with pytest.raises(UndecidedError) as raised:
+        doc.view("v").possible()
+    assert raised.value.code == "AX502"
+    assert 5_000 < len(looked) < 20_000
 
 
 def test_views_with_more_branches_than_python_nests_loops():

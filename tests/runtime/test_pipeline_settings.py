@@ -27,6 +27,7 @@ VIEWS = {
     "ready": "match /a[d/y][b/c/$x] return $x",
     "pairs": "match /a[b/c/$x][e/c/$x] return $x",
 }
+ABSENT = {"absent": "match /a[b/c/$x][d/y][not(e/c/$x)] return $x"}
 
 
 def lines(count: int) -> list[dict[str, Any]]:
@@ -39,12 +40,16 @@ def lines(count: int) -> list[dict[str, Any]]:
     return found
 
 
+def views(texts: dict[str, str]) -> dict[str, Any]:
+    return {name: {"query": text, "sinks": ["log"]} for name, text in texts.items()}
+
+
 def model(place: Path, settings: dict[str, Any], **more: Any) -> PipelineModel:
     given = {
         "engine": "embedded",
         "document": DOCUMENT,
         "sources": [{"kind": "jsonl", "path": "in.jsonl"}],
-        "views": {name: {"query": text, "sinks": ["log"]} for name, text in VIEWS.items()},
+        "views": views(VIEWS),
         "sinks": {"log": {"kind": "jsonl", "path": "log.jsonl"}},
         "dead_letters": {"kind": "jsonl", "path": "dead.jsonl"},
         "settings": {"batch": 5, "hold": 0, "checkpoint": "state", "snapshot": 10, **settings},
@@ -57,7 +62,7 @@ def told(place: Path, settings: dict[str, Any], cuts: tuple[int, ...] = ()) -> t
     place.mkdir()
     (place / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines(60)))
     for rounds in (*cuts, None):
-        runner = Runner(model(place, settings), once=True)
+        runner = Runner(model(place, settings, views=views({**VIEWS, **ABSENT})), once=True)
         if rounds is None:
             runner.run()
             runner.close()

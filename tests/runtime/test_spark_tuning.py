@@ -8,12 +8,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from axlog.live import collector
 from axlog.runtime import bucket, bucket_state
 from axlog.runtime.bucket_tuner import Tuned, Tuning, forget, tuned_at
+from axlog.runtime.definition import Definition
 from axlog.runtime.extraction import Extractor, Message
 from axlog.runtime.plan import make_plan
 from tests.amounts import cases
-from tests.runtime.test_spark_bucket import cut, definition_of, plain, run, updates
+from tests.runtime.test_spark_bucket import (
+    by_document,
+    cut,
+    definition_of,
+    plain,
+    run,
+    updates,
+)
 
 QUIET = [HealthCheck.function_scoped_fixture]
 
@@ -89,3 +98,97 @@ def test_nothing_is_said_of_a_unit_before_all_its_buckets_have(tmp_path: Path) -
     extractor.tune(Tuned({"view some": {"a": [], "b": [0]}}))
     out = extractor.extract([Message(0, "a", "insert", b"<item><k>1</k></item>", 1, 1, "m")])
     assert {unit for unit, _ in out.items} == {"messages"}
+
+
+DELETING = """<r xmlns:ax="urn:axlog">
+  <feed><ax:call stream="d" deletes="yes"/></feed>
+  <o><ax:call stream="o"/></o>
+  <p><ax:call stream="p"/></p>
+</r>"""
+
+
+def test_a_stream_that_deletes_restricts_only_what_it_reaches(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Sources of the other streams are filtered, and messages that no deletion reaches are rows."""
+    monkeypatch.setattr(bucket, "TUNE_EVERY", 1)
+    monkeypatch.setattr(bucket_state, "SMALLEST_LOG", 1)
+    monkeypatch.setattr(bucket_state, "LONGEST_LOG", 0)
+    views = {
+        "some": "match /r[o/a][p/a]",
+        "of feed": "match /r/feed/b/$x return $x",
+        "both": "match /r[feed/b/$x][o/a/$x] return $x",
+    }
+    definition = Definition(DELETING, {name: (text, None) for name, text in views.items()})
+    plan = make_plan(definition, buckets=2)
+    assert [(unit.views, unit.kind) for unit in plan.units] == [
+        (("some",), "bindings"),
+        (("of feed", "both"), "messages"),
+    ]
+    sizes: list[int] = []
+    state = bucket.Instance.state
+
+    def noted(self: bucket.Instance) -> dict[str, object]:
+        if self.unit.kind == "messages":
+            sizes.append(len(self.doc))
+        return state(self)
+
+    monkeypatch.setattr(bucket.Instance, "state", noted)
+    said = [("o", "<a>1</a>"), ("p", "<a>1</a>"), ("d", "<b>1</b>"), ("o", "<a>2</a>")]
+    said += [("o", f"<a>{n}</a>") for n in range(3, 9)]
+    batches = [
+        [[Message(0, stream, "insert", content.encode(), n, n, f"m{n}")]]
+        for n, (stream, content) in enumerate(said)
+    ]
+    gone = Message(0, "d", "delete", b"match /b", 99, 99, "m99")
+    again = Message(0, "d", "insert", b"<b>5</b>", 100, 100, "m100")
+    told, refused = run(
+        definition, plan, [*batches, [[gone]], [[again]]], forgets=Random(1), place=str(tmp_path)
+    )
+    assert not refused
+    rows = [
+        sorted((str(c.view), c.op, c.row["x"]) for c in batch if c.view != "some") for batch in told
+    ]
+    assert [each for each in rows if each] == [
+        [("both", op, x), ("of feed", op, x)]
+        for op, x in (("insert", "1"), ("delete", "1"), ("insert", "5"))
+    ]
+    assert tuned_at(str(tmp_path)).patterns == {"d": ["/*"], "o": ["a/$x"], "p": []}
+    assert max(sizes) == len(definition.make()) + 2  # one <b> with its text, and none of o
+
+
+@pytest.mark.parametrize("negated", ["", "[not(p/a/$x)]"])
+def test_buckets_collect_what_no_row_can_use(negated: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also beside a `not`: what is blocked goes with what blocks it."""
+    monkeypatch.setattr(bucket_state, "SMALLEST_LOG", 1)
+    monkeypatch.setattr(bucket_state, "LONGEST_LOG", 0)
+    monkeypatch.setattr(collector, "EVERY", 4)
+    source = DELETING.replace(' deletes="yes"', "")
+    text = f"match /r[feed/b][o/a#t/$x]{negated} return $x, t.id"
+    said = [(stream, f"<a>{n}</a>") for n in range(10) for stream in "op"]
+    messages = [
+        Message(0, stream, "insert", content.encode(), n, n, f"m{n}")
+        for n, (stream, content) in enumerate(said)
+    ]
+    end = Message(0, "d", "end", b"", 100, 100, "end")
+    rest = [messages[0]._replace(time=101 + n, number=101 + n) for n in range(9)]
+    sizes: dict[str, list[int]] = {"auto": [], "off": []}
+    told, state = {}, bucket.Instance.state
+    for collect, seen in sizes.items():
+        definition = Definition(source, {"v": (text, None)}, collect=collect)
+        plan = make_plan(definition, buckets=2)
+        assert [unit.kind for unit in plan.units] == ["messages"]
+
+        def noted(self: bucket.Instance, seen: list[int] = seen) -> dict[str, object]:
+            seen.append(len(self.doc))
+            return state(self)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(bucket.Instance, "state", noted)
+            batches = [[[each]] for each in (*messages, end, *rest)]
+            told[collect] = run(definition, plan, batches, forgets=Random(2))
+    wanted = [plain(one) for one in by_document(definition, batches)]
+    assert [plain(one) for one in told["auto"][0]] == wanted
+    assert [plain(one) for one in told["off"][0]] == wanted
+    assert sizes["off"][-1] > 40
+    assert sizes["auto"][-1] < 16

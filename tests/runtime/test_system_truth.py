@@ -46,12 +46,28 @@ def _with_one_row(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def _with_the_last_row(patch: pytest.MonkeyPatch) -> None:
+    add = system_truth._Rows.add
+
+    def keep_last(rows: system_truth._Rows, *one: Any) -> None:
+        add(rows, *one)
+        rows.trees = rows.trees[-1:]
+
+    patch.setattr(system_truth._Rows, "add", keep_last)
+
+
 def _with_free_rows(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(system_truth, "MOST_ROWS", 1)
 
 
 @pytest.mark.parametrize(
-    ("breaks", "seed"), [(_without_conditions, 2), (_with_one_row, 13), (_with_free_rows, 43)]
+    ("breaks", "seed"),
+    [
+        (_without_conditions, 6),
+        (_with_one_row, 2),
+        (_with_the_last_row, 23),
+        (_with_free_rows, 23),
+    ],
 )
 def test_the_law_notices(
     breaks: Callable[[pytest.MonkeyPatch], None], seed: int, monkeypatch: pytest.MonkeyPatch

@@ -4,20 +4,34 @@ A stream is finished if no scenario requires its data, a subtree if no scenario 
 pattern with `or` is judged by each way through its alternatives. A node whose id, value or content
 a row shows stays. Streams and nodes that a deletion can reach stay, and for a view that can lose
 rows by a deletion everything that it can match stays: what no row needs now may be needed after it.
-(Paper 1, section 5.)
+
+A pattern with `not` is judged by its positive and blocked patterns (`blocked_rows.py`): also data
+that may still block a row, or be blocked, is needed. A match that is blocked now would seem to be a
+row without the nodes of its `not`, so these stay while the match does. Where there are too many
+scenarios, everything stays that the pattern can match. (Paper 1, section 5.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, NONE, TEXT, Tree
+from axlog.errors import UndecidedError
+from axlog.future.blocked_rows import (
+    Blocked,
+    PositiveParts,
+    is_covered,
+    positive_parts,
+    with_names,
+)
 from axlog.future.capacity import fits
 from axlog.future.deletions import can_match_at, deletion_places, is_inside, loses_by
 from axlog.future.generalized_rows import Need, Values
+from axlog.future.grounding import has_not
 from axlog.future.scenarios import Scenarios, with_join_variables
-from axlog.query.normalize import bound_variables
+from axlog.query.normalize import bound_variables, normalise
 from axlog.query.pattern import (
     AnyNode,
     Branch,
@@ -48,32 +62,29 @@ def refusal(tree: Tree, patterns: Iterable[Pattern]) -> str | None:
     if any(fact.is_enforced for fact in (*tree.facts, *tree.references)):
         return "a key is enforced: its values are looked up in the document"
     for pattern in patterns:
-        ways = _conjunctions(pattern.branches)
-        if ways is None:
-            return f"`not` or a collected path: {pattern}"
-        if len(ways) > MOST_WAYS:
+        if not is_covered(pattern):
+            return f"a `not` inside a `not`, or a collected path: {pattern}"
+        if len(_conjunctions(pattern.branches)) > MOST_WAYS:
             return f"`or` has more than {MOST_WAYS} ways: {pattern}"
+        for part in _parts(pattern):
+            if any(len(_conjunctions(one.pattern.branches)) > MOST_WAYS for one in part.blocked):
+                return f"`or` has more than {MOST_WAYS} ways: {pattern}"
     return None
 
 
-def _conjunctions(branches: Iterable[Branch]) -> list[tuple[Branch, ...]] | None:
-    """The branches without `or`, one tuple for each way; None with `not` or a collected path."""
+def _conjunctions(branches: Iterable[Branch]) -> list[tuple[Branch, ...]]:
+    """The branches without `or`, one tuple for each way; an `or` in a `not` stays."""
     ways: list[tuple[Branch, ...]] = [()]
     for branch in branches:
         more: list[tuple[Branch, ...]] = []
         if isinstance(branch, PatternNode):
             below = _conjunctions(branch.branches)
-            if below is None:
-                return None
             more = [(replace(branch, branches=each),) for each in below]
         elif isinstance(branch, Or):
             for alternative in branch.alternatives:
-                found = _conjunctions(alternative)
-                if found is None:
-                    return None
-                more += found
+                more += _conjunctions(alternative)
         else:
-            return None
+            more = [(branch,)]
         ways = [(*way, *each) for way in ways for each in more][: MOST_WAYS + 1]
     return ways
 
@@ -84,7 +95,7 @@ def _alternatives(pattern: Pattern) -> list[Pattern]:
     Fewer conditions have more scenarios, so every node that a future row uses is used in one.
     """
     found = []
-    for branches in _conjunctions(pattern.branches) or ():
+    for branches in _conjunctions(pattern.branches):
         bound, names = bound_variables(branches), {n.name for b in branches for n in nodes_of(b)}
         where = tuple(
             each
@@ -113,11 +124,79 @@ def streams_asked(tree: Tree, pattern: Pattern) -> set[str]:
     calls = tree.calls()
     kept = {*deletion_places(tree), *_nodes_named(tree, _read_nodes(pattern))}
     asked = {s for s, call in calls.items() if is_inside(tree, tree.parent(call), kept)}
-    if loses_by(tree, pattern) is not None:
-        parents = {stream: tree.parent(call) for stream, call in calls.items()}
-        return asked | {s for s, parent in parents.items() if can_match_at(tree, pattern, parent)}
-    scenarios = Scenarios(tree, with_join_variables(pattern))
-    return asked | {stream for _, need in _possible(scenarios) for _, stream in need.brought}
+    if loses_by(tree, pattern) is None:
+        try:
+            if not has_not(pattern):
+                return asked | _streams(Scenarios(tree, with_join_variables(pattern)))
+            found: set[str] = set()
+            for part in _parts(pattern):
+                found |= _streams(Scenarios(tree, with_join_variables(part.positive)))
+                for one in part.blocked:
+                    found.update(*(match.streams for match in _open_matches(_matches(tree, one))))
+            return asked | found
+        except UndecidedError as error:
+            if not _is_too_many(error, pattern):
+                raise
+    parents = {stream: tree.parent(call) for stream, call in calls.items()}
+    return asked | {s for s, parent in parents.items() if can_match_at(tree, pattern, parent)}
+
+
+def _parts(pattern: Pattern) -> list[PositiveParts]:
+    """The positive and the blocked patterns of each way through a pattern."""
+    return [positive_parts(way) for way in _alternatives(with_names(normalise(pattern)))]
+
+
+def _is_too_many(error: UndecidedError, pattern: Pattern) -> bool:
+    """Whether a pattern with `not` has too many scenarios."""
+    return error.code == "AX502" and has_not(pattern)
+
+
+def _streams(scenarios: Scenarios) -> set[str]:
+    """The streams from which scenarios require data."""
+    return {stream for _, need in _possible(scenarios) for _, stream in need.brought}
+
+
+class _Match(NamedTuple):
+    """A scenario of a blocked pattern: the nodes that are there, and the streams that it needs."""
+
+    outside: tuple[int | None, ...]  # None: a future node
+    inside: tuple[int | None, ...]  # in the `not`
+    streams: frozenset[str]
+
+
+def _matches(tree: Tree, one: Blocked) -> list[_Match]:
+    """All scenarios of a blocked pattern, for every way through its `or`s.
+
+    None dominates another: it shows that a row to come is blocked, where the other may not be.
+    """
+    found: list[_Match] = []
+    for pattern in _alternatives(one.pattern):
+        others = tuple(o for o in pattern.outputs if o.kind is not Kind.ID)
+        nodes = [node.name or "" for node in pattern.nodes()]
+        shown = tuple(Output(Kind.ID, name) for name in nodes)
+        scenarios = Scenarios(tree, replace(pattern, outputs=(*others, *shown)), prune="none")
+        columns = scenarios.columns
+        inside = [columns.index(f"{name}.node") for name in nodes if name in one.inside]
+        outside = [columns.index(f"{name}.node") for name in nodes if name not in one.inside]
+        for values, need in _possible(scenarios):
+            found.append(
+                _Match(
+                    _nodes_at(values, outside),
+                    _nodes_at(values, inside),
+                    frozenset(stream for _, stream in need.brought),
+                )
+            )
+    return found
+
+
+def _nodes_at(values: Values, positions: Iterable[int]) -> tuple[int | None, ...]:
+    return tuple(None if (node := values[n]) is None else int(node) for n in positions)
+
+
+def _open_matches(matches: Sequence[_Match]) -> list[_Match]:
+    """Those that need data, and whose row is not blocked by what is there."""
+    blocked = {match.outside for match in matches if not match.streams}
+    return [match for match in matches if match.streams and match.outside not in blocked]
 
 
 def _possible(scenarios: Scenarios) -> Iterator[tuple[Values, Need]]:
@@ -140,6 +219,24 @@ def finished_subtrees(
     deletion can reach stays.
     """
     used = {node for pattern in patterns for node in nodes_used(tree, pattern)} | set(shown)
+    blocked = [one for pattern in patterns for one in _blocked_matches(tree, pattern)]
+    while True:
+        tops = _unused(tree, patterns, used)
+        dropped = {node for top in tops for node in tree.subtree(top)}
+        more = {
+            node
+            for match in blocked
+            if dropped.isdisjoint(match.outside) and not dropped.isdisjoint(match.inside)
+            for node in match.inside
+            if node is not None
+        }
+        if not more:
+            return tops
+        used |= more
+
+
+def _unused(tree: Tree, patterns: Sequence[Pattern], used: set[int]) -> list[int]:
+    """The largest subtrees, off the paths to open calls, without these nodes."""
     needed = set(used)
     for node in used:
         needed.update(tree.ancestors(node))
@@ -161,6 +258,20 @@ def finished_subtrees(
     ]
 
 
+def _blocked_matches(tree: Tree, pattern: Pattern) -> list[_Match]:
+    """The matches that a `not` blocks now."""
+    if not has_not(pattern) or not tree.calls() or loses_by(tree, pattern) is not None:
+        return []
+    try:
+        parts = _parts(pattern)
+        found = [m for part in parts for one in part.blocked for m in _matches(tree, one)]
+    except UndecidedError as error:
+        if not _is_too_many(error, pattern):
+            raise
+        return []  # all nodes that the pattern can match stay
+    return [match for match in found if not match.streams]
+
+
 def _read_nodes(pattern: Pattern) -> list[PatternNode]:
     """The nodes of a pattern whose values or contents rows show: nothing inside may be dropped."""
     names = {o.of for o in pattern.outputs if o.kind in (Kind.VAL, Kind.CONT)}
@@ -175,13 +286,34 @@ def _has_texts(tree: Tree, parent: int) -> bool:
 def nodes_used(tree: Tree, pattern: Pattern) -> set[int]:
     """The existing nodes that a scenario with needs uses.
 
-    If the pattern can lose rows by deletions: all nodes with a label that it tests for.
+    If the pattern can lose rows by deletions, or has a `not` and too many scenarios: all nodes with
+    a label that it tests for.
     """
     if not tree.calls():
         return set()
-    if loses_by(tree, pattern) is not None:
-        return _nodes_named(tree, pattern.nodes())
-    return {node for each in _alternatives(pattern) for node in _used_in(tree, each)}
+    if loses_by(tree, pattern) is None:
+        try:
+            found: set[int] = set()
+            for part in _parts(pattern):
+                found |= _used_in(tree, part.positive)
+                for one in part.blocked:
+                    for match in _open_matches(_matches(tree, one)):
+                        found.update(n for n in (*match.outside, *match.inside) if n is not None)
+            return found
+        except UndecidedError as error:
+            if not _is_too_many(error, pattern):
+                raise
+    return _nodes_named(tree, pattern.nodes())
+
+
+def _brought_to(scenarios: Scenarios, column: str) -> set[int]:
+    """The present nodes in a column of the scenarios that need data."""
+    at = scenarios.columns.index(column)
+    return {
+        int(node)
+        for values, need in _possible(scenarios)
+        if need.brought and (node := values[at]) is not None
+    }
 
 
 def _nodes_named(tree: Tree, nodes: Iterable[PatternNode]) -> set[int]:
@@ -199,35 +331,15 @@ def _nodes_named(tree: Tree, nodes: Iterable[PatternNode]) -> set[int]:
 
 
 def _used_in(tree: Tree, pattern: Pattern) -> set[int]:
-    named = _named(pattern)
-    shown = with_join_variables(named)
+    shown = with_join_variables(pattern)
     found: set[int] = set()
-    for each in named.nodes():
+    for each in pattern.nodes():
         assert each.name is not None
-        column = f"{each.name}.node"
         output = Output(Kind.ID, each.name)
         is_shown = any((o.kind, o.of) == (output.kind, output.of) for o in shown.outputs)
         asked = shown if is_shown else replace(shown, outputs=(*shown.outputs, output))
-        scenarios = Scenarios(tree, asked)
-        at = scenarios.columns.index(column)
-        for values, need in _possible(scenarios):
-            node = values[at]
-            if need.brought and node is not None:
-                found.add(int(node))
+        found |= _brought_to(Scenarios(tree, asked), f"{each.name}.node")
     return found
-
-
-def _named(pattern: Pattern) -> Pattern:
-    """The pattern with a name for each of its nodes."""
-    known = {node.name for node in pattern.nodes()}
-    names = (name for n in range(1, 1 << 30) if (name := f"node{n}") not in known)
-
-    def named(branch: Branch) -> Branch:
-        assert isinstance(branch, PatternNode)  # see `refusal`
-        below = tuple(named(each) for each in branch.branches)
-        return replace(branch, name=branch.name or next(names), branches=below)
-
-    return replace(pattern, branches=tuple(map(named, pattern.branches)))
 
 
 def size(tree: Tree, top: int) -> int:

@@ -21,10 +21,10 @@ that its data could complete appears without it, and no later.
 **A subtree** can be dropped if it contains no open call, and no scenario that still needs data uses
 a node of it. A row that uses the subtree then either exists already, and stays, or never appears. A
 scenario counts for a node unless another with the same node, outputs and join variables needs less.
-A scenario without needs is an existing row. Streams and subtrees are kept, with the reason, where
-there are streams that may delete, `not`, `or`, collected paths, rows that show a node's id, value
-or content (they read the document), types, or enforced keys (their values are looked up in the
-document).
+A scenario without needs is an existing row. `finished.py` does this also for `or` and `not`, and
+keeps what rows show of nodes and what deletions can reach. Everything is kept, with the reason,
+where there are collected paths, a `not` inside a `not`, types, or enforced keys (their values are
+looked up in the document).
 
 These are verdicts, which change nothing; `live/collector.py` applies them. See docs/meaning.md,
 Truth. (Paper 1, section 5, example 6; paper 2, section 5.)

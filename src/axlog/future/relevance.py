@@ -5,7 +5,8 @@
   the pattern is evaluated with its join variables as outputs.
 - Exact: in some future, leaving out the stream's data changes the rows. A scenario shows this if a
   row is missing from one of its most general instances without the stream (`instances.py`). The
-  number of instances is limited; an undecided verdict is None, with the reason.
+  number of instances is limited; an undecided verdict is None, with the reason. Under types, a
+  future that obeys them must show it; if none is found, only the verdict without types decides.
 
 Exact implies axlog implies lazy. If any stream may delete, only lazy relevance is defined: a
 deletion may test any data that has arrived, so whole messages matter, of all streams that deliver
@@ -341,6 +342,13 @@ class _Exact:
     def _scratch(self) -> Scratch:
         return Scratch(self.tree)
 
+    @cached_property
+    def _untyped(self) -> _Exact:
+        """The same for the document without its types."""
+        tree = self.tree.copied()
+        tree.types = None
+        return _Exact(tree, self.pattern, self.columns, self.limit, self.together)
+
     @property
     def is_exhausted(self) -> bool:
         """Whether the last verdict is undecided only because there were too many futures."""
@@ -365,7 +373,10 @@ class _Exact:
         if not ways:
             return False, None  # relevance implies axlog relevance
         if self.tree.types is not None:
-            return _typed(self.tree, self.pattern, self.columns, ways, stream)
+            found = _typed(self.tree, self.pattern, self.columns, ways, stream)
+            # types only exclude futures: where no future shows relevance, none of theirs does
+            is_out = found[0] is None and self._untyped.of(stream, ways)[0] is False
+            return (False, None) if is_out else found
         try:
             return self._by_futures(stream, ways)
         except (UndecidedError, UnsupportedError) as error:
@@ -395,17 +406,24 @@ class _Exact:
 def _typed(
     tree: Tree, pattern: Pattern, columns: tuple[str, ...], ways: Ways, stream: str
 ) -> tuple[bool | None, str | None]:
-    """Search for a future that shows relevance under types; its absence decides nothing."""
+    """Search for a future that shows relevance under types; finding none decides nothing.
+
+    First of the stream alone, then of the streams of a scenario, then of all.
+    """
     try:
-        for values, _ in ways:
+        every = frozenset(tree.calls())
+        for values, need in ways:
             pairs = zip(columns, values, strict=True)
             known = {c[1:]: str(v) for c, v in pairs if c.startswith("$") and v is not None}
-            messages = typed_future(tree, pattern, tree.types, bindings=known) or []
-            without = [message for message in messages if message.stream != stream]
-            if len(without) < len(messages) and _loses_rows(
-                pattern, apply_messages(tree, messages), apply_messages(tree, without)
-            ):
-                return True, None
+            asked = frozenset(each for _, each in need.brought)
+            for silent in dict.fromkeys((every - {stream}, every - asked, frozenset[str]())):
+                found = typed_future(tree, pattern, tree.types, bindings=known, silent=silent)
+                messages = found or []
+                without = [message for message in messages if message.stream != stream]
+                if len(without) < len(messages) and _loses_rows(
+                    pattern, apply_messages(tree, messages), apply_messages(tree, without)
+                ):
+                    return True, None
     except UndecidedError as error:
         return None, error.message
     return None, "no future that shows relevance was found; under types that decides nothing"

@@ -43,8 +43,8 @@ Part = tuple[list[Step], list[Group], dict[Removable, list[list[int]]]]
 """The deliveries at one node: steps, conditions on the trees, and the children to delete."""
 
 
-def callers_of(tree: Tree, trees: Trees, parent: int) -> list[Caller]:
-    """The open calls of a node that may still deliver data."""
+def callers_of(tree: Tree, trees: Trees, parent: int, silent: Collection[str] = ()) -> list[Caller]:
+    """The open calls of a node that may still deliver data; those of `silent` streams do not."""
     found = []
     for stream, node in sorted(tree.calls().items()):
         call = tree.call(node)
@@ -52,10 +52,10 @@ def callers_of(tree: Tree, trees: Trees, parent: int) -> list[Caller]:
             service = service_kind(tree, node)[1:]
             room = None if call.most is None else call.most - tree.brought.get(stream, 0)
             goes = call.mode == "one-shot"
-            roots = trees.roots(service) if call.deletes != "only" else ()
-            found.append(
-                Caller(stream, service, roots, (goes,), room, deletes=call.deletes != "no")
-            )
+            is_silent = stream in silent
+            roots = () if is_silent or call.deletes == "only" else trees.roots(service)
+            deletes = call.deletes != "no" and not is_silent
+            found.append(Caller(stream, service, roots, (goes,), room, deletes=deletes))
     return found
 
 
@@ -96,9 +96,11 @@ def _content(tree: Tree, node: int) -> object:
 class TypedDocument:
     """A document and the data that can be delivered to it, for one set of bindings."""
 
-    def __init__(self, tree: Tree, trees: Trees) -> None:
+    def __init__(self, tree: Tree, trees: Trees, silent: Collection[str] = ()) -> None:
+        """`silent`: streams that are taken to deliver nothing more."""
         self.tree = tree
         self.trees = trees
+        self._silent = silent
         self.matcher = trees.matcher
         self._callers: dict[int, list[Caller]] = {}
         self._growing = {
@@ -201,7 +203,8 @@ class TypedDocument:
     def _callers_at(self, node: int) -> list[Caller]:
         if node not in self._callers:
             is_parent = node in self._growing
-            self._callers[node] = callers_of(self.tree, self.trees, node) if is_parent else []
+            callers = callers_of(self.tree, self.trees, node, self._silent) if is_parent else []
+            self._callers[node] = callers
         return self._callers[node]
 
     def _conditions(self, want: PatternNode, slot: Slot) -> Iterator[Wants]:

@@ -21,7 +21,7 @@ theorems 3 and 4; section 5, theorem 5.)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from axlog.document.schema import Schema, validate
@@ -183,11 +183,12 @@ def typed_future(
     *,
     bindings: Mapping[str, str] | None = None,
     limit: int = LIMIT,
+    silent: Collection[str] = (),
 ) -> list[Message] | None:
     """Messages after which there is a row; None if no valid messages lead to one.
 
     The row has the values of `bindings`, if given. Every message is valid when it arrives. An empty
-    list: the row exists now.
+    list: the row exists now. `silent`: streams that deliver nothing.
     """
     validate(tree, schema)
     refuse_any_node(pattern, "under types")
@@ -202,7 +203,8 @@ def typed_future(
         return [] if holds else None
 
     def ask(matcher: NodeMatcher) -> list[Message] | None:
-        return TypedDocument(tree, Trees(schema, matcher, holds_calls)).messages(normal.branches)
+        trees = Trees(schema, matcher, holds_calls)
+        return TypedDocument(tree, trees, silent).messages(normal.branches)
 
     present = dict.fromkeys(_strings_of(tree)) if question.joins else {}
     question.cost = 1 + len(tree) // 4

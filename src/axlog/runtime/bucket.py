@@ -6,8 +6,9 @@ whole messages it is the document itself. A batch goes in as packets and comes o
 rejected updates and counts.
 
 State: `state()` is plain data from which `restore` resumes: the rows of joins and views where
-messages become no nodes, otherwise also the document (`live/recovery.py`). None if neither is
-complete; a log of batches is used then (`bucket_state.py`).
+messages become no nodes, otherwise also the document (`live/recovery.py`). Messages are kept only
+where a view needs nodes, or where a deletion can reach them; with `collect="auto"` until the
+collector drops them.
 
 A row without a known key can never come only if no bucket can produce it. Each bucket reports what
 it knows (`voided`), and the driver emits `never` when all buckets agree.
@@ -33,6 +34,7 @@ from axlog.errors import AxlogError, EndedStreamError, LateError, QueryError
 from axlog.evaluate.joins import Bag
 from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view, streams_of
+from axlog.live.options import Keep
 from axlog.live.short_way import Read
 from axlog.match.stream_plan import MessagePlan
 from axlog.pipeline.families import family_of, is_pilot
@@ -62,7 +64,7 @@ from axlog.runtime.order import (
     Packet,
     Refused,
 )
-from axlog.runtime.plan import Unit, may_delete
+from axlog.runtime.plan import Unit
 from axlog.views.change import Change
 from axlog.views.counting.join_prospects import Watch
 from axlog.views.counting.stepped import SteppedCounting
@@ -107,7 +109,10 @@ class Instance:
         self.document = document
         self._definition = definition
         self._members = BucketMembers(definition, unit, bucket)
-        made = _document(definition, unit)
+        # the collector judges whole documents, and members may come later
+        is_whole = definition.collect == "auto" or bool(self._members.families)
+        self._keep: Keep = "all" if unit.kind != "bindings" and is_whole else "needed"
+        made = definition.make(unit.views, self._keep, cached=True)
         self._local = None if unit.cut is None else _local_steps(made, unit, unit.cut, bucket)
         self._engine = DocumentEngine(made, definition.own_views(unit.views))
         self.order = Order(*_streams(self.doc), hold, start=definition.start)
@@ -233,10 +238,18 @@ class Instance:
         bucket, one of them tunes.
         """
         is_time = version % TUNE_EVERY == 0 and monotonic() >= self._again
-        if self.unit.kind != "bindings" or not is_time:
+        if self.unit.kind == "documents" or not is_time:
             return None
         report = self.doc.tune()
         self._again = monotonic() + 20 * report.seconds  # beside maintenance, not instead of it
+        claim = self._claim() if self.unit.kind == "bindings" else self._claim_of_messages()
+        if claim is None or claim == self._claimed:
+            return None
+        self._claimed = claim
+        return claim
+
+    def _claim(self) -> Claim | None:
+        """Return what bindings are needed; None: a relation is new."""
         streaming = streams_of(self.doc).engine
         claim: Claim = {}
         for stream, shapes in self._shapes.items():
@@ -247,9 +260,19 @@ class Instance:
             if wanted and stream in self._replacing:
                 patterns = [_ANY]  # a message that no view wants may replace one that a view has
             claim[stream] = (sorted(set(wanted)), patterns)
-        if claim == self._claimed:
-            return None
-        self._claimed = claim
+        return claim
+
+    def _claim_of_messages(self) -> Claim:
+        """Return which messages are needed: all of a stream that the tuner must not filter."""
+        statuses = self.doc.streams()
+        claim: Claim = {}
+        for stream in self.order.streams:
+            if not self.unit.takes(stream) or stream in self._ended:
+                claim[stream] = ([], [])
+                continue
+            status = statuses.get(stream)
+            needs_all = bool(self.unit.judges) or status is None or not status.is_tuned
+            claim[stream] = ([], [_ANY] if needs_all or status is None else list(status.wanted))
         return claim
 
     # Applying -------------------------------------------------------------------------------------
@@ -362,8 +385,8 @@ class Instance:
 
     # State ----------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any] | None:
-        """Return everything needed to resume, for JSON; None if only a replay can."""
+    def state(self) -> dict[str, Any]:
+        """Return everything needed to resume, for JSON."""
         said = {
             "order": self.order.state(), "ended": self._ended, "voided": list(self.voided),
             "rows": self.rows,
@@ -375,8 +398,7 @@ class Instance:
                 "engine": streams_of(self.doc).engine.state(),
                 "broken": self.set_aside(),
             }
-        parts = self._parts()
-        return None if parts is None else {**said, "parts": parts}
+        return {**said, "parts": self._parts()}
 
     def set_aside(self) -> dict[str, tuple[str, str]]:
         """Return the views that exceeded a limit, each with the code and message of its error."""
@@ -390,11 +412,9 @@ class Instance:
         needed = tree.calls().keys() - self.unit.unused
         return all(streaming.plan(stream) is not None for stream in needed)
 
-    def _parts(self) -> dict[str, bytes] | None:
+    def _parts(self) -> dict[str, bytes]:
         """Return the document and everything that is kept with it."""
-        if maintained(self.doc).forgotten and self._joins():
-            return None  # snapshots do not include what joins know of messages that are not kept
-        parts = self._engine.parts(self._definition.settings())
+        parts = self._engine.parts(self._definition.settings(self._keep))
         return {name: zlib.compress(data, 1) for name, data in parts.items()}
 
     def _joins(self) -> list[Watch]:
@@ -427,17 +447,6 @@ class Instance:
         document = load(parts, self._definition.types or None)
         own = self._definition.own_views(self.unit.views)
         self._engine = DocumentEngine(document, own, self._members)
-
-
-def _document(definition: Definition, unit: Unit) -> Document:
-    """Return the engine of a unit; it keeps no messages if no view can need them."""
-    made = definition.make(unit.views, "needed", cached=True)
-    if unit.kind == "bindings":
-        return made
-    streams = maintained(made).tree.calls()
-    if any(streams_of(made).engine.plan(s) is None or may_delete(made, s) for s in streams):
-        return definition.make(unit.views, "all", cached=True)
-    return made
 
 
 def _local_steps(doc: Document, unit: Unit, cut: StepCut, bucket: int) -> LocalSteps:

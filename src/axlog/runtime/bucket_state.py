@@ -241,10 +241,8 @@ class Keeper(Generic[K]):
         head.mark = os.urandom(8).hex()
         size = sum(map(len, batch))
         if self._is_long(head, size):
-            state = instance.state()
-            if state is not None:
-                self._write_snapshot(name, head, pack(state))
-                return
+            self._write_snapshot(name, head, pack(instance.state()))
+            return
         head.logged += size
         self._store.put(f"log {name} {head.version}", pack((head.mark, tuple(batch))))
 

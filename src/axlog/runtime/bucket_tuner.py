@@ -10,8 +10,12 @@ Law 5: rows and changes are the same with and without tuning. It holds because a
 never becomes needed again: a report stays true, and reports of several batches can be merged. Views
 added later are separate units, whose streams are needed in full.
 
-Not handled: checkpoints that are not a local path (nothing is tuned there); messages that are sent
-whole, which their buckets filter themselves. (Paper 3, sections 3.4 to 3.6.)
+Messages that are sent whole are filtered by their bucket, which reports the patterns for sources. A
+stream that deletes thus restricts the filters of its own messages, and of the messages that its
+deletions reach or that a view joins with them; the other streams are filtered.
+
+Not handled: checkpoints that are not a local path (nothing is tuned there); one definition that is
+maintained over many documents. (Paper 3, sections 3.4 to 3.6.)
 """
 
 from __future__ import annotations

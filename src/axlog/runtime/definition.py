@@ -203,12 +203,13 @@ class Definition:
         }
         return Horizon(declared, is_dated or self.times == "dates")
 
-    def settings(self) -> dict[str, Any]:
-        """Return the options that recreate a document that keeps all, as stored in snapshots."""
+    def settings(self, keep: Keep) -> dict[str, Any]:
+        """Return the options that recreate a document, as stored in snapshots."""
         options = {
             "keep_whitespace": self.keep_whitespace,
             "namespaces": dict(self.namespaces),
-            "keep": "all",
+            "keep": keep,
+            "never": "joins",  # as emitted by all engines
             "facts": list(self.facts),
             "times": self.times,
             "collect": self.collect,

@@ -196,6 +196,7 @@ class JoinOutlook:
         """
         if not left:
             if future:
+                spend(len(future))  # each part that is left is looked at once more
                 yield Way(bound, taken, future)
             return
         spend(1)
