@@ -23,7 +23,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -102,6 +102,30 @@ def kill_drivers(
     return logged(place)
 
 
+def kill_rescaling(
+    place: Path, batch: int, partitions: Sequence[int], draw: Random, messages: int = MESSAGES
+) -> Counter[str]:
+    """Kill a run after a batch, then rescaling to each of these numbers, at any moment, with more
+    messages after each. Return the outcome.
+    """
+    write_pipeline(place, "cores: 1, state: executors, buckets: 4", messages // 2)
+    process = _run(place)
+    _wait_for_batch(place, batch, process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for left, number in zip(reversed(range(len(partitions))), partitions, strict=True):
+        _finish(_run(place), place)
+        write_messages(place, messages - left * BATCH)
+        scaling = _start(place, "rescale", "pipeline.yaml", "--partitions", str(number))
+        with suppress(subprocess.TimeoutExpired):
+            scaling.wait(timeout=4 + draw.random() * 12)
+        if scaling.poll() is None:
+            os.killpg(scaling.pid, signal.SIGKILL)
+            scaling.wait()
+    _finish(_run(place), place)
+    return logged(place)
+
+
 def kill_worker(place: Path, on: Cluster, batch: int, messages: int = MESSAGES) -> Counter[str]:
     """Kill one of the two workers of a cluster after a batch, and the driver after the next one.
     Restart it with the worker that is left; return the outcome.
@@ -143,6 +167,9 @@ def on_spark(seed: int) -> str:
             what = "worker"
             with cluster(place) as started:
                 found = kill_worker(place, started, draw.randrange(MESSAGES // BATCH - 1))
+        elif draw.random() < 0.25:
+            what = "rescaling"
+            found = kill_rescaling(place, draw.randrange(3), draw.sample((1, 2, 3), 2), draw)
         else:
             state = draw.choice(("driver", "executors"))
             batches = sorted(draw.sample(range(MESSAGES // BATCH - 1), draw.randint(1, 3)))
@@ -155,9 +182,7 @@ def on_spark(seed: int) -> str:
 
 def write_pipeline(place: Path, more: str, messages: int) -> None:
     """Write the pipeline file, with more settings, and its messages."""
-    sent = orders.messages(messages, seed=5, rate=0.0005)
-    lines = [json.dumps(message) for message in sent]
-    (place / "in.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_messages(place, messages)
     views = [
         f"  {name}:\n    query: |\n      {query}\n    sinks: [changes]"
         for name, query in VIEWS.items()
@@ -170,6 +195,13 @@ def write_pipeline(place: Path, more: str, messages: int) -> None:
         more=more,
     )
     (place / "pipeline.yaml").write_text(text, encoding="utf-8")
+
+
+def write_messages(place: Path, messages: int) -> None:
+    """Write the messages of the pipeline, which only become more."""
+    sent = orders.messages(messages, seed=5, rate=0.0005)
+    lines = [json.dumps(message) for message in sent]
+    (place / "in.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def logged(place: Path) -> Counter[str]:
@@ -194,10 +226,15 @@ def logged(place: Path) -> Counter[str]:
 
 
 def _run(place: Path, *options: str, **environment: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", "from axlog.cli import main; main()", "run", "pipeline.yaml"]
+    return _start(place, "run", "pipeline.yaml", "--engine", "spark", "--once", *options,
+                  **environment)  # fmt: skip
+
+
+def _start(place: Path, *words: str, **environment: str) -> subprocess.Popen[bytes]:
+    """Start a command of axlog, with a process group of its own."""
     with (place / "spark.log").open("ab") as log:
         return subprocess.Popen(
-            [*command, "--engine", "spark", "--once", *options],
+            [sys.executable, "-c", "from axlog.cli import main; main()", *words],
             cwd=place,
             env={**os.environ, **environment},
             stdout=subprocess.DEVNULL,

@@ -29,7 +29,7 @@ from axlog.runtime.timers import Due, Store
 MOST_LIVE = 4096
 """Instances that a worker caches; others are rebuilt from the store when needed."""
 CHUNK = 256 * 1024
-SMALLEST_LOG = 256 * 1024
+SMALLEST_LOG = 64 * 1024
 LONGEST_LOG = 64
 """A snapshot is taken when the log exceeds the last snapshot and these bytes, or these batches."""
 
