@@ -22,7 +22,9 @@ from axlog.document.stream_update import StreamUpdate
 from axlog.errors import AxlogError, PipelineError
 from axlog.live.document import Document
 from axlog.live.internals import streams_of
+from axlog.pipeline.loader import load
 from axlog.runtime import bucket_state as keeping
+from axlog.runtime import embedded
 from axlog.runtime.bindings import bags_of
 from axlog.runtime.bucket import Instance
 from axlog.runtime.bucket_engines import Buckets
@@ -36,6 +38,7 @@ from axlog.runtime.order import Order, Packet, lane_of
 from axlog.runtime.packet_rows import packed, read_packet
 from axlog.runtime.packets import pack, unpack
 from axlog.runtime.past import NOTHING
+from axlog.runtime.pipeline_definition import plans_of
 from axlog.runtime.plan import SparkPlan, make_plan
 from axlog.samples import orders
 from axlog.spark.batch_result import gather_batch
@@ -669,3 +672,51 @@ def test_messages_after_the_end_of_their_stream_in_another_part(count: int) -> N
         (f"m{at}", f"<other>{at}</other>") for at in late
     ]
     assert all("has ended" in one.error for one in found)
+
+
+CHAIN = """
+documents:
+  pairs:
+    document: <r xmlns:ax="urn:axlog"><a><ax:call stream="a"/></a><b><ax:call stream="b"/></b></r>
+    sources: [{kind: jsonl, path: in.jsonl}]
+    views: {ab: {query: "match /r[a/i/p/$p]/b/i[p/$p]/k/$k return $p, $k"}}
+  chain:
+    document: |
+      <r xmlns:ax="urn:axlog"><ab><ax:call stream="ab"/></ab><c><ax:call stream="c"/></c></r>
+    streams: {ab: {view: pairs.ab}}
+    sources: [{kind: jsonl, path: c.jsonl}]
+    views:
+      abc:
+        query: "match /r[ab/row[k/$k]/p/$p]/c/i/k/$k return $p, $k"
+        sinks: [{kind: jsonl, path: out.jsonl}]
+"""
+
+
+def test_a_chain_of_joins_is_split_by_two_documents(tmp_path: Path) -> None:
+    """One document has one bucket for it; both have the same rows."""
+    calls = "".join(f"<{s}>{CALL.format(s, '')}</{s}>" for s in "abc")
+    query = "match /r[a/i/p/$p][b/i[p/$p]/k/$k]/c/i/k/$k return $p, $k"
+    alone = Definition(f"<r>{calls}</r>", {"abc": (query, None)})
+    (unit,) = make_plan(alone, 16).units
+    assert (unit.buckets, "two documents" in unit.reason) == (1, True)
+    (tmp_path / "chain.yaml").write_text(CHAIN)
+    model = load(str(tmp_path / "chain.yaml"))
+    keys = {document: plan.units[0].key for document, plan in plans_of(model)}
+    assert keys == {"pairs": "$p", "chain": "$k"}
+    random, document = Random(3), alone.make()
+    lines: dict[str, list[str]] = {"in": [], "c": []}
+    for at in range(80):
+        stream = random.choice("abc")
+        p, k = (f"<{name}>{random.randrange(6)}</{name}>" for name in "pk")
+        content = f"<i>{p if stream != 'c' else ''}{k if stream != 'a' else ''}</i>"
+        document.feed(stream, content, at=at)
+        update = {"stream": stream, "at": at, "insert": content}
+        lines["c" if stream == "c" else "in"].append(json.dumps(update) + "\n")
+    for name, written in lines.items():
+        (tmp_path / f"{name}.jsonl").write_text("".join(written))
+    embedded.run(model, once=True)
+    found: Counter[str] = Counter()
+    for line in map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines()):
+        found[json.dumps(line["row"])] += {"insert": 1, "delete": -1}[line["op"]]
+    assert +found == Counter(json.dumps(row.to_dict()) for row in document.view("abc").rows())
+    assert len(+found) > 10

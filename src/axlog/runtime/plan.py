@@ -325,7 +325,10 @@ def _cut(document: Document, view: str, fed: Fed, count: int, finals: bool) -> U
     if not isinstance(maintainer, SteppedCounting):
         if fed.columns():
             reason = "rows of several buckets could be equal: no column that splits it is shown"
-        return Unit(name, (view,), "bindings", 1, f"{reason}, so it cannot be partitioned")
+        reason += ", so it cannot be partitioned"
+        if len(fed.plans) > 2:
+            reason += "; two documents that feed each other can be"
+        return Unit(name, (view,), "bindings", 1, reason)
     if count == 1:
         return Unit(name, (view,), "bindings", 1, "one bucket is configured")
     if not finals:
