@@ -13,8 +13,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO, StringIO
 from pathlib import Path
 from threading import Event, Thread
@@ -103,13 +105,26 @@ def _site(into: Path) -> Path:
     return into
 
 
+@contextmanager
+def _served(site: Path) -> Iterator[str]:
+    """Serve the site on loopback: its search works only over HTTP. Yield its address."""
+    handler = partial(SimpleHTTPRequestHandler, directory=str(site))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
 def _take_all(into: Path, address: str, terminal: str, site: Path) -> None:
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium")
     if chromium is None:
         raise SetupError("AX901", "no Chromium is on the path", advice="apt-get install chromium")
-    with sync_playwright() as started:
+    with sync_playwright() as started, _served(site) as docs:
         browser = started.chromium.launch(executable_path=chromium, args=FLAGS)
         take = partial(_take, browser)
         for scheme in ("light", "dark"):
@@ -117,7 +132,7 @@ def _take_all(into: Path, address: str, terminal: str, site: Path) -> None:
             take(address, into / f"phone-{scheme}.png", NARROW, scheme, _wait_for_rows)
             for name, size in (("docs", WIDE), ("docs-phone", NARROW)):
                 path = into / f"{name}-{scheme}.png"
-                take((site / "concepts.html").as_uri(), path, size, scheme, None)
+                take(f"{docs}/concepts.html", path, size, scheme, None)
         take(address, into / "why.png", WIDE, "light", _open_row)
         take(address, into / "plot.png", WIDE, "light", _open_plot)
         take(address, into / "ask.png", WIDE, "light", _type_query)
@@ -160,7 +175,7 @@ def _open_row(page: Page) -> None:
     page.click("#truths [data-truth=never]")
     page.wait_for_selector("#rows:not(:has(.badge.possible)) .badge.never")
     page.click("#rows tr:has(.badge.never) >> nth=1")
-    page.wait_for_selector("#why .history")
+    page.wait_for_selector("#why .history", timeout=300_000)  # messages are read again
 
 
 def _open_plot(page: Page) -> None:

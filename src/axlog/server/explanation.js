@@ -7,7 +7,7 @@ async function openRow(name, view, row, line) {
   keepAddress();
   $("why").dataset.good = viewOf(name, view).good || "";
   $("why-head").textContent = heading(line && line.truth, says);
-  $("why-said").replaceChildren(element("p", { class: "soft" }, "asking"));
+  $("why-said").replaceChildren(element("p", { class: "soft" }, "asking the server; if messages must be read again, this takes some seconds"));
   if (!$("why").open) $("why").showModal();
   let said;
   try { said = await ask("/live/why", { document: name, view, row: JSON.stringify(row) }); } catch (error) { said = { reason: error.message, truth: null }; }
