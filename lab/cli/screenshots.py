@@ -105,10 +105,17 @@ def _site(into: Path) -> Path:
     return into
 
 
+class _Quiet(SimpleHTTPRequestHandler):
+    """Serves files without a line for each."""
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
+
+
 @contextmanager
 def _served(site: Path) -> Iterator[str]:
     """Serve the site on loopback: its search works only over HTTP. Yield its address."""
-    handler = partial(SimpleHTTPRequestHandler, directory=str(site))
+    handler = partial(_Quiet, directory=str(site))
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     Thread(target=server.serve_forever, daemon=True).start()
     try:

@@ -31,6 +31,7 @@ from axlog.samples import supply_chain
 
 if TYPE_CHECKING:
     from axlog.pipeline.model import PipelineModel
+    from axlog.runtime.progress import Progress
     from axlog.server.summaries import Observed
 
 HEAD_START = 60 * supply_chain.HOUR
@@ -191,12 +192,15 @@ class _Run:
     def _prepare_embedded(self, stack: ExitStack) -> None:
         from axlog.runtime.embedded import Runner
 
-        runner = Runner(self._model)
+        def report(progress: Progress) -> None:
+            if progress.batch:
+                self._reported.set()
+
+        runner = Runner(self._model, on_progress=report)
         stack.callback(runner.close)
         self.observed = live_page.observed(runner)
         self.documents = live_page.documents(runner)
         self._run, self._stop = runner.run, runner.stop
-        self._reported.set()
 
     def _prepare_spark(self) -> None:
         engine = spark_engine()
@@ -254,6 +258,8 @@ class _Run:
         if self.has_started:
             return f"engine {self._engine}"
         passed = monotonic() - self._began
+        if self._engine == "embedded":
+            return f"reading the first documents, {passed:.0f} s"
         return f"starting Spark, {passed:.0f} s: Java first, then its Python workers"
 
     def check(self) -> None:
