@@ -134,13 +134,14 @@ def _take_all(into: Path, address: str, terminal: str, site: Path) -> None:
     with sync_playwright() as started, _served(site) as docs:
         browser = started.chromium.launch(executable_path=chromium, args=FLAGS)
         take = partial(_take, browser)
+        # First, while there are few messages to read again.
+        take(address, into / "why.png", WIDE, "light", _open_row)
         for scheme in ("light", "dark"):
             take(address, into / f"page-{scheme}.png", WIDE, scheme, _wait_for_rows)
             take(address, into / f"phone-{scheme}.png", NARROW, scheme, _wait_for_rows)
             for name, size in (("docs", WIDE), ("docs-phone", NARROW)):
                 path = into / f"{name}-{scheme}.png"
                 take(f"{docs}/concepts.html", path, size, scheme, None)
-        take(address, into / "why.png", WIDE, "light", _open_row)
         take(address, into / "plot.png", WIDE, "light", _open_plot)
         take(address, into / "ask.png", WIDE, "light", _type_query)
         page = browser.new_page(viewport={"width": 1220, "height": 300})
