@@ -16,7 +16,7 @@ deadlines of all joins in one heap, as documents with many views do. The others 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -261,10 +261,10 @@ class _Side:
         except AxlogError as error:
             return error.code
 
-    def asked(self, name: str) -> Any:
-        """The truth of a view, and the status of some rows."""
+    def asked(self, name: str, texts: Sequence[str]) -> Any:
+        """The truth of a view, and the status of rows with these values."""
         view = self.doc.view(name)
-        rows = [{column: value} for column in view.columns for value in _TEXTS]
+        rows = [{column: value} for column in view.columns for value in texts]
         found: list[Any] = []
         for row in (None, *rows):
             try:
@@ -328,11 +328,14 @@ class _Pair:
 
     def _ask(self, step: Step) -> None:
         names = list(self._alone)
-        if len(step) > 1:  # one view; questions cost more than all else
+        texts: Sequence[str] = _TEXTS
+        if len(step) > 1:  # one view and one value; questions cost more than all else
             names = names[step[1] % max(len(names), 1) :][:1]
+            texts = _TEXTS[step[1] // 5 % 3 :][:1]
         for name in names:
             side = self._alone[name]
-            for one, other in zip(self._shared.asked(name), side.asked(name), strict=True):
+            found = zip(self._shared.asked(name, texts), side.asked(name, texts), strict=True)
+            for one, other in found:
                 # The tables of the plan may decide what those of the view alone do not.
                 assert one == other or other == "AX307", f"{step} {name}: {one} != {other}"
 
