@@ -4,6 +4,8 @@ The on-time view of the order monitor: JSON lines of `partitions` tasks are read
 rows (`rows`), which are matched (`extract`), written as rows for buckets (`pack`), applied by the
 engines of the buckets (`engines`), and their reports are merged (`report`). What Spark adds (the
 shuffle, the state store) is not in it. The bare parse of the same messages is measured beside it.
+Spark gives a bucket to any idle Python process of an executor: `engines of two processes` are those
+of two caches of engines, where the process of a bucket is drawn for every batch.
 The fixed cost of an engine per batch is found from two sizes of batches. docs/scaling.md builds its
 model on these.
 """
@@ -15,6 +17,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any, TypeVar
@@ -35,7 +38,8 @@ from axlog.runtime.plan import SparkPlan, make_plan
 from axlog.samples import orders
 from lab.benchmarks.measuring import Result
 
-STAGES = ("read", "rows", "extract", "pack", "engines", "report", "bare parse")
+MOVED = "engines of two processes"
+STAGES = ("read", "rows", "extract", "pack", "engines", MOVED, "report", "bare parse")
 _BATCHES = 4
 _T = TypeVar("_T")
 
@@ -53,6 +57,7 @@ def spark_stages(
             result.figures[f"{head}: {stage}, us per message"] = large.cost(stage)
         result.figures[f"{head}: bytes shuffled per message"] = large.bytes / large.messages
         result.figures[f"{head}: rows shuffled per batch"] = large.rows / (_BATCHES - 1)
+        result.figures[f"{head}: bytes stored per message"] = large.stored / large.messages
         fixed = small.seconds["engines"] - large.cost("engines") * small.messages / 1e6
         engines = count * (_BATCHES - 1)
         each = max(0.0, 1e6 * fixed / engines)
@@ -76,7 +81,10 @@ def _parsed(rows: Sequence[Values]) -> None:
 class _Store(dict[str, bytes]):
     """The map of a bucket."""
 
+    written = 0
+
     def put(self, key: str, value: bytes) -> None:
+        self.written += len(value)
         self[key] = value
 
     def remove(self, key: str) -> None:
@@ -91,7 +99,11 @@ class _Run:
         plan = make_plan(definition, count)
         extractor = Extractor(definition, plan)
         extractor.past = NOTHING
-        engines = Buckets(definition, plan, 0, "run", live=OrderedDict())
+        engines, *self._others = (
+            Buckets(definition, plan, 0, "run", live=OrderedDict()) for _ in range(3)
+        )
+        self._drawn = Random(1)
+        self._moved: dict[str, _Store] = {}
         stores: dict[str, _Store] = {}
         self.seconds = dict.fromkeys(STAGES, 0.0)
         self.bytes = self.rows = self.messages = 0
@@ -106,10 +118,12 @@ class _Run:
                 if batch == 1:
                     self.seconds = dict.fromkeys(STAGES, 0.0)
                     self.bytes = self.rows = self.messages = 0
+                    before = sum(store.written for store in stores.values())
                 found = source.plan(position, Load(size, partitions, 1))
                 position = found.position
                 with collector_paused():
                     self._batch(batch, source, found.parts, extractor, engines, stores)
+        self.stored = sum(store.written for store in stores.values()) - before
 
     def _batch(
         self,
@@ -139,6 +153,10 @@ class _Run:
         for key, bodies in inbox.items():
             store = stores.setdefault(key, _Store())
             said += self._timed("engines", partial(engines.take, key, store, bodies)).rows
+        for key, bodies in inbox.items():
+            process = self._drawn.choice(self._others)
+            store = self._moved.setdefault(key, _Store())
+            self._timed(MOVED, partial(process.take, key, store, bodies))
         self._timed("report", partial(gather_batch, batch, said))
 
     def _timed(self, stage: str, work: Callable[[], _T]) -> _T:
