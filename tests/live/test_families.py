@@ -57,6 +57,17 @@ def fed(k: int, x: int, at: int) -> tuple[str, str, str, int]:
 THREE = 'match /r[p/a[k/"{}"]/x/$x][q/b/x/$x][q/b/k/$x] return $x'
 
 FOUND = {
+    "questions that a shared plan cannot decide without messages are refused": SharedCase(
+        (
+            ("watch", "v3", 'match /r[p/a/x/$x][q/b/x/$x][//a/k/"3"] return $x'),
+            ("watch", "v4", 'match /r[p/a/x/$x][q/b/x/$x][//a/k/"1"] return $x'),
+            ("feed", "p", "<a m='2'><k>2</k><n>3</n><x>2</x></a>", 4),
+            ("end", "p", 6),
+            ("ask",),
+        ),
+        facts=("key p/a by x trusted",),
+        options=(("collect", "off"), ("keep", "needed"), ("never", "kept")),
+    ),
     "views whose join of three gives never changes with never=joins stay alone": SharedCase(
         (
             ("watch", "v1", THREE.format(1)),
