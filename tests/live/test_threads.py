@@ -287,6 +287,7 @@ def test_a_copied_document_is_the_same_and_stays() -> None:
     doc = Document(DOCUMENT, views={"v": QUERIES["nodes"]})
     doc.feed("f", "<a k='1'>x<b/></a>", at=1e-6)
     tree = maintained(doc).nodes()
+    assert len(tree.inserted_by("f", 1)) == 1  # makes an index, which is copied too
     copied = tree.copied()
     text = doc.xml()
     assert Document(copied).xml() == text
