@@ -301,6 +301,19 @@ class Interpreter:
         """The relation's rows at a node: the join of its parts' bags."""
         if self.exploded and relation in self.exploded:
             return {}
+        plan = self.plans[relation]
+        if plan.is_product:
+            pick = plan.finish.output
+            if not relation.edges:
+                return {pick(own): 1}
+            (edge,) = relation.edges
+            bag = below.part(edge.axis, edge.relation, here)
+            if len(bag) <= FEW:
+                beside: Bag = {}
+                for row, count in bag.items():
+                    shown = pick(own + row)
+                    beside[shown] = beside.get(shown, 0) + count
+                return beside
         bags = [below.part(edge.axis, edge.relation, here) for edge in relation.edges]
         if not all(bags):
             return {}
@@ -313,7 +326,7 @@ class Interpreter:
         lookups = Tables(alternatives, bodies)
         meter = None if self.meters is None else self.meters[relation]
         try:
-            bag = self.plans[relation].join(own, bags, lookups, self.most_rows, meter)
+            bag = plan.join(own, bags, lookups, self.most_rows, meter)
             if meter is not None and len(bag) > FEW:
                 meter.spend(len(bag))
             return bag

@@ -128,6 +128,13 @@ class JoinPlan:
             layout += meeting.added_columns
         self.layout = layout
         self.finish = Finish(relation, layout)
+        is_free = len(set(self.own)) == len(self.own) and self.finish.is_plain
+        self.is_product = (
+            is_free
+            and len(self.parts) == len(relation.edges) <= 1
+            and not any(meeting.positions for meeting in self.meetings)
+        )
+        """Whether the rows are the own row beside each row of one part, or alone."""
 
     def join(
         self,

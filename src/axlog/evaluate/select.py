@@ -150,14 +150,15 @@ class Selection:
     ) -> list[int] | None:
         """The selected nodes by the value index; None if arrays are cheaper, or needed."""
         climb = self._climb
-        if index is None or climb is None or climb.has_holes:
+        if index is None or climb is None:
             return None
         value = str(_constant(climb.anchor.value, values))
         candidates = index.above(climb.anchor.label, value, climb.anchor.levels, MOST_CLIMBED)
         if candidates is None:
             return None
-        last = len(climb.steps) - 1
-        found = [node for node in candidates if climb.holds(tree, node, last)]
+        if climb.holes:
+            climb = climb.filled(values)
+        found = climb.down(tree, [node for node in candidates if climb.holds(tree, node, climb.at)])
         return sorted(found, key=tree.id) if len(found) > 1 else found
 
     def _find(self, branch: Branch) -> bool:
@@ -198,15 +199,38 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class _Climb:
-    """A path with a value at its end, to check from the value upwards.
+    """A path with a value on its way, to check from the value upwards, and then down to its end.
 
     `steps` are the path's nodes from the root, each with its other conditions: without the rest of
     the path and without the condition that the index answers.
     """
 
     anchor: Anchor
+    at: int  # the step that has the value; the steps after it are child steps
     steps: tuple[tuple[PatternNode, tuple[Branch, ...]], ...]
-    has_holes: bool  # besides that of the anchor
+    holes: tuple[int, ...]  # the steps with holes, besides that of the anchor
+
+    def filled(self, values: Mapping[str, str]) -> _Climb:
+        """The climb with its holes filled."""
+        steps = list(self.steps)
+        for number in self.holes:
+            step, branches = steps[number]
+            asked = _filled(step.comparisons, values)
+            steps[number] = replace(step, comparisons=asked), _filled(branches, values)
+        return replace(self, steps=tuple(steps), holes=())
+
+    def down(self, tree: Tree, nodes: list[int]) -> list[int]:
+        """The nodes at the end of the path, below those that have the value."""
+        for step, branches in self.steps[self.at + 1 :]:
+            nodes = [
+                child
+                for node in nodes
+                for child in tree.children(node)
+                if node_tests.passes(tree, child, step.axis, step.test)
+                and node_tests.compares(tree, child, step)
+                and all(node_tests.holds(tree, child, branch) for branch in branches)
+            ]
+        return nodes
 
     def holds(self, tree: Tree, node: int, at: int) -> bool:
         """Whether a node matches a step, and nodes above it the steps before."""
@@ -230,13 +254,20 @@ class _Climb:
 
 
 def _climb_of(pattern: Pattern, name: str) -> _Climb | None:
-    """The climb of a pattern, if it is a path with a value at its end."""
+    """The climb of a pattern, if it is a path with a value, and child steps after it."""
     steps = _path(pattern, name)
-    anchor = None if steps is None else next(anchors_of(steps[-1][0]), None)
-    if steps is None or anchor is None:
+    if steps is None:
         return None
-    steps[-1] = _without_answered(steps[-1], anchor.levels)
-    return _Climb(anchor, tuple(steps), any(map(_has_holes, steps)))
+    for at in reversed(range(len(steps))):
+        step, beside = steps[at]
+        anchor = next(anchors_of(replace(step, branches=beside)), None)
+        if anchor is not None:
+            steps[at] = _without_answered(steps[at], anchor.levels)
+            holes = tuple(n for n, each in enumerate(steps) if _has_holes(each))
+            return _Climb(anchor, at, tuple(steps), holes)
+        if step.axis is not Axis.CHILD:
+            return None
+    return None
 
 
 def _path(pattern: Pattern, name: str) -> list[tuple[PatternNode, tuple[Branch, ...]]] | None:

@@ -468,10 +468,13 @@ class CountingEngine:
             if found is not None:
                 return found | elements_above(tree, tree.calls().values()) | {DOCUMENT_NODE}
         kinds, parent = tree.kind_column, tree.parent_column
+        nodes = list(tree.subtree(top))
+        if len(nodes) <= self._most and not tree.calls_by_node and parent[top] > DOCUMENT_NODE:
+            return set()
         sizes: dict[int, int] = {}
         with_call: set[int] = set()
         chosen: set[int] = set()
-        for node in reversed(list(tree.subtree(top))):
+        for node in reversed(nodes):
             above = parent[node]
             size = sizes.pop(node, 0) + 1
             sizes[above] = sizes.get(above, 0) + size

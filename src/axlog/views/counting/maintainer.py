@@ -311,7 +311,7 @@ class Counting(Maintainer):
         bindings = {b for node in touched for b in self._shown_by.get(node, ())}
         self._settle_scale()
         changes: list[Change] = []
-        columns = self.pattern.columns
+        columns = self._names
         for binding in bindings:
             before, after = self._values[binding], self._show.values(binding)
             if before != after:

@@ -91,6 +91,8 @@ class Term:
                 asked = range_of(tests, plan.parts[part], meeting.added_columns)
             at = 0 if asked is None else layout.index(asked.column)
             self.steps.append(Step(part, meeting, tests, checks, asked, at))
+        self.is_direct = not (self.steps or self.first_tests or self.own.positions)
+        """Whether every row gives one row, with the own columns beside it."""
         self.layout = tuple(layout)
         self.output = picker([layout.index(column) for column in schema])
 
@@ -270,6 +272,11 @@ class Join(Operator):
             self.waiting.settle()
         output = term.output
         result: Bag = {}
+        if term.is_direct and not kept:
+            beside = term.own.added(own)
+            for row, count in delta.items():
+                add(result, output(row + beside), count)
+            return result
         for row, count in delta.items():
             for joined, more in term.join(row, own, kept, most, meter):
                 add(result, output(joined), count * more)
