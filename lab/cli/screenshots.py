@@ -46,7 +46,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-_COLOURS = 160
+_COLOURS = 256
 _HOURS_A_STEP, _STEP = 1.0, 0.2
 
 
@@ -63,17 +63,23 @@ def main(into: Path) -> None:
         site = _site(place / "site")
         stopping = Event()
         work = [Thread(target=runner.run), Thread(target=_simulate, args=(simulator, stopping))]
-        for each in work:
-            each.start()
+        work[0].start()
+
+        def go_on() -> str:
+            """Start the simulation; return the tables of the terminal after a while."""
+            work[1].start()
+            return _terminal(observed, stopping)
+
         try:
             documents = live_page.documents(runner)
             with live_page.page(observed, 0, documents=documents) as address:
-                _take_all(into, address, _terminal(observed, stopping), site)
+                _take_all(into, address, go_on, site)
         finally:
             stopping.set()
             runner.stop()
             for each in work:
-                each.join()
+                if each.ident is not None:
+                    each.join()
             runner.close()
 
 
@@ -125,7 +131,7 @@ def _served(site: Path) -> Iterator[str]:
         server.server_close()
 
 
-def _take_all(into: Path, address: str, terminal: str, site: Path) -> None:
+def _take_all(into: Path, address: str, go_on: Callable[[], str], site: Path) -> None:
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium")
@@ -136,6 +142,7 @@ def _take_all(into: Path, address: str, terminal: str, site: Path) -> None:
         take = partial(_take, browser)
         # First, while there are few messages to read again.
         take(address, into / "why.png", WIDE, "light", _open_row)
+        terminal = go_on()
         for scheme in ("light", "dark"):
             take(address, into / f"page-{scheme}.png", WIDE, scheme, _wait_for_rows)
             take(address, into / f"phone-{scheme}.png", NARROW, scheme, _wait_for_rows)
@@ -208,7 +215,8 @@ def _save(taken: bytes, path: Path) -> None:
     """Write a picture with few colours: a fifth of the size, without a visible difference."""
     from PIL import Image
 
-    few = Image.open(BytesIO(taken)).convert("RGB").quantize(_COLOURS)
+    few = Image.open(BytesIO(taken)).convert("RGB")
+    few = few.quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE)
     few.save(path, optimize=True)
     print(f"{path}: {path.stat().st_size // 1024} KB")
 
