@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
 from operator import itemgetter
 from typing import NamedTuple
 
-from axlog.evaluate.joins import Row
+from axlog.evaluate.joins import Row, Value
 from axlog.future.garbage import Proof
+from axlog.views.operators.table import Table
 
 
 class Ended(NamedTuple):
@@ -25,3 +26,26 @@ def arrival(positions: Sequence[int]) -> Callable[[Row], float]:
     if len(positions) == 1:
         return itemgetter(positions[0])
     return lambda row: max((int(row[i]) for i in positions), default=-inf)
+
+
+def rows_apart(kept: Sequence[Table], live: Sequence[Table]) -> Iterator[tuple[Row, ...]]:
+    """The rows of each part of a join that are kept and do not wait for a partner."""
+    for every, waiting in zip(kept, live, strict=True):
+        still = waiting.rows()
+        yield tuple(row for row in every.rows() if row not in still)
+
+
+def remove_rows(tables: Sequence[Table], rows: Sequence[Sequence[Row]]) -> None:
+    """Remove rows from the tables, as far as they are there."""
+    for table, gone in zip(tables, rows, strict=False):
+        for row in gone:
+            table.remove(row)
+
+
+def key_values(
+    seen: Sequence[set[str] | None], recent: Sequence[Mapping[Value, int]], clock: int
+) -> tuple[tuple[str, ...], ...]:
+    """The key values of each part that are remembered; where none are, those of this instant."""
+    now = [[str(value) for value, at in each.items() if at == clock] for each in recent]
+    each = zip(seen, now, strict=True)
+    return tuple(tuple(sorted(mine if known is None else known)) for known, mine in each)

@@ -16,7 +16,7 @@ separate tables hold the rows that still wait.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
 from typing import Any
@@ -29,7 +29,7 @@ from axlog.future.join_inputs import JoinInputs
 from axlog.future.keys import Key
 from axlog.query.compile import Column, Relation
 from axlog.views.counting.brief_rows import BriefRows, Follow
-from axlog.views.counting.ended_rows import Ended, arrival
+from axlog.views.counting.ended_rows import Ended, arrival, key_values, remove_rows, rows_apart
 from axlog.views.counting.join_outlook import JoinOutlook, Use
 from axlog.views.counting.keep_code import Keeping, keep_code
 from axlog.views.counting.sites import SiteRelation
@@ -186,28 +186,15 @@ class WaitingRows:
 
         Where no rows are dropped, also the rows of each part that do not wait any more.
         """
-        clock = self.tree.clock
-        recent = [[str(v) for v, at in each.items() if at == clock] for each in self._recent]
-        values = tuple(
-            tuple(sorted(recent[part] if each is None else each))
-            for part, each in enumerate(self.seen)
-        )
-        return values if self.drops else (*values, *self._rows_apart())
-
-    def _rows_apart(self) -> Iterator[tuple[Row, ...]]:
-        """The rows of each part that are kept and do not wait."""
+        values = key_values(self.seen, self._recent, self.tree.clock)
         self.settle()
-        for kept, live in zip(self.state.join.kept, self.live, strict=True):
-            waiting = live.rows()
-            yield tuple(row for row in kept.rows() if row not in waiting)
+        return values if self.drops else (*values, *rows_apart(self.state.join.kept, self.live))
 
     def restore(self, saved: tuple[tuple[Any, ...], ...]) -> None:
         """Continue with restored tables, and what `saved_values` returned with them."""
-        seen, apart = saved[:2], () if self.drops else saved[2:]
-        for part, rows in enumerate(apart):
-            for row in rows:
-                self.live[part].remove(row)
-        for part, values in enumerate(seen):
+        if not self.drops:
+            remove_rows(self.live, saved[2:])
+        for part, values in enumerate(saved[:2]):
             remembered = self.seen[part]
             if remembered is not None:
                 remembered.clear()
