@@ -45,7 +45,7 @@ class PathAutomaton:
                 return None
             if node.axis not in (Axis.CHILD, Axis.DESCENDANT):
                 return None
-            if not isinstance(node.test, Name | Wildcard):
+            if type(node.test) not in (Name, Wildcard):  # no part of a name
                 return None
             label = node.test.label if isinstance(node.test, Name) else None
             steps.append((node.axis is Axis.DESCENDANT, label))
