@@ -54,6 +54,7 @@ from lab.laws.finished_law import (
     make_keyed_case,
 )
 from lab.laws.fuzz_cases import less_of, make_case, make_deaf_case
+from lab.laws.ground_law import check_ground, make_ground_case, smaller_ground
 from lab.laws.ids_law import check_ids, make_ids_case
 from lab.laws.layouts_law import check_layouts, make_layouts_case, smaller_layouts
 from lab.laws.lists_law import check_lists, make_lists_case
@@ -173,7 +174,7 @@ def _smaller_operators(case: Any) -> Iterator[Any]:
 LAWS: dict[str, Law] = {
     "1": Law("rows, counts and changes are exact", make_case, check_exact, 600, less_of),
     "2": Law("batches tell the net difference", make_case, check_batches, 80, less_of),
-    "3": Law("XPath selects the nodes of lxml", make_xpath_case, check_xpath, 1683,
+    "3": Law("XPath selects the nodes of lxml", make_xpath_case, check_xpath, 1643,
              smaller_documents),
     "4": Law("truth and relevance by brute force", make_small_case, check_outlook, 40,
              smaller_cases),
@@ -241,6 +242,8 @@ LAWS: dict[str, Law] = {
                        check_constraints, 40, smaller_constraints),
     "absence": Law("truth and rows of queries with `not` by brute force", make_absence_case,
                    check_absence, 20, smaller_absences),
+    "ground": Law("rows of joins with `not`, by brute force over messages", make_ground_case,
+                  check_ground, 40, smaller_ground),
     "references": Law("truth and rows beside declared references by brute force",
                       make_reference_case, check_absence, 20, smaller_absences),
     "thresholds": Law("truth and rows of views with aggregates by brute force",
@@ -269,6 +272,7 @@ PARTS = {
         "promises",
         "constraints",
         "absence",
+        "ground",
         "references",
         "thresholds",
         "collect",

@@ -1,0 +1,358 @@
+"""Law 4 for "ordered and not shipped", by brute force over futures of messages.
+
+    TRUE       the row is there
+    POSSIBLE   it is not, and after some messages, at some clock, it is
+    NEVER      after none
+    possible   covers every row that can come, and lists none that cannot
+    never      emitted for rows that are NEVER now; not missing for a row that was listed with all
+               its values, where `explain` says that `never` is reported
+
+A message is a stream, a key `k`, a value `y`, a mark `w` or none, and a time. The query is one or
+two parts and one or two `not`s over such messages, with keys, a difference of times, and `now`. It
+is evaluated here from its definition over all choices of messages. The futures are all choices of
+at most one message of each stream, with every value that is there and one that is new, at every
+time that the constraints distinguish; a part takes one message, so more bring no other rows. What
+only a `not` reads is left out of futures: it takes rows away.
+
+The document under test gets the messages as XML. It is asked for every row, all of whose values
+are given or only some, once keeping all messages, and once keeping what is needed, with rows of
+finished matches dropped after every update.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from random import Random
+from typing import NamedTuple
+
+from axlog.errors import AxlogError, UndecidedError
+from axlog.live.document import Document
+from axlog.live.internals import maintained_view
+from axlog.live.options import Options
+from axlog.live.view import View
+from axlog.query.truth import Truth
+from axlog.views.change import Change
+from lab.laws.questions import QUESTIONS
+from lab.laws.swept_law import dropped_beside_not, swept_every
+
+_VALUES = ("1", "2", "3")
+_NEW = "8"
+_OPTIONS = (Options(), Options(keep="needed"))
+Values = tuple[str | None, ...]
+
+
+class Message(NamedTuple):
+    """A message of a stream."""
+
+    stream: str
+    k: str
+    y: str
+    w: bool
+    time: int
+
+    @property
+    def xml(self) -> str:
+        return f"<a>{'<w/>' if self.w else ''}<k>{self.k}</k><y>{self.y}</y></a>"
+
+
+class Branch(NamedTuple):
+    """A part or the inside of a `not`: the variables that a message of a stream binds."""
+
+    stream: str
+    k: str | None = None
+    y: str | None = None
+    w: bool = False
+    name: str | None = None  # of the time
+
+    @property
+    def text(self) -> str:
+        named = f"#{self.name}" if self.name else ""
+        tests = "[w]" if self.w else ""
+        tests += f"[k/${self.k}{named}]" if self.k else ""
+        return f"{self.stream}/a{tests}" + (f"[y/${self.y}]" if self.y else "")
+
+    def binding(self, message: Message) -> dict[str, str] | None:
+        """What a message binds; None: it does not match."""
+        if message.stream != self.stream or (self.w and not message.w):
+            return None
+        found: dict[str, str] = {}
+        for variable, value in ((self.k, message.k), (self.y, message.y)):
+            if variable is not None and found.setdefault(variable, value) != value:
+                return None
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class GroundCase:
+    """One case; its `str` is enough to run it again."""
+
+    parts: tuple[Branch, ...]
+    absent: tuple[Branch, ...]
+    shown: tuple[str, ...]
+    keyed: tuple[str, ...]
+    steps: tuple[Message | tuple[str, int], ...]  # a message, or a stream that ends; "": the clock
+    within: int | None = None  # the most between the times of two parts
+    since: int | None = None  # the least between the time of the first part and now
+
+    @property
+    def query(self) -> str:
+        branches = [each.text for each in self.parts]
+        branches += [f"not({each.text})" for each in self.absent]
+        where = [] if self.within is None else [f"t2 - t1 <= {self.within}us"]
+        where += [] if self.since is None else [f"now - t1 >= {self.since}us"]
+        text = f"match /r{''.join(f'[{each}]' for each in branches)}"
+        text += f" where {' and '.join(where)}" if where else ""
+        return text + (f" return {', '.join(f'${v}' for v in self.shown)}" if self.shown else "")
+
+    @property
+    def document(self) -> str:
+        call = '<ax:call xmlns:ax="urn:axlog" stream="{0}"/>'
+        return f"<r>{''.join(f'<{s}>{call.format(s)}</{s}>' for s in 'fgn')}</r>"
+
+
+_FIRST = (Branch("f", "x", name="t1"), Branch("f", "x", "y", name="t1"),
+          Branch("f", "x", None, True, "t1"))  # fmt: skip
+_SECOND = (Branch("g", "x", name="t2"), Branch("g", "x", "y", name="t2"),
+           Branch("g", "y", "z", name="t2"), Branch("g", "z", "x", name="t2"))  # fmt: skip
+_ABSENT = (Branch("n", "x"), Branch("n", "x"), Branch("n", "x", None, True), Branch("n", None, "x"),
+           Branch("n", "x", "y"), Branch("n", None, "y"), Branch("n", None, None, True),
+           Branch("n", "x", "q"))  # fmt: skip
+
+
+def make_ground_case(random: Random) -> GroundCase:
+    """A random case."""
+    parts = [random.choice(_FIRST)]
+    if random.random() < 0.5:
+        parts.append(random.choice(_SECOND))
+    bound = {v for part in parts for v in (part.k, part.y) if v}
+    known = [each for each in _ABSENT if {each.k, each.y} - {None, "q"} <= bound]
+    absent = tuple(random.sample(known, 1 if random.random() < 0.8 else 2))
+    shown = tuple(v for v in sorted(bound) if random.random() < 0.85)
+    keyed = tuple(stream for stream in "fgn" if random.random() < 0.6)
+    within = random.choice((None, None, 0, 2)) if len(parts) > 1 else None
+    since = random.choice((0, 2, 4)) if random.random() < 0.3 else None
+    steps = tuple(_steps(random, keyed))
+    return GroundCase(tuple(parts), absent, shown, keyed, steps, within, since)
+
+
+def _steps(random: Random, keyed: tuple[str, ...]) -> Iterator[Message | tuple[str, int]]:
+    left = {stream: list(_VALUES) for stream in keyed}
+    time, ended = 0, set[str]()
+    for _ in range(random.randint(3, 9)):
+        time += random.choice((0, 1, 1, 2))
+        stream, chance = random.choice("ffgnn"), random.random()
+        if chance < 0.12:
+            yield "", time
+        elif chance < 0.17 and stream not in ended:
+            ended.add(stream)
+            yield stream, time
+        elif stream not in ended and (values := left.get(stream, list(_VALUES))):
+            value = random.choice(values)
+            if stream in left:
+                values.remove(value)
+            yield Message(stream, value, random.choice(_VALUES), random.random() < 0.5, time)
+
+
+def smaller_ground(case: GroundCase) -> Iterator[GroundCase]:
+    """Cases with less in them."""
+    for at in range(len(case.steps)):
+        yield replace(case, steps=case.steps[:at] + case.steps[at + 1 :])
+    for at in range(len(case.keyed)):
+        yield replace(case, keyed=case.keyed[:at] + case.keyed[at + 1 :])
+    if case.within is not None or case.since is not None:
+        yield replace(case, within=None, since=None)
+
+
+# The definition -----------------------------------------------------------------------------------
+
+
+class Definition:
+    """The rows of a query over messages, now and in all futures."""
+
+    def __init__(self, case: GroundCase) -> None:
+        self._case = case
+        self._messages: list[Message] = []
+        self._ended: set[str] = set()
+        self.clock = 0
+        self.present: set[Values] = set()
+        self.satisfiable: set[Values] = set()
+        self.look()
+
+    def take(self, step: Message | tuple[str, int]) -> None:
+        if isinstance(step, Message):
+            self._messages.append(step)
+            self.clock = step.time
+        else:
+            self._ended.add(step[0])
+            self.clock = step[1]
+        self.look()
+
+    def look(self) -> None:
+        """Evaluate the query now, and after every future."""
+        self.present = set(self._rows((), self.clock))
+        self.satisfiable = set(self.present)
+        for more in self.futures():
+            self.satisfiable.update(self._rows(more, None))
+
+    def futures(self) -> Iterator[tuple[Message, ...]]:
+        """Every choice of at most one message of each stream that a part reads."""
+        choices = [[(), *((each,) for each in self._pool(part))] for part in self._case.parts]
+        for chosen in product(*choices):
+            yield tuple(message for each in chosen for message in each)
+
+    def _pool(self, part: Branch) -> Iterator[Message]:
+        if part.stream in self._ended:
+            return
+        used = {m.k for m in self._messages if m.stream == part.stream}
+        times = range(self.clock, self.clock + (1 if self._case.within is None else 4))
+        values = (*_VALUES, _NEW)
+        for k, y, time in product(values, values if part.y else _VALUES[:1], times):
+            if part.stream not in self._case.keyed or k not in used:
+                yield Message(part.stream, k, y, True, time)
+
+    def _rows(self, more: tuple[Message, ...], clock: int | None) -> Iterator[Values]:
+        """The rows with more messages; `clock` None: at any clock from now on."""
+        case, messages = self._case, (*self._messages, *more)
+        for chosen in product(*([m for m in messages if m.stream == p.stream] for p in case.parts)):
+            bound = _joined(case.parts, chosen)
+            if bound is None or (more and not set(more) & set(chosen)):
+                continue  # what has none of these messages is a row without them, too
+            if case.within is not None and chosen[1].time - chosen[0].time > case.within:
+                continue
+            is_early = clock is not None and clock - chosen[0].time < (case.since or 0)
+            if case.since is not None and is_early:
+                continue
+            if not any(self._blocks(each, bound) for each in case.absent):
+                yield tuple(bound[variable] for variable in case.shown)
+
+    def _blocks(self, absent: Branch, bound: dict[str, str]) -> bool:
+        for message in self._messages:
+            found = absent.binding(message)
+            if found is not None and all(
+                bound.get(v, value) == value for v, value in found.items()
+            ):
+                return True
+        return False
+
+    def status(self, values: Values) -> Truth:
+        if any(_agrees(row, values) for row in self.present):
+            return Truth.TRUE
+        is_possible = any(_agrees(row, values) for row in self.satisfiable)
+        return Truth.POSSIBLE if is_possible else Truth.NEVER
+
+
+def _joined(parts: tuple[Branch, ...], chosen: tuple[Message, ...]) -> dict[str, str] | None:
+    bound: dict[str, str] = {}
+    for part, message in zip(parts, chosen, strict=True):
+        found = part.binding(message)
+        if found is None or any(bound.get(v, value) != value for v, value in found.items()):
+            return None
+        bound.update(found)
+    return bound
+
+
+def _agrees(row: Values, values: Values) -> bool:
+    return all(wanted in (None, found) for found, wanted in zip(row, values, strict=True))
+
+
+# The check ----------------------------------------------------------------------------------------
+
+
+def check_ground(case: GroundCase) -> Counter[str]:
+    """Check the law on one case; return the number of comparisons by name."""
+    seen: Counter[str] = Counter()
+    with swept_every(1):
+        runs = [_Run(case, options, seen) for options in _OPTIONS]
+        definition = Definition(case)
+        for run in runs:
+            run.compare("at the start", definition)
+        for step in case.steps:
+            before = [run.listed for run in runs]
+            told = [run.take(step) for run in runs]
+            definition.take(step)
+            for run, listed, changes in zip(runs, before, told, strict=True):
+                run.compare(f"after {step}", definition)
+                run.never(f"at {step}", listed, changes, definition)
+        seen["dropped"] += dropped_beside_not(runs[1].doc)
+    return seen
+
+
+class _Run:
+    """One document under test."""
+
+    def __init__(self, case: GroundCase, options: Options, seen: Counter[str]) -> None:
+        facts = [f"key {stream}/a by k trusted" for stream in case.keyed]
+        self._case, self._seen, self._what = case, seen, options.keep
+        self.doc = Document(case.document, facts=facts, views={"v": case.query}, options=options)
+        self.view: View = self.doc.view("v")
+        self.listed: list[Values] = []
+        self.is_reported = False
+
+    def take(self, step: Message | tuple[str, int]) -> list[Change]:
+        self.is_reported = maintained_view(self.view).how_never().startswith("reported")
+        if isinstance(step, Message):
+            return self.doc.feed(step.stream, step.xml, at=step.time / 1e6)
+        stream, time = step
+        return self.doc.end(stream, at=time / 1e6) if stream else self.doc.advance(time / 1e6)
+
+    def compare(self, when: str, definition: Definition) -> None:
+        """Compare rows, truth, the status of all rows, and possible rows."""
+        view, columns = self.view, self.view.columns
+        rows = {tuple(row[c] for c in columns) for row in view.rows()}
+        self._same(f"the rows {when}", rows, definition.present)
+        self._ask(f"the truth {when}", view.truth, definition.status((None,) * len(columns)))
+        for values in product((None, *_VALUES, _NEW), repeat=len(columns)):
+            asked = {c: v for c, v in zip(columns, values, strict=True) if v is not None}
+            try:
+                found = view.status(asked)
+            except AxlogError as error:
+                self._seen[f"refused {error.code}"] += 1
+                continue
+            self._ask(f"the status of {asked} {when}", found, definition.status(values))
+            self._seen[f"row {found.value}"] += 1
+        self._compare_possible(when, definition)
+
+    def _compare_possible(self, when: str, definition: Definition) -> None:
+        try:
+            listed = [tuple(one.row.values()) for one in self.view.possible()]
+        except UndecidedError as error:
+            self._seen[f"refused {error.code}"] += 1
+            self.listed = []
+            return
+        for row in definition.satisfiable - definition.present:
+            if not any(_agrees(row, one) for one in listed):
+                raise AssertionError(f"{self._what}: no possible row covers {row} {when}")
+        for one in listed:
+            if definition.status(one) is Truth.NEVER:
+                raise AssertionError(f"{self._what}: the possible row {one} never comes {when}")
+        self._seen[QUESTIONS] += 1
+        self.listed = [one for one in listed if None not in one]
+
+    def never(
+        self, when: str, listed: list[Values], changes: list[Change], definition: Definition
+    ) -> None:
+        """Compare the `never` changes of a step with the definition after it."""
+        columns = self.view.columns
+        told = [tuple(c.row[name] for name in columns) for c in changes if c.op == "never"]
+        self._same(f"never twice {when}", len(set(told)), len(told))
+        for row in told:
+            self._ask(f"never {row} {when}", Truth.NEVER, definition.status(row))
+            self._seen["never"] += 1
+        if self.is_reported:
+            held = {tuple(c.row[name] for name in columns) for c in changes if c.op == "delete"}
+            for row in listed:
+                is_lost = definition.status(row) is Truth.NEVER and row not in held
+                self._ask(f"never {row} {when}", row in told, is_lost)
+
+    def _ask(self, what: str, found: object, wanted: object) -> None:
+        """Compare the answers to one question."""
+        self._seen[QUESTIONS] += 1
+        self._same(what, found, wanted)
+
+    def _same(self, what: str, found: object, wanted: object) -> None:
+        if found != wanted:
+            text = f"{self._what}: {what}: found {found}, wanted {wanted}"
+            raise AssertionError(f"{text}: {self._case.query} {self._case.keyed}")
