@@ -23,6 +23,7 @@ from axlog.query.truth import Truth
 from axlog.query.values import compare_numbers
 from lab.laws.absence_cases import AbsenceCase, make_absence_case, smaller_absences
 from lab.laws.absence_law import check_absence, future_of
+from lab.laws.ground_law import check_ground, make_ground_case
 from tests.amounts import cases, chunks
 from tests.papers import document, feed
 
@@ -392,3 +393,13 @@ def test_a_possible_row_whose_times_all_hold_already_is_not_listed() -> None:
     query = "match /r[not(n/a/k/$x)][f/a/k/$x#t][g/a/k/$x#u] where t = u return $x, u.time"
     found = Outlook(maintained(doc).nodes(), parse_pattern(query)).possible()
     assert [tuple(one.row.values()) for one in found] == [(None, None)]
+
+
+def test_rows_of_joins_with_not_by_brute_force_over_messages() -> None:
+    """Law 4; more cases by `python -m lab fuzz --law ground`."""
+    seen: Counter[str] = Counter()
+    for seed in range(cases(8)):
+        seen += check_ground(make_ground_case(Random(seed)))
+    kinds = ("row true", "row possible", "row never", "never", "dropped")
+    assert min(seen[kind] for kind in kinds) > 1, seen
+    assert seen["questions"] > 1500

@@ -126,6 +126,17 @@ def test_a_case_from_the_fuzzer() -> None:
     assert check_thresholds(case)["row possible"]
 
 
+def test_an_or_brings_a_value_once() -> None:
+    """A second `1` below the order makes no second tuple, so the sum stays 1."""
+    call = '<ax:call xmlns:ax="urn:axlog" stream="more"/>'
+    doc = axlog.parse(f"<r><a i='1'>{call}</a></r>")
+    view = doc.watch(
+        "match /r/a#o[@i = $x or k/$x] return $x as x, sum($x) as n having sum($x) >= 2"
+    )
+    assert view.status({"x": "1"}) is Truth.NEVER
+    assert view.status({"x": "2"}) is Truth.POSSIBLE
+
+
 def test_a_message_that_brings_two_tuples_skips_a_count() -> None:
     """An order joins both shipments of its client: the count goes from 0 to 2."""
     orders, shipped = (

@@ -86,19 +86,25 @@ class GroupOutlook:
 
     @cached_property
     def _coming(self) -> list[_Member]:
-        pattern = without_not(self._pattern) if self._has_not else self._pattern
-        outlook = Outlook(self.tree, pattern)
-        columns = outlook.columns
-        there = {self._identity(columns, values) for values, need in outlook.met()
-                 if not need.brought}  # fmt: skip
-        if self._has_not:  # a row that something excludes now may come by a deletion
-            there = {self._identity(compile_pattern(self._pattern).root.columns, row)
-                     for row in answers(self.tree, self._pattern)}  # fmt: skip
+        columns = self._outlook.columns
         return [
             self._member(columns, values, need, is_present=False)
-            for values, need in outlook.met()
-            if self._identity(columns, values) not in there
+            for values, need in self._outlook.met()
+            if self._identity(columns, values) not in self._identities
         ]
+
+    @cached_property
+    def _identities(self) -> set[Values | None]:
+        """The tuples that are there."""
+        if self._has_not:  # a row that something excludes now may come by a deletion
+            columns = compile_pattern(self._pattern).root.columns
+            return {self._identity(columns, row) for row in answers(self.tree, self._pattern)}
+        outlook = self._outlook
+        return {
+            self._identity(outlook.columns, values)
+            for values, need in outlook.met()
+            if not need.brought
+        }
 
     def _identity(self, columns: Sequence[str], values: Sequence[Any]) -> Values | None:
         """The bound nodes and values of a tuple; None if some are to come."""
@@ -202,6 +208,8 @@ class GroupOutlook:
                            zip(member.columns, member.bound, strict=True))  # fmt: skip
             if not self._outlook.can_be_met(values, member.need):
                 return None
+            if self._identity(member.columns, values) in self._identities - {None}:
+                return None  # an `or` brings this tuple once
         capacity = capacity_of(self.tree, member.need, known)
         if has_or_that_binds(self._pattern):
             capacity = Capacity(inf, 1, 0, False)
