@@ -17,10 +17,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from statistics import median
 from time import perf_counter, process_time, sleep
-from typing import Any, NamedTuple
+from typing import Any
 
 from lxml.etree import fromstring
 
@@ -31,7 +32,8 @@ from lab.benchmarks.messages import Message, monitor, plain
 _PAUSE = 0.001  # seconds between messages where latency is measured
 
 
-class Outcome(NamedTuple):
+@dataclass
+class Outcome:
     """What one side did."""
 
     seconds: float  # for all messages
@@ -159,4 +161,4 @@ def of_pathway(sent: Sequence[Message], pause: float, paced: int = 0) -> Outcome
 if __name__ == "__main__":
     given = plain(orders.messages(int(sys.argv[1])))
     taken = of_pathway(given, float(sys.argv[2]), int(sys.argv[3]))
-    print(json.dumps({**taken._asdict(), "rows": sorted(taken.rows)}))
+    print(json.dumps({**asdict(taken), "rows": sorted(taken.rows)}))
