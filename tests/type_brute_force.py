@@ -241,9 +241,9 @@ class Brute:
 
     def is_relevant(self, start: Node, stream: str, pattern: Pattern, most: int) -> bool:
         """Whether one of these futures matches, and does not without the trees of a stream."""
-        level = [(start, start, ())]
+        level: list[tuple[Node, Node, tuple[str, ...]]] = [(start, start, ())]
         for _ in range(most):
-            following: list[tuple[Node, Node, tuple[str, ...]]] = []
+            following = []
             for whole, less, brought in level:
                 for name, forest in self.messages(brought):
                     grown = self.insert(whole, name, forest)
