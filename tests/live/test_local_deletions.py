@@ -96,6 +96,20 @@ def test_messages_elsewhere_are_released_and_deletions_stay_exact() -> None:
         doc.update("delete node //b")
 
 
+def test_replacements_elsewhere_stay_exact_when_kept_messages_become_nodes() -> None:
+    replaced = DOCUMENT.replace('stream="o"', 'stream="o" replace="@k"')
+    views = {"v": "match //a/$x return $x"}
+    doc = Document(replaced, views=views, options=Options(keep="needed"))
+    doc.feed("o", '<a k="1">old</a>')
+    doc.feed("d", "<a>kept</a>")
+    assert len(doc) > 0  # reading the document makes nodes of the message that is kept
+    assert [(c.op, c.row["x"]) for c in doc.feed("o", '<a k="1">new</a>')] == [
+        ("delete", "old"),
+        ("insert", "new"),
+    ]
+    assert sorted(row["x"] for row in doc.view("v").rows()) == ["kept", "new"]
+
+
 def test_joins_elsewhere_release_rows_that_find_no_partner() -> None:
     doc = Document(DOCUMENT, views={"j": JOINED, "f": OF_FEED}, options=Options(keep="needed"))
     for n in range(10):

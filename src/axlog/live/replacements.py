@@ -134,6 +134,14 @@ class Deliveries:
         self._document.revisions += 1
         return difference(replacement.new, replacement.old)
 
+    def settle(self) -> None:
+        """Forget the rows of messages that become nodes: they are read from the nodes.
+
+        Rows of messages that are not kept stay, also where those of another stream are kept.
+        """
+        if self._keeps:
+            self.by_key.clear()
+
 
 class Replacement(NamedTuple):
     """A message that replaces another: its key, its rows, and those of the other."""

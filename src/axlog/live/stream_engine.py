@@ -581,5 +581,5 @@ class StreamEngine:
             return
         aside, self.aside = self.aside, []
         for each in self._delivered.values():
-            each.by_key.clear()  # their rows are read from their nodes
+            each.settle()
         make_nodes(self._document, aside)
