@@ -589,6 +589,24 @@ def test_late_is_judged_within_a_lane_and_by_policy() -> None:
     assert (released[0][0], late) == (9, [])
 
 
+@pytest.mark.parametrize("batches", [1, 3])
+def test_a_message_without_a_time_gets_the_clock_that_a_rejected_one_did_not_move(
+    batches: int,
+) -> None:
+    definition = Definition(SHOP, {"whole": ("match /shop/a/item#i return i.id, i.time", None)})
+    plan = make_plan(definition, buckets=1)
+    assert plan.units[0].kind == "messages"
+    messages = [
+        Message(0, "b", "insert", b"<item/>", 4, 0, "accepted"),
+        Message(0, "a", "insert", b"<item>", 10, 1, "malformed"),
+        Message(0, "a", "insert", b"<item/>", None, 2, "untimed"),
+    ]
+    parts = [[messages]] if batches == 1 else [[[message]] for message in messages]
+    told, refused = run(definition, plan, parts)
+    (change,) = [change for batch in told for change in batch]
+    assert (change.microseconds, refused) == (4, ["malformed"])
+
+
 def test_messages_that_matchers_decline_are_read_the_long_way() -> None:
     definition = definition_of("join")
     plan = streams_of(definition.make(keep="needed")).engine.plan("a")

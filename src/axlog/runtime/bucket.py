@@ -50,6 +50,7 @@ from axlog.runtime.order import (
     BODY,
     CONTENT,
     ELSEWHERE,
+    FLOOR,
     KIND,
     MESSAGE,
     NOTHING,
@@ -58,6 +59,7 @@ from axlog.runtime.order import (
     STREAM,
     TIME,
     UNREAD,
+    UNTIMED,
     Hold,
     Item,
     Order,
@@ -300,8 +302,14 @@ class Instance:
                 maintained_view(view).put_aside(error)
 
     def _time(self, item: Item, clock: int) -> int:
-        """Return when an item is applied; it is late only if `hold` is bounded."""
+        """Return when an item is applied; it is late only if `hold` is bounded.
+
+        A message without a time gets the document's clock. The clock is known where all messages
+        come; the order does not know which of them were rejected, and moved no clock.
+        """
         time: int = item[TIME]
+        if item[FLOOR] == UNTIMED and self._gets_all and not self.unit.judges:
+            return max(clock, min(time, self.order.passed))
         if time >= clock:
             return time
         if self.order.late.get(item[STREAM], "refuse") == "refuse":

@@ -42,7 +42,8 @@ Item: TypeAlias = list[Any]
 `place` is the stream by which the item is ordered among those of its time: its own, or that of an
 item before it in its partition, if that is later. `kind` is bindings, unread, nothing, or an
 action. `body` is the bags of a message, one for each relation of its stream's plan, or the content.
-`floor` is present only if it is later than the item's time, or if the item has no time. `message`
+`floor` is present only if it is later than the item's time, or if the item has no time; in an item
+that was taken it is `UNTIMED` if the message has no time of its own. `message`
 is a number that all items of one message share, and no other message of the batch has. `content` is
 present if `body` is not the content and the message may be rejected.
 """
@@ -53,6 +54,8 @@ UNREAD = "unread"
 """The kind of a message whose bindings depend on the time that its bucket assigns."""
 ELSEWHERE = "\0"
 """Instead of the content: another item of the message has it, and reports a rejection."""
+UNTIMED = "untimed"
+"""Instead of the floor of an item that was taken: its time is only its place in the order."""
 NOTHING = "nothing"
 """The kind of a message that no view needs, and that may still be rejected."""
 INPUT = "input"
@@ -257,7 +260,7 @@ class Order:
         floor = max(known, default=self.start)
         if item[TIME] is None:
             # It keeps the place after its predecessor, and gets the clock's time.
-            item[TIME] = max(floor, now)
+            item[TIME], item[FLOOR] = max(floor, now), UNTIMED
         elif item[TIME] < floor:
             if self.late.get(item[STREAM], "refuse") == "refuse":
                 return Late(item, floor)
