@@ -135,6 +135,7 @@ def source(brokers: str, topic: str) -> KafkaSource:
     return KafkaSource(options, Origin(stream="s"))
 
 
+@pytest.mark.system
 def test_a_range_of_offsets_is_read_again_whatever_came_since(brokers: str) -> None:
     send(brokers, "again", dealt(Random(3), range(300)))
     driver, task = source(brokers, "again"), source(brokers, "again")

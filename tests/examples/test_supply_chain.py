@@ -179,6 +179,7 @@ def test_generate_writes_what_can_be_checked_and_run(tmp_path: Path) -> None:
     assert checked.exit_code == 0, checked.output
 
 
+@pytest.mark.system
 def test_the_demo_on_the_embedded_engine() -> None:
     told = CliRunner().invoke(
         main_app, ["demo", "--engine", "embedded", "--seconds", "1", "--port", "0"]
@@ -189,6 +190,7 @@ def test_the_demo_on_the_embedded_engine() -> None:
     assert "reported as never on time" in told.output
 
 
+@pytest.mark.system
 def test_run_serves_the_page(place: Path, tmp_path: Path) -> None:
     """`axlog run` in a process of its own: the page is there, and knows the run."""
     pipeline = tmp_path / "supply-chain.yaml"

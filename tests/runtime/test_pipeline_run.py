@@ -621,6 +621,7 @@ def run_once(path: Path) -> None:
     assert done.exit_code == 0, done.output
 
 
+@pytest.mark.system
 def test_killed_at_any_moment_and_restarted_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
     """Law 7 for this runner: SIGKILL at seeded moments, then the sinks of an undisturbed run."""
     whole, cut = written_to(tmp_path / "whole", 500), written_to(tmp_path / "cut", 500)
@@ -648,6 +649,7 @@ def test_killed_at_any_moment_and_restarted_nothing_is_lost_or_doubled(tmp_path:
     assert len(state_of(cut.parent)[1]) > 20
 
 
+@pytest.mark.system
 def test_a_signal_ends_a_run_in_order(tmp_path: Path) -> None:
     path = written_to(tmp_path / "p", 300)
     command = [*AXLOG, "run", "--no-page", "--progress", "json", str(path)]
