@@ -178,7 +178,8 @@ def test_an_interrupt_is_quiet() -> None:
     process.stdin.flush()
     process.stdout.readline()  # it runs
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    process.wait(timeout=60)  # before its input ends, which would end it, too
+    _, said = process.communicate()
     assert (process.returncode, said) == (130, "")
 
 
