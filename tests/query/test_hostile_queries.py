@@ -232,7 +232,12 @@ def test_the_possible_rows_of_a_joined_product_are_refused_early(monkeypatch):
     doc = axlog.parse(GROWING.replace("<s>", "<s><b>1</b><b>2</b>"), views={"v": text})
     looked = []
     latest = JoinOutlook.latest
-    monkeypatch.setattr(JoinOutlook, "latest", lambda *given: looked.append(1) or latest(*given))
+
+    def counted(*given):
+        looked.append(1)
+        return latest(*given)
+
+    monkeypatch.setattr(JoinOutlook, "latest", counted)
     with pytest.raises(UndecidedError) as raised:
         doc.view("v").possible()
     assert raised.value.code == "AX502"

@@ -658,7 +658,7 @@ def test_messages_after_the_end_of_their_stream_in_another_part(count: int) -> N
 
     def update(at: int, action: str = "insert") -> StreamUpdate:
         content = "" if action == "end" else f"<other>{at}</other>"
-        return StreamUpdate("b", action, content, at, f"m{at}")  # type: ignore[arg-type]
+        return StreamUpdate("b", action, content, at, f"m{at}")
 
     parts = [[update(1), update(3, "end")], [update(4), update(5)]]
     if count == 2:  # of two sources, by time

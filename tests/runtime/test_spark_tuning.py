@@ -175,7 +175,7 @@ def test_buckets_collect_what_no_row_can_use(negated: str, monkeypatch: pytest.M
     sizes: dict[str, list[int]] = {"auto": [], "off": []}
     told, state = {}, bucket.Instance.state
     for collect, seen in sizes.items():
-        definition = Definition(source, {"v": (text, None)}, collect=collect)
+        definition = Definition(source, {"v": (text, None)}, collect=collect)  # type: ignore[arg-type]
         plan = make_plan(definition, buckets=2)
         assert [unit.kind for unit in plan.units] == ["messages"]
 
