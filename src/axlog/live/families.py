@@ -225,8 +225,8 @@ class Families:
             sample = views[0]
         else:
             constants = candidate.general.constants
-            nobody = Member("", candidate.query, None, constants, kept, _none)
-            alone = self._maintainer(family, nobody)
+            first_member = Member("", candidate.query, None, constants, kept, _none)
+            alone = self._maintainer(family, first_member)
             sample = view_of(document, "", candidate.query, alone, chosen, candidate.stepping)
         document.hooks.refresh()
         how = document.hooks.how_shared(general, sample) if kept.broken is None else None
