@@ -15,7 +15,7 @@ from typing import Any
 
 from axlog.document.schema import is_valid
 from axlog.document.schema_parser import parse_schema
-from axlog.document.tree import Tree
+from axlog.document.tree import DOCUMENT_NODE, ELEMENT, Tree
 from axlog.errors import AxlogError
 from axlog.future.keys import is_broken
 from axlog.future.references import declare, parse_declared, refers_to_nothing
@@ -23,7 +23,7 @@ from axlog.live.document import Document
 from axlog.live.internals import maintained
 from axlog.query.compile import compile_pattern
 from axlog.query.native import parse_pattern
-from axlog.query.pattern import Pattern
+from axlog.query.pattern import Kind, Pattern
 
 KEYS = ("key p/a by k trusted", "key q/d by k trusted")
 REFERENCES = (
@@ -291,3 +291,13 @@ def _predicates(body: str) -> Iterable[str]:
             depth -= 1
             if depth == 0:
                 yield body[start : at + 1]
+
+
+def values_to_ask(tree: Tree, kind: Kind) -> list[Any]:
+    """The values of an output that questions about rows name; None names no value."""
+    nodes = [n for n in tree.subtree(DOCUMENT_NODE) if tree.kind_column[n] == ELEMENT]
+    if kind is Kind.ID:
+        return [None, *(tree.id(n) for n in nodes if tree.label(n) == "a")]
+    if kind is Kind.TIME:
+        return [None, *sorted({tree.clock, tree.clock + 2, *map(tree.time, nodes)})]
+    return [None, *VALUES, "3"]

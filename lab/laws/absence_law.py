@@ -25,7 +25,7 @@ from random import Random
 from typing import Any
 
 from axlog.document.parser import Element
-from axlog.document.tree import DOCUMENT_NODE, ELEMENT, NodeKind, Tree
+from axlog.document.tree import NodeKind, Tree
 from axlog.errors import AxlogError, UndecidedError
 from axlog.future.grounding import has_not
 from axlog.future.instances import Instances
@@ -40,7 +40,7 @@ from axlog.live.internals import maintained
 from axlog.query.pattern import Kind, Pattern, TimeConstraint
 from axlog.query.truth import Truth
 from axlog.views.why import inward
-from lab.laws.absence_cases import VALUES, AbsenceCase
+from lab.laws.absence_cases import VALUES, AbsenceCase, values_to_ask
 from lab.laws.questions import QUESTIONS
 from lab.reference import Alphabet, Bound, Fragment, Future, Outcomes, agrees, relevant
 from lab.reference.declared_facts import DeclaredFacts
@@ -270,7 +270,7 @@ class _Check:
         self.seen[f"truth {found.value}"] += 1
 
     def rows(self) -> None:
-        choices = [self._values(number) for number in range(len(self.pattern.outputs))]
+        choices = [values_to_ask(self.tree, output.kind) for output in self.pattern.outputs]
         rows = list(product(*choices))
         for values in self._random.sample(rows, min(len(rows), _MOST_ROWS)):
             asked = dict(zip(self.pattern.columns, values, strict=True))
@@ -281,15 +281,6 @@ class _Check:
                 continue
             self._compare(f"the status of {asked}", found, values)
             self.seen[f"row {found.value}"] += 1
-
-    def _values(self, number: int) -> list[Any]:
-        tree, kind = self.tree, self.pattern.outputs[number].kind
-        nodes = [n for n in tree.subtree(DOCUMENT_NODE) if tree.kind_column[n] == ELEMENT]
-        if kind is Kind.ID:
-            return [None, *(tree.id(n) for n in nodes if tree.label(n) == "a")]
-        if kind is Kind.TIME:
-            return [None, *sorted({tree.clock, tree.clock + 2, *map(tree.time, nodes)})]
-        return [None, *VALUES, "3"]
 
     def _compare(self, what: str, found: Truth, values: tuple[Any, ...]) -> None:
         self.seen[QUESTIONS] += 1

@@ -21,7 +21,7 @@ from itertools import islice, product
 from random import Random
 from typing import Any
 
-from axlog.document.tree import DOCUMENT_NODE, ELEMENT, Tree
+from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.errors import AxlogError, UndecidedError
 from axlog.evaluate.definition import row_of, valuations
 from axlog.future.clock_outlook import ClockOutlook, shown_outputs
@@ -35,7 +35,12 @@ from axlog.query.truth import Truth
 from axlog.query.values import compare_numbers
 from axlog.views.change import Row
 from axlog.views.window_questions import WindowQuestions, window_of
-from lab.laws.absence_cases import VALUES, AbsenceCase, make_absence_case, smaller_absences
+from lab.laws.absence_cases import (
+    AbsenceCase,
+    make_absence_case,
+    smaller_absences,
+    values_to_ask,
+)
 from lab.laws.absence_law import Shown, bound_for
 from lab.laws.questions import QUESTIONS
 from lab.reference import agrees
@@ -192,7 +197,7 @@ class _Check:
     def check(self) -> None:
         if self.is_complete and self.outlook.reason is None and self.shadowed != self.coming:
             raise AssertionError(f"shadows have {self.shadowed}, futures {self.coming}")
-        choices = [self._values(number) for number in range(len(self.written.outputs))]
+        choices = [values_to_ask(self.tree, output.kind) for output in self.written.outputs]
         for values in islice(product(*choices), _MOST_ROWS):
             self._status(values)
         self._possible()
@@ -222,15 +227,6 @@ class _Check:
                 continue
             self._compare(f"the group {row}", found, values)
             self.seen[f"group {found.value}"] += 1
-
-    def _values(self, number: int) -> list[Any]:
-        tree, kind = self.tree, self.written.outputs[number].kind
-        nodes = [n for n in tree.subtree(DOCUMENT_NODE) if tree.kind_column[n] == ELEMENT]
-        if kind is Kind.ID:
-            return [None, *(tree.id(n) for n in nodes if tree.label(n) == "a")]
-        if kind is Kind.TIME:
-            return [None, *sorted({tree.clock, tree.clock + 2, *map(tree.time, nodes)})]
-        return [None, *VALUES, "3"]
 
     def _status(self, values: Values) -> None:
         if any(agrees(row, values) for row in self.present):
