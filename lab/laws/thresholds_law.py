@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain, combinations, islice, product
+from itertools import chain, combinations, islice, permutations, product
 from random import Random
 from typing import Any
 
@@ -165,8 +165,12 @@ def _copies(
         return
     numbers = [n for n in (1, 2, 3, 4) if n <= room]
     if parent not in ("p", "q"):
-        for leaf in _leaves(said, values):
-            yield from ((leaf,) * n for n in numbers if leaf.kind is NodeKind.ELEMENT)
+        leaves = list(_leaves(said, values))
+        if "//" in said and tree.types is None:
+            leaves += [element("a", *inside) for inside in _contents(said, values, "a")]
+        yield from ((leaf,) * n for leaf in leaves for n in numbers)
+        for one, other in permutations(leaves, 2):  # trees that match together
+            yield from ((one, *[other] * (n - 1)) for n in numbers if n > 1)
         return
     label = {"p": "a", "q": "d"}[parent]
     made = [element(label, *inside) for inside in _contents(said, values, label)]

@@ -77,6 +77,15 @@ def test_the_other_side_of_a_threshold_is_lost_for_good() -> None:
     assert view.status({"c": "X"}) is Truth.NEVER
 
 
+def test_a_group_has_one_value_of_its_key() -> None:
+    query = "match /document/orders/order#o[@client = $c] return $c, count(distinct $c) as n"
+    view = _doc(query + " having count(distinct $c) >= 2")[1]
+    assert view.truth is Truth.NEVER
+    assert view.status({"c": "X"}) is Truth.NEVER
+    view = _doc(query + " having count(distinct $c) >= 1")[1]
+    assert view.truth is Truth.POSSIBLE
+
+
 def test_the_clock_ends_a_threshold() -> None:
     query = "match /document/orders/order#t where t <= 10s return count() as n having count() >= 2"
     doc, view = _doc(query)

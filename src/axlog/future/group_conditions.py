@@ -115,17 +115,18 @@ class GroupFuture:
         is_wild: bool,
         is_free: bool,
         limit: float = inf,
+        single: frozenset[str] = frozenset(),
     ) -> None:
         """`members`: the arguments of the present tuples.
 
         `may_delete`: whether a stream may delete tuples. `is_wild`: whether data that comes may
         remove some. `is_free`: whether all scenarios can come about together. `limit`:
-        on the number of tuples.
+        on the number of tuples. `single`: arguments with one value in the whole group.
         """
         self._aggregates = {each.name: each for each in aggregates}
         self._members, self._growths = members, growths
         self._may_delete, self._is_wild, self._is_free = may_delete, is_wild, is_free
-        self._may_shrink, self._limit = may_delete or is_wild, limit
+        self._may_shrink, self._limit, self._single = may_delete or is_wild, limit, single
         self.count = self._count(None)
 
     # Bounds ---------------------------------------------------------------------------------------
@@ -145,13 +146,14 @@ class GroupFuture:
 
     def _distinct(self, argument: str) -> Bounds:
         there = {m[argument] for m in self._members if m[argument] is not None}
-        most: float = len(there)
+        known = there | {each.values[argument] for each in self._growths} - {UNKNOWN, None}
+        most: float = len(known)
         sure: float = len(there)
         for each in self._growths:
             value = each.values[argument]
             is_new = value is UNKNOWN or (value is not None and value not in there)
             if is_new:
-                most += each.capacity.most if value is UNKNOWN else 1
+                most += each.capacity.most if value is UNKNOWN else 0
                 if each.is_sure and _is_some(each, argument):
                     capacity = each.capacity
                     more = capacity.sure if value is UNKNOWN and capacity.may_differ else 1
@@ -159,7 +161,9 @@ class GroupFuture:
                         more = 0  # the values that are left may be there already
                     sure = max(sure, len(there) + more)
         least = 0 if self._may_shrink else len(there)
-        return _counted(len(there), least, min(most, self._limit), sure, not self._is_wild)
+        limit = 1 if argument in self._single else self._limit
+        most, sure = min(most, limit), min(sure, limit)
+        return _counted(len(there), least, most, sure, not self._is_wild)
 
     def _sum(self, argument: str) -> Bounds:
         addends = [n for m in self._members if (n := _number(m[argument])) is not None]
@@ -250,7 +254,7 @@ class GroupFuture:
         if not self._is_free:
             alone = GroupFuture(
                 list(self._aggregates.values()), self._members, [growth],
-                may_delete=self._may_delete, is_wild=False, is_free=True,
+                may_delete=self._may_delete, is_wild=False, is_free=True, single=self._single,
             )  # fmt: skip
             atoms = [alone._reach(each) for each in conditions]
             if needs_member:

@@ -181,8 +181,17 @@ class GroupOutlook:
         return GroupFuture(
             self._steps.aggregates, [m.values for m in members], growths,
             may_delete=may_delete, is_wild=is_wild, is_free=is_free,
-            limit=most_by_types(tree.types, self._pattern),
+            limit=most_by_types(tree.types, self._pattern), single=self._single,
         )  # fmt: skip
+
+    @cached_property
+    def _single(self) -> frozenset[str]:
+        """The arguments of aggregates that show a key, so that a group has one value of each."""
+        steps = self._steps
+        keys = {self._column_of(name) for name in steps.keys} - {None}
+        return frozenset(
+            each for each in steps.arguments if each in steps.keys or self._column_of(each) in keys
+        )
 
     def _growth(self, member: _Member, key: Key) -> Growth | None:
         """What a scenario can add to a group; None: nothing."""
