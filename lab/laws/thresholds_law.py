@@ -139,16 +139,25 @@ def _pool(tree: Tree, call: int, said: str, size: int) -> Iterator[Fragment]:
 def aimed(
     tree: Tree, bound: Bound, said: str, value: str | None, random: Random
 ) -> Iterator[Future]:
-    """Futures of up to four equal trees a stream, and of trees with equal children, at random."""
+    """Futures of up to four trees a stream, equal or not, and of trees with equal children."""
     streams = [s for s, c in sorted(tree.calls().items()) if tree.call(c).deletes != "only"]
-    values = (*VALUES, "0", "3", "-9", *_OTHERS) if value is None else (value,)
+    values = (*VALUES, "0", "3", "9", "-9", *_OTHERS) if value is None else (value,)
     choices = [list(_copies(tree, stream, said, values)) for stream in streams]
     gone = [()] if not bound.deletions else [(), *_everything_gone(tree)]
     times = bound.times_from(tree.clock)[:4]
     if not any(choices):
         return
+    singles = [[copies for copies in each if len(copies) == 1] for each in choices]
+    rooms = [_room(tree, stream) for stream in streams]
     while True:
         chosen = [random.choice(each) if each and random.random() < 0.6 else () for each in choices]
+        if random.random() < 0.25:
+            chosen = [
+                tuple(random.choice(each)[0] for _ in range(random.randint(1, room)))
+                if each
+                else ()
+                for each, room in zip(singles, rooms, strict=True)
+            ]
         if any(chosen):
             time = random.choice(times)
             messages = [Message(time, s, f) for s, f in zip(streams, chosen, strict=True) if f]
@@ -158,12 +167,10 @@ def aimed(
 def _copies(
     tree: Tree, stream: str, said: str, values: tuple[str, ...]
 ) -> Iterator[tuple[Fragment, ...]]:
-    node = tree.calls()[stream]
-    call, parent = tree.call(node), tree.label(tree.parent(node))
-    room = 4 if call.most is None else call.most - tree.brought.get(stream, 0)
+    parent, room = tree.label(tree.parent(tree.calls()[stream])), _room(tree, stream)
     if room <= 0:
         return
-    numbers = [n for n in (1, 2, 3, 4) if n <= room]
+    numbers = range(1, room + 1)
     if parent not in ("p", "q"):
         leaves = list(_leaves(said, values))
         if "//" in said and tree.types is None:
@@ -185,6 +192,12 @@ def _copies(
                 yield (element("z", *(element("a", *inside),) * number),)
     if room > 1:
         yield from combinations(made, 2)
+
+
+def _room(tree: Tree, stream: str) -> int:
+    """How many trees of a stream a future has at most."""
+    most = tree.call(tree.calls()[stream]).most
+    return 4 if most is None else min(4, most - tree.brought.get(stream, 0))
 
 
 def _contents(said: str, values: tuple[str, ...], label: str) -> Iterator[tuple[Fragment, ...]]:

@@ -107,3 +107,14 @@ def test_times_in_seconds_since_1970_and_a_directory() -> None:
     assert "contains no samples" in run("init", "nothing", "--force").stderr
     Path("empty.xml").touch()
     assert "is empty" in run("init", "empty.xml", "--force").stderr
+
+
+def test_the_table_of_a_check_shows_extras_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("axlog.pipeline.engines.is_installed", lambda module: False)
+    Path("order.xml").write_text("<order><id>17</id></order>")
+    assert run("init", "order.xml").exit_code == 0
+    checked = run("check", "pipeline.yaml", "--table")
+    assert "pip install 'axlog[spark]' adds it" in checked.stdout, checked.stdout

@@ -176,7 +176,7 @@ def _list_plans(model: PipelineModel) -> None:
 
 
 def _print_finding(text: str, style: str | None = None) -> None:
-    Console(highlight=False).print(text, style=style)
+    Console(highlight=False).print(Text(text, style=style or ""), soft_wrap=True)
 
 
 def _list_kinds(json: bool | None) -> None:
@@ -193,5 +193,6 @@ def _list_kinds(json: bool | None) -> None:
         return
     table = Table("role", "kind", "options", "")
     for kind in listed:
-        table.add_row(kind.role, kind.name, ", ".join(kind.options.model_fields), kind.says)
+        cells = (kind.role, kind.name, ", ".join(kind.options.model_fields), kind.says)
+        table.add_row(*(Text(cell) for cell in cells))
     Console(highlight=False).print(table)
