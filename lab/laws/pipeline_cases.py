@@ -27,6 +27,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from operator import itemgetter
 from random import Random
 from typing import Any
@@ -223,8 +224,8 @@ Places = dict[tuple[int, int], tuple[int, str]]
 """By source and partition, the place of its last update: time and stream."""
 
 
-def merged(part: Sequence[Sequence[Sequence_]], places: Places) -> list[StreamUpdate]:
-    """The updates of all sequences in the order in which they are applied.
+def merged(part: Sequence[Sequence[Sequence_]], places: Places) -> list[tuple[int, StreamUpdate]]:
+    """The updates of all sequences in the order of application, with the times of their places.
 
     They are ordered by place, source and partition. The place of an update is its time and stream,
     or that of its predecessor in its sequence, if that is later. `places` are those of the last
@@ -239,7 +240,7 @@ def merged(part: Sequence[Sequence[Sequence_]], places: Places) -> list[StreamUp
                 time = before[0] if update.at is None else microseconds(update.at)
                 places[mine] = max(before, (max(time, before[0]), update.stream))
                 found.append((places[mine], mine, update))
-    return [update for *_, update in sorted(found, key=itemgetter(0, 1))]
+    return [(place[0], update) for place, _, update in sorted(found, key=itemgetter(0, 1))]
 
 
 def first_rows(doc: Document) -> list[Change]:
@@ -262,7 +263,9 @@ def reference(case: PipelineCase) -> Answer | None:
     others: set[str] = set()  # rejected for another reason than their time
     places: Places = {}
     for part in case.parts():
-        for update in merged(part, places):
+        for time, update in merged(part, places):
+            if update.at is None and time > microseconds(doc.clock):
+                update = replace(update, at=timedelta(microseconds=time))
             try:
                 changes += doc.take(update)
             except AxlogError as error:
@@ -331,7 +334,7 @@ def _sent(
         [[] for _ in range(random.choice((1, 1, 4)))] for _ in range(random.choice((1, 1, 2, 3)))
     ]
     cut = random.randrange(len(sent) + 1)
-    ends = list(_ends(random, sent[:cut]))
+    ends = list(_ends(random, sent[:cut], random.choice((0.25, 0.25, 0.8))))
     sent[cut:cut] = ends
     cut += len(ends)
     ended = {update.stream for update in ends}
@@ -395,7 +398,7 @@ def _shop(random: Random) -> Made:
 
 def _awaited(random: Random) -> Made:
     """Joins of one to four parts, with `not`s, keys and deadlines: rows that can never come."""
-    case = make_prospects_case(random)
+    case = make_prospects_case(random, (0, 1, 2, 4))
     sent = [
         StreamUpdate(what, "insert", content, time / 1e6)
         for what, content, time in case.steps
@@ -419,18 +422,23 @@ def _of_case(case: Any) -> Made:
     return case.document, [str(pattern) for pattern in case.patterns], sent
 
 
-def _ends(random: Random, sent: Sequence[StreamUpdate]) -> Iterator[StreamUpdate]:
+def _ends(random: Random, sent: Sequence[StreamUpdate], chance: float) -> Iterator[StreamUpdate]:
     """The ends of some streams, after all their messages."""
     latest = max((float(str(update.at)) for update in sent if update.at is not None), default=0.0)
     for stream in sorted({update.stream for update in sent} - {"unknown"}):
-        if random.random() < 0.25:
+        if random.random() < chance:
             yield StreamUpdate(stream, "end", "", latest + 1e-6, f"end {stream}")
 
 
 def _spoiled(random: Random, document: str, sent: Sequence[StreamUpdate]) -> Iterator[StreamUpdate]:
-    """The messages, some of them late, without a time or malformed; each has its own origin."""
+    """The messages, some of them late, without a time or malformed; each has its own origin.
+
+    A malformed message may have the time of the next one, which then often has none: it gets the
+    time of the malformed message, if it follows that in its sequence.
+    """
     deleting = set(_DELETING.findall(document))
     latest = 0.0
+    follows = False
     for number, update in enumerate(sent):
         origin = f"m{number}"
         pick = random.random()
@@ -438,12 +446,17 @@ def _spoiled(random: Random, document: str, sent: Sequence[StreamUpdate]) -> Ite
         latest = max(latest, at or 0.0)
         if pick < 0.06:
             at = max(1e-6, latest - random.choice((1, 2, 5)) / 1e6)
-        elif pick < 0.1 or (update.action == "delete" and update.stream not in deleting):
+        elif pick < (0.6 if follows else 0.1) or (
+            update.action == "delete" and update.stream not in deleting
+        ):
             at = None
         yield replace(update, at=at, origin=origin)
-        if random.random() < 0.04:
+        follows = random.random() < 0.06
+        if follows:
             odd = random.choice(_ODD)
-            yield StreamUpdate(update.stream, "insert", odd, None, f"{origin} odd")
+            next_at = sent[number + 1].at if number + 1 < len(sent) else None
+            odd_at = None if next_at is None or random.random() < 0.3 else next_at
+            yield StreamUpdate(update.stream, "insert", odd, odd_at, f"{origin} odd")
         if random.random() < 0.02:
             yield StreamUpdate("unknown", "insert", "<item/>", None, f"{origin} unknown")
 

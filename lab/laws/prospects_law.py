@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from random import Random
@@ -109,8 +109,8 @@ class ProspectsCase:
         )
 
 
-def make_prospects_case(random: Random) -> ProspectsCase:
-    """A random case."""
+def make_prospects_case(random: Random, first: Sequence[int] = (0, 0, 1, 2)) -> ProspectsCase:
+    """A random case; `first`: how many trees the document may have at first."""
     parts = random.choice((1, 1, 2, 2, 3, 3, 3, 4, 4))
     pattern = random.choice(_PARTS[parts])
     absent = parts == 1 or (parts < 4 and random.random() < 0.5)  # the walk takes long with more
@@ -133,7 +133,7 @@ def make_prospects_case(random: Random) -> ProspectsCase:
     used: dict[str, set[str]] = {stream: set() for stream in keyed}
     inside = tuple(
         (stream, tree)
-        for stream in random.choices(streams, k=random.choice((0, 0, 1, 2)))
+        for stream in random.choices(streams, k=random.choice(first))
         if (tree := _tree(random, stream, used))
     )
     steps = tuple(_steps(random, streams, used))

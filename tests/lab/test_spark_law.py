@@ -95,6 +95,63 @@ def test_a_message_held_back_at_a_restart_keeps_its_place() -> None:
         compare("embedded", run_embedded(case, batches), answer)
 
 
+@pytest.mark.parametrize("on_driver", [True, False])
+def test_a_message_without_a_time_gets_that_of_a_rejected_one_before_it(on_driver: bool) -> None:
+    """All engines know its own sequence, and none the clock that others have moved meanwhile."""
+    other = (StreamUpdate("a", "insert", _order("k4", "2.50"), 5e-6, "m7"),)
+    last = (StreamUpdate("a", "insert", _order("k0", "1"), 12e-6, "m15"),)
+    follows = (
+        StreamUpdate("b", "insert", "no element", 6e-6, "m8"),
+        StreamUpdate("a", "insert", _order("k1", "2"), None, "m9"),
+    )
+    views = ("match /shop/a/order#n where now - n <= 5us return count() as c",)
+    document = SHOP.format(' replace="k"', ' replace="k"')
+    sources = ((other,), ((), last, (), follows))
+    case = PipelineCase(document, views, sources, ((1,), (0, 1, 0, 2)), 3)
+    answer = reference(case)
+    assert answer is not None
+    assert ("view1", 12, "update", 0) in answer.moments  # it came at 6
+    for seed in range(4):
+        check_buckets(BucketsCase(case, seed, 3, on_driver))
+
+
+@pytest.mark.parametrize("on_driver", [True, False])
+@pytest.mark.parametrize("buckets", [2, 3])
+def test_a_match_of_the_document_that_a_not_blocks_hides_no_never(
+    buckets: int, on_driver: bool
+) -> None:
+    """The bucket that has the row of the `not` has the match, and no other."""
+    document = (
+        '<r xmlns:ax="urn:axlog"><f><a><w/><k>2</k></a><ax:call stream="f"/></f>'
+        '<n><ax:call stream="n"/></n></r>'
+    )
+    blocked = (StreamUpdate("n", "insert", "<a><w/><k>2</k></a>", 1e-6, "m2"),)
+    ended = (StreamUpdate("f", "end", "", 5e-6, "end f"),)
+    views = ("match /r[not(n/a/k/$x)][f/a[w]/k/$x] return $x",)
+    facts = ("key n/a by k trusted",)
+    case = PipelineCase(document, views, ((blocked,), (ended,)), ((1,), (1,)), facts=facts)
+    answer = reference(case)
+    assert answer is not None
+    assert answer.changes["view1", "never", None] == 1
+    check_buckets(BucketsCase(case, 1, buckets, on_driver))
+
+
+def test_a_message_without_a_time_keeps_its_place_at_the_start_of_a_batch() -> None:
+    """Its source has no other message in the batch, and another source has an earlier place."""
+    first = (
+        StreamUpdate("a", "insert", "<item><v>v0</v></item>", 1e-6, "m2"),
+        StreamUpdate("b", "insert", "<item/>", None, "m8"),
+    )
+    second = (StreamUpdate("b", "insert", "<item><v>v2</v></item>", 1e-6, "m3"),)
+    views = ("match /shop/b/item/v#v return v.id, v.val",)
+    sources = (((), second, (), first),)
+    case = PipelineCase(SHOP.format("", ""), views, sources, ((0, 0, 0, 0),), 3)
+    answer = reference(case)
+    assert answer is not None
+    for batches in (None, 1, 2):
+        compare("embedded", run_embedded(case, batches), answer)
+
+
 def test_a_message_for_several_buckets_is_refused_once() -> None:
     """Its buckets may refuse it in different batches; one of them has its content."""
     ended = (StreamUpdate("a", "end", "", 3e-6, "end a"),)

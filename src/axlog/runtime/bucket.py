@@ -59,7 +59,6 @@ from axlog.runtime.order import (
     STREAM,
     TIME,
     UNREAD,
-    UNTIMED,
     Hold,
     Item,
     Order,
@@ -70,6 +69,7 @@ from axlog.runtime.plan import Unit
 from axlog.views.change import Change
 from axlog.views.counting.join_prospects import Watch
 from axlog.views.counting.stepped import SteppedCounting
+from axlog.views.operators.join import Share
 from axlog.views.step_cut import Handover, LocalSteps, StepCut
 
 Shape: TypeAlias = tuple[Any, ...]
@@ -114,7 +114,7 @@ class Instance:
         # the collector judges whole documents, and members may come later
         is_whole = definition.collect == "auto" or bool(self._members.families)
         self._keep: Keep = "all" if unit.kind != "bindings" and is_whole else "needed"
-        made = definition.make(unit.views, self._keep, cached=True)
+        made = definition.make(unit.views, self._keep, cached=True, share=_share(unit, bucket))
         self._local = None if unit.cut is None else _local_steps(made, unit, unit.cut, bucket)
         self._engine = DocumentEngine(made, definition.own_views(unit.views))
         self.order = Order(*_streams(self.doc), hold, start=definition.start)
@@ -304,12 +304,15 @@ class Instance:
     def _time(self, item: Item, clock: int) -> int:
         """Return when an item is applied; it is late only if `hold` is bounded.
 
-        A message without a time gets the document's clock. The clock is known where all messages
-        come; the order does not know which of them were rejected, and moved no clock.
+        A message without a time gets that of its place, or the document's clock. The clock is known
+        where all messages come; the order does not know which of them were rejected, and moved no
+        clock.
         """
         time: int = item[TIME]
-        if item[FLOOR] == UNTIMED and self._gets_all and not self.unit.judges:
-            return max(clock, min(time, self.order.passed))
+        if item[FLOOR] is not None:
+            if self._gets_all and not self.unit.judges:
+                time = max(item[FLOOR], min(time, self.order.passed))
+            return max(clock, time)
         if time >= clock:
             return time
         if self.order.late.get(item[STREAM], "refuse") == "refuse":
@@ -379,7 +382,7 @@ class Instance:
     # Telling --------------------------------------------------------------------------------------
 
     def _is_own(self, change: Change) -> bool:
-        """Whether this bucket emits a change: rows of the initial document are in all buckets."""
+        """Whether this bucket emits a change: without a key, all have the rows of the document."""
         output = self.unit.output
         if output is None:
             is_whole = self.unit.kind == "documents" or self.unit.parameter is not None
@@ -455,6 +458,16 @@ class Instance:
         document = load(parts, self._definition.types or None)
         own = self._definition.own_views(self.unit.views)
         self._engine = DocumentEngine(document, own, self._members)
+
+
+def _share(unit: Unit, bucket: int) -> Share | None:
+    """Return the rows of the document that belong to a bucket; None if it has them all.
+
+    Only the bucket of a key gets the messages that decide what becomes of its rows.
+    """
+    if unit.output is None or unit.key is None or unit.buckets == 1:
+        return None
+    return Share(unit.key, lambda value: unit.bucket_of(value) == bucket)
 
 
 def _local_steps(doc: Document, unit: Unit, cut: StepCut, bucket: int) -> LocalSteps:

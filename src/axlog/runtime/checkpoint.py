@@ -49,13 +49,15 @@ _PART = b"part "
 class Input:
     """An update in transit: its source, its time (microseconds), and when it was read.
 
-    `read` is in seconds of the process's monotonic clock; 0 after a restart.
+    `read` is in seconds of the process's monotonic clock; 0 after a restart. `placed` is the time
+    of the place of an update that has no time or an earlier one, once its turn has come.
     """
 
     source: str  # with the partition, if it has some
     update: StreamUpdate
     at: int | None
     read: float = 0.0
+    placed: int | None = None
 
 
 Waiting = tuple[Input, int]
@@ -303,10 +305,12 @@ def input_row(one: Input) -> list[Any]:
     """Return an input for JSON; `read_input` reads it back."""
     update = one.update
     content = _plain(update.content)
-    return [one.source, update.stream, update.action, content, one.at, update.origin]
+    placed = [] if one.placed is None else [one.placed]
+    return [one.source, update.stream, update.action, content, one.at, update.origin, *placed]
 
 
 def read_input(row: Sequence[Any]) -> Input:
     """Return the input that `input_row` wrote."""
-    source, stream, action, content, at, origin = row
-    return Input(source, StreamUpdate(stream, action, _content(content), None, origin), at)
+    source, stream, action, content, at, origin, *rest = row
+    update = StreamUpdate(stream, action, _content(content), None, origin)
+    return Input(source, update, at, placed=rest[0] if rest else None)

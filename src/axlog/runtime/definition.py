@@ -36,6 +36,7 @@ from axlog.pipeline.documents import calls_of
 from axlog.pipeline.families import PILOT
 from axlog.query.columns import ColumnType
 from axlog.query.query import Query
+from axlog.views.operators.join import Share
 from axlog.views.step_chain import OnValueError
 from axlog.views.view_query import parse_view
 
@@ -152,10 +153,12 @@ class Definition:
         on_error: OnError = "raise",
         *,
         cached: bool = False,
+        share: Share | None = None,
     ) -> Document:
         """Return a fresh document with these views, and the pilots of these families.
 
-        `cached`: it will be fed, and keeps its rows as `cache` says.
+        `cached`: it will be fed, and keeps its rows as `cache` says. `share`: the rows that views
+        begin with.
         """
         queries = self.queries()
         chosen = self.names if views is None else tuple(views)
@@ -179,6 +182,8 @@ class Definition:
             ),
         )
         streams_of(made).now = None  # dates ahead were checked on reading
+        if share is not None:
+            maintained(made).engine.keep_share(share)
         families = maintained(made).families
         families.share_from = None  # plans split other views by their own relations
         families.is_requested = any(one.columns for one in self.families.values())

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from logging import DEBUG, ERROR, INFO, WARNING, getLogger
 from typing import Any
@@ -42,7 +43,7 @@ from axlog.runtime.connections import (
 from axlog.runtime.family_members import PARAMETERS
 from axlog.runtime.family_tables import FamilyTable
 from axlog.runtime.instances import TIME, Instances
-from axlog.runtime.order import BODY, PLACE, Item, Order, Place
+from axlog.runtime.order import BODY, EARLIEST, PLACE, Item, Order, Place
 from axlog.runtime.order import TIME as AT
 from axlog.runtime.progress import Outlooks, Progress, kept, state
 from axlog.runtime.source_reader import Feed, source_of
@@ -332,7 +333,7 @@ class Runner:
         inputs: list[Input] = list(self._table_inputs(now))
         for order in self._orders.values():
             released = order.release(most - len(inputs), self._is_overdue(now))
-            inputs += [item[BODY] for item in released]
+            inputs += map(_placed, released)
             self._places |= {item[BODY].source: (item[AT], item[PLACE]) for item in released}
         if self.model.settings.clock == "wall" and now - self._looked >= _DEADLINES:
             self._looked = now
@@ -497,6 +498,12 @@ class Runner:
         if self._on_progress is not None:
             progress.possible = self._outlooks.count(instances)
             self._on_progress(progress)
+
+
+def _placed(item: Item) -> Input:
+    """Return an update whose turn has come, with the time of its place if that is not its own."""
+    one: Input = item[BODY]
+    return one if item[AT] in (one.at, EARLIEST) else replace(one, placed=item[AT])
 
 
 def run(

@@ -417,7 +417,9 @@ class Extractor:
             known = seen[document, lane] = Seen(lane, document, number, sequence=of)
         if part is not None and part.follows and time is not None and not may_be_refused:
             part.earliest = time if part.earliest is None else min(part.earliest, time)
-        late = floor if is_late or time is None else None
+        late = floor if is_late else None
+        if time is None and progress.place is not None:
+            late = progress.time
         for unit_name, bucket, kind, body, content in parts:
             item = [
                 time, place, number, kind, body, late, lane, origin, message.identity, content,

@@ -197,7 +197,7 @@ class Instances:
                         continue
                     for key in self._meant(update):
                         engine = self._entered(key, batches, entered)
-                        engine.take(update, root)
+                        engine.take(_at_place(one, update, engine.clock), root)
                         if self.origins is not None and update.action != LISTS:
                             status = streams_of(engine.document).engine.status(update.stream)
                             name = named_message(status.messages, update.stream)
@@ -234,8 +234,9 @@ class Instances:
         return engine
 
     def _note(self, one: Input) -> None:
-        if one.at is not None and one.at > self.clock:
-            self.clock = one.at
+        at = one.placed if one.at is None else one.at
+        if at is not None and at > self.clock:
+            self.clock = at
         if self._key is not None and one.update.action == "end":
             self._ended[one.update.stream] = _timed(one)
 
@@ -397,6 +398,13 @@ class Instances:
         column, before = DOCUMENT_COLUMN.name, change.before
         old = None if before is None else headed_row(before, column, key)
         return replace(change, view=full, row=headed_row(change.row, column, key), before=old)
+
+
+def _at_place(one: Input, update: StreamUpdate, clock: int) -> StreamUpdate:
+    """Return an update with its time: without one it gets that of its place, or the clock's."""
+    if one.at is not None or one.placed is None or one.placed <= clock:
+        return update
+    return replace(update, at=timedelta(microseconds=one.placed))
 
 
 def _timed(one: Input) -> StreamUpdate:

@@ -42,10 +42,10 @@ Item: TypeAlias = list[Any]
 `place` is the stream by which the item is ordered among those of its time: its own, or that of an
 item before it in its partition, if that is later. `kind` is bindings, unread, nothing, or an
 action. `body` is the bags of a message, one for each relation of its stream's plan, or the content.
-`floor` is present only if it is later than the item's time, or if the item has no time; in an item
-that was taken it is `UNTIMED` if the message has no time of its own. `message`
-is a number that all items of one message share, and no other message of the batch has. `content` is
-present if `body` is not the content and the message may be rejected.
+`floor` is present only if it is later than the item's time, or if the item has no time: then it is
+the time of its place, also in an item that was taken. `message` is a number that all items of one
+message share, and no other message of the batch has. `content` is present if `body` is not the
+content and the message may be rejected.
 """
 BINDINGS = "bindings"
 SET_ASIDE = "set aside"
@@ -54,8 +54,6 @@ UNREAD = "unread"
 """The kind of a message whose bindings depend on the time that its bucket assigns."""
 ELSEWHERE = "\0"
 """Instead of the content: another item of the message has it, and reports a rejection."""
-UNTIMED = "untimed"
-"""Instead of the floor of an item that was taken: its time is only its place in the order."""
 NOTHING = "nothing"
 """The kind of a message that no view needs, and that may still be rejected."""
 INPUT = "input"
@@ -196,7 +194,7 @@ class Order:
                     or item[FLOOR] is not None
                     or (before is not None and time < before)
                 ):
-                    late = self._judge(item, before, now)
+                    late = self._judge(item, before, now, places.get(item[LANE]))
                     if late is not None:
                         refused.append(late)
                         continue
@@ -254,17 +252,23 @@ class Order:
             stream = _stream(lane)
             self.ended[stream] = min(news.ended, self.ended.get(stream, news.ended))
 
-    def _judge(self, item: Item, before: int | None, now: int) -> Late | None:
-        """Assign a time to an item without one or to a late item; return its rejection, if any."""
+    def _judge(self, item: Item, before: int | None, now: int, place: Place | None) -> Late | None:
+        """Assign a time to an item without one or to a late item; return its rejection, if any.
+
+        An item without a time gets that of its place, which a rejected message may have moved, or
+        the clock's.
+        """
         known = [time for time in (item[FLOOR], before) if time is not None]
         floor = max(known, default=self.start)
         if item[TIME] is None:
-            # It keeps the place after its predecessor, and gets the clock's time.
-            item[TIME], item[FLOOR] = max(floor, now), UNTIMED
-        elif item[TIME] < floor:
+            floor = floor if place is None else max(floor, place[0])
+            item[TIME], item[FLOOR] = max(floor, now), floor
+            return None
+        if item[TIME] < floor:
             if self.late.get(item[STREAM], "refuse") == "refuse":
                 return Late(item, floor)
             item[TIME] = floor
+        item[FLOOR] = None
         return None
 
     def _open(self) -> list[tuple[int, str, int, str]]:

@@ -279,7 +279,8 @@ def _in_time(inputs: Sequence[Input]) -> list[Input]:
     latest: dict[str, int] = {}
     keyed: list[tuple[int, Input]] = []
     for one in inputs:
-        latest[one.source] = max(latest.get(one.source, 0), one.at or 0)
+        place = one.at if one.placed is None else one.placed
+        latest[one.source] = max(latest.get(one.source, 0), place or 0)
         keyed.append((latest[one.source], one))
     return [one for _, one in sorted(keyed, key=lambda each: each[0])]
 

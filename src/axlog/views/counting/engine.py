@@ -35,7 +35,7 @@ from axlog.views.counting.shared_groups import Arrangements
 from axlog.views.counting.site_index import SiteIndex
 from axlog.views.counting.sites import Site, SiteRelation
 from axlog.views.operators.disk_table import Shelf
-from axlog.views.operators.join import JoinRules
+from axlog.views.operators.join import JoinRules, Share
 
 BLOCK = 64
 """The largest block, in nodes; a larger subtree has a site at its root."""
@@ -96,6 +96,13 @@ class CountingEngine:
         self.index = SiteIndex(self)
         self.arrangements: Arrangements | None = {}
         """The groups of steps that several views may use; None: they use none together."""
+
+    def keep_share(self, share: Share) -> None:
+        """Begin with a part of the rows of the document; streams bring no others.
+
+        Called before programs are added.
+        """
+        self._rules.share = share
 
     @property
     def visited(self) -> int:
@@ -499,7 +506,7 @@ class CountingEngine:
 
     def _first(self, state: SiteRelation, below: Gathered) -> Bag:
         try:
-            return state.all_rows(below, {})
+            return self._rules.own_rows(state.relation.columns, state.all_rows(below, {}))
         except QueryError as error:
             self.noted[state.relation] = error.kept()
             return {}

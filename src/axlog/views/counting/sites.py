@@ -55,7 +55,10 @@ class SiteRelation:
                 choice.columns,
                 [a.columns for a in choice.alternatives],
                 places,
-                [each.all_rows(below, here) for each in inputs],
+                [
+                    rules.own_rows(each.relation.columns, each.all_rows(below, here))
+                    for each in inputs
+                ],
                 new_index,
             )
             for choice, places, inputs in zip(
@@ -64,7 +67,10 @@ class SiteRelation:
         ]
         parts: list[Bag] = []
         if not rule.is_passing:
-            parts = [below.part(e.axis, e.relation, here) for e in relation.edges]
+            parts = [
+                rules.own_rows(e.relation.columns, below.part(e.axis, e.relation, here))
+                for e in relation.edges
+            ]
             parts += [choice.rows() for choice in self.choices]
         self.join = Join(rule, self.own, parts, new_index)
         self.guards: list[SemiJoin | AntiJoin] = []
@@ -77,7 +83,8 @@ class SiteRelation:
             self.guards.append(last)
         self.anti_joins = len(self.guards)  # the number of the first
         for check, body in zip(rule.absences, self.bodies, strict=True):
-            last = AntiJoin(last, check, body.all_rows(below, here), rule.meter, new_index)
+            blocking = rules.own_rows(body.relation.columns, body.all_rows(below, here))
+            last = AntiJoin(last, check, blocking, rule.meter, new_index)
             self.guards.append(last)
 
     def operators(self) -> Iterator[Operator]:

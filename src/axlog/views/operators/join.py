@@ -16,7 +16,7 @@ rows that it reads, never the rows that its tables hold.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from axlog.errors import QueryError
@@ -27,6 +27,7 @@ from axlog.evaluate.joins import (
     JoinPlan,
     Meeting,
     Row,
+    Value,
     add,
     make_check,
     picker,
@@ -211,6 +212,13 @@ def absence_key(check: AbsenceCheck) -> tuple[Column, ...]:
     return tuple(check.columns[at] for at in check.positions)
 
 
+class Share(NamedTuple):
+    """A part of the rows of a document: those with some values in a column, or without it."""
+
+    column: Column
+    owns: Callable[[Value], bool]
+
+
 class JoinRules(dict[Relation, JoinRule]):
     """The delta rules of the relations in use, with the settings that their tables share."""
 
@@ -220,6 +228,15 @@ class JoinRules(dict[Relation, JoinRule]):
         self.most_rows = most_rows
         self._meters = meters
         self._noted = noted
+        self.share: Share | None = None  # the rows of the document to begin with; None: all
+
+    def own_rows(self, columns: Sequence[Column], rows: Bag) -> Bag:
+        """Those of some rows of the document that the tables begin with."""
+        share = self.share
+        if share is None or share.column not in columns:
+            return rows
+        at = columns.index(share.column)
+        return {row: count for row, count in rows.items() if share.owns(row[at])}
 
     def __missing__(self, relation: Relation) -> JoinRule:
         made = JoinRule(relation, self.most_rows, self._meters[relation], self._noted)
