@@ -91,11 +91,7 @@ ALLOWED = {
     "runtime/packets.py": "Spark's own shipping: what its workers made, to its own workers",
 }
 GENERATED = {
-    "evaluate/scalars.py",
-    "match/code_writer.py",
-    "views/counting/outlook_code.py",
-    "views/operators/group_generator.py",
-    "views/operators/join_generator.py",
+    "evaluate/generated_code.py",
 }
 """Where code is made from patterns; nothing of a text stands in it unless it is quoted."""
 

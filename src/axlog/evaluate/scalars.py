@@ -14,9 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import partial
 from operator import itemgetter
-from types import CodeType
 from typing import Any, Literal, TypeAlias
 
 from axlog.document.tree import Tree
@@ -27,6 +26,7 @@ from axlog.evaluate.comparisons import GENERAL, VALUE, general_comparison, value
 from axlog.evaluate.contents import contents_equal
 from axlog.evaluate.expressions import Evaluator, Scope
 from axlog.evaluate.functions import FUNCTIONS, number_range, single
+from axlog.evaluate.generated_code import function_of
 from axlog.evaluate.items import is_true, truth
 from axlog.evaluate.native_functions import (
     NATIVE_FUNCTIONS,
@@ -96,12 +96,6 @@ def compile_scalar(
     return writer.function(expression)
 
 
-@lru_cache(maxsize=512)
-def _compiled(source: str) -> CodeType:
-    """The code of a function; many expressions differ in constants and operations alone."""
-    return compile(source, "<scalar expression>", "exec")
-
-
 class _Written:
     """The value of a part of the expression: Python code, and whether it is a list."""
 
@@ -141,10 +135,8 @@ class _Writer:
         result = f"_result({found.code})" if found.is_list else found.code
         self.names["_result"] = _result
         body = "\n".join([*self.lines, f"    return {result}"])
-        exec(
-            _compiled(f"def scalar(row):\n{body}\n"), self.names
-        )  # code written here: names and operations, no text of the query
-        made: Scalar = self.names["scalar"]
+        source = f"def scalar(row):\n{body}\n"  # names and operations, no text of the query
+        made: Scalar = function_of("scalar", source, self.names)
         return made
 
     # Writing

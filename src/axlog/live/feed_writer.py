@@ -23,8 +23,9 @@ from lxml.etree import XMLSyntaxError, fromstring
 
 from axlog.errors import QueryError
 from axlog.match.layout_reader import LayoutReader
-from axlog.match.matcher_generator import RowWriter, as_bag
+from axlog.match.matcher_generator import RowWriter, as_bag, sign_of
 from axlog.match.message_values import may_have_markup
+from axlog.match.quick_check import is_well_formed
 from axlog.match.stream_plan import ODD_START, SHORTEST, MessagePlan, may_need_tree
 from axlog.query.compile import Relation
 from axlog.query.pattern import Name
@@ -55,6 +56,8 @@ class Feed(Protocol):
 _LATEST = 1 << 63
 MOST_JOINS = 3
 """The most joins whose deadlines a function compares itself."""
+MOST_SIGNS = 6
+"""The most relations that are searched for in the bytes of a message."""
 _PRODUCT = 1 << 51  # see `document/times.py`
 
 
@@ -86,10 +89,11 @@ class _FeedWriter(RowWriter):
         plan = way.plan
         super().__init__(plan.limits)
         self._plan, self._way, self._route, self._collector = plan, way, route, collector
-        self._keeps, self._stream = way.keeps, repr(way.status.stream)
+        self._keeps = way.keeps
         self._profile = engine.profile
         self.constants |= {
             "own": engine, "document": document, "engine": document.engine, "tree": document.tree,
+            "stream": way.status.stream,
             "status": way.status, "current": document.current, "families": document.families,
             "collector": collector, "acquire": document.lock.acquire,
             "release": document.lock.release, "fromstring": fromstring, "parser": plan.parser,
@@ -97,7 +101,7 @@ class _FeedWriter(RowWriter):
             "XMLSyntaxError": XMLSyntaxError, "QueryError": QueryError, "join": engine.join,
             "way": way, "noted": document.engine.noted, "meters": document.engine.meters,
             "profile": engine.profile, "clock": perf_counter, "is_overdue": collector.is_overdue,
-            "may_have_markup": may_have_markup,
+            "may_have_markup": may_have_markup, "is_well_formed": is_well_formed,
         }  # fmt: skip
         self.layouts: LayoutReader | None = None
         if plan.shared is None:
@@ -164,6 +168,7 @@ class _FeedWriter(RowWriter):
         """Check the bytes of the message, parse it and match it; see `_match`."""
         if self._plan.wanted is None:
             self._check_bytes()
+        signs = self._pass_unmatched()
         self.open("if e is None:")
         self.line("e = fromstring(m, parser)")
         if self.layouts is not None:
@@ -173,7 +178,33 @@ class _FeedWriter(RowWriter):
             self.close()
         self.close()
         self._end_stage("parse")
-        return self._match()
+        return self._match(signs)
+
+    def _pass_unmatched(self) -> dict[Relation, str]:
+        """Count a message that matches nothing, by its bytes: only its form is checked.
+
+        Variables that say whether a message that passed may have rows of relations anywhere in it.
+        """
+        plan = self._plan
+        inside = {each: sign_of(each, is_inside=True) for each in plan.everywhere}
+        at_root = [sign_of(each, is_inside=False) for each in plan.here]
+        tests = dict.fromkeys([*inside.values(), *at_root])
+        if plan.shared is not None or "" in tests or not tests or len(tests) > MOST_SIGNS:
+            return {}
+        names = {test: self.fresh("has") for test in inside.values()}
+        for test, name in names.items():
+            self.line(f"{name} = {test}")
+        signs = [names.get(test, test) for test in tests]
+        if plan.wanted is None:
+            self.open(f"if e is None and layouts.left > 1 and not ({' or '.join(signs)}):")
+            self.open("if is_well_formed(m):")
+            self.line("layouts.left -= 1")
+            self._count()
+            self.line("status.unmatched += 1")
+            self._end_stage("parse", "messages += 1")
+            self.line("return join(way, (), t) if is_overdue(t) else []")
+            self.close(2)
+        return {each: names[test] for each, test in inside.items()}
 
     def _end_stage(self, stage: str, *counted: str) -> None:
         """Add the time since the last stage to this one, if a profile is taken."""
@@ -212,9 +243,7 @@ class _FeedWriter(RowWriter):
 
     def _check_time(self) -> None:
         """The time in microseconds, if it is a usual number and not before the clock."""
-        self.open(
-            f"if own.version != engine.version or {self._stream} not in tree.calls_by_stream:"
-        )
+        self.open("if own.version != engine.version or stream not in tree.calls_by_stream:")
         self.line("return None  # views or calls changed")
         self.close()
         self.open("if t is None:")
@@ -258,14 +287,15 @@ class _FeedWriter(RowWriter):
         self.line("return join(way, (), t) if is_overdue(t) else []")
         self.close(len(plan.wanted))
 
-    def _match(self) -> list[str] | None:
+    def _match(self, signs: dict[Relation, str]) -> list[str] | None:
         """The bags of the message; None: the variable `found` has those that are not empty."""
         plan = self._plan
         if plan.shared is not None:
             self.constants["find"] = plan.found
             self.line("found = find(e, t, m)")
             return None
-        return [as_bag(relation, name) for relation, name in self.bags(plan.here, plan.everywhere)]
+        bags = self.bags(plan.here, plan.everywhere, signs)
+        return [as_bag(relation, name) for relation, name in bags]
 
     def _count(self) -> None:
         """Move the clock, and count or keep the message."""
@@ -276,7 +306,7 @@ class _FeedWriter(RowWriter):
             self.open("if type(m) is str:")
             self.line("m = m.encode()")
             self.close()
-            self.line(f"own.aside.append(({self._stream}, m, t, number))")
+            self.line("own.aside.append((stream, m, t, number))")
         else:
             self.line("document.forgotten += 1")
 
@@ -288,7 +318,7 @@ class _FeedWriter(RowWriter):
             self.line(f"bags = ({''.join(f'{each}, ' for each in found)})")
         else:
             self.open("if found:")
-        self.line(f"current.origin = {self._stream}, number")
+        self.line("current.origin = stream, number")
         if way.arrive is not None:
             self.constants |= {"arrive": way.arrive, "found_bags": route.found_bags}
             self.line("arrive(found)" if found is None else "arrive(found_bags(bags))")

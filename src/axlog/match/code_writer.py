@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from types import CodeType
+from axlog.evaluate.generated_code import function_of
 
 
 class CodeWriter:
@@ -47,12 +46,4 @@ class CodeWriter:
 
     def compiled(self, name: str, source: str) -> object:
         """The function of this name that the source defines."""
-        scope = dict(self.constants)
-        exec(_code(source, name), scope)
-        return scope[name]
-
-
-@lru_cache(maxsize=512)
-def _code(source: str, name: str) -> CodeType:
-    """Cached: streams and documents with the same views have the same code."""
-    return compile(source, f"<{name}>", "exec")
+        return function_of(name, source, self.constants)

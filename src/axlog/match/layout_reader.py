@@ -38,6 +38,7 @@ MOST_TOKENS = 2048
 WATCHED = 512
 """Messages that are not read before their layouts are looked at again; doubles each time."""
 _VALUES = re.compile(r"(?<=>)[^<]+|\"[^\"]*\"|'[^']*'")  # nearly; a layout has them exactly
+_NO_MARKUP = bytes(each for each in range(256) if chr(each) not in "<>/='\"")
 _PAUSE = 1 << 14  # messages before another attempt, where layouts do not help
 
 
@@ -46,7 +47,7 @@ class LayoutReader:
 
     __slots__ = (
         "_everywhere", "_here", "_is_useless", "_known", "_limits", "_parsed", "_samples", "_seen",
-        "_since", "_wait", "_waited", "leaves", "left", "longest", "match",
+        "_shapes", "_since", "_wait", "_waited", "leaves", "left", "longest", "match",
     )  # fmt: skip
 
     def __init__(
@@ -60,6 +61,7 @@ class LayoutReader:
         self.left = EVERY
         self._known: list[Layout] = []
         self._seen: Counter[str] = Counter()  # samples by their outlines
+        self._shapes: dict[bytes, bytes] = {}  # the first sample of a shape; empty: it is counted
         self._parsed: dict[str, Layout] = {}
         self._samples = 0  # -1: none are taken now
         self._is_useless = True  # whether most messages have to be parsed all the same
@@ -78,15 +80,28 @@ class LayoutReader:
             self._decide(number)
 
     def _sample(self, message: bytes, root: Element) -> None:
+        if len(message) > self.longest:
+            return
+        shape = message.translate(None, _NO_MARKUP)
+        first = self._shapes.get(shape)
+        if first is None and REPEATED > 1:  # where layouts do not repeat, most samples end here
+            self._shapes[shape] = message
+            return
+        if first:
+            self._shapes[shape] = b""
+            self._count(first, None)
+        self._count(message, root)
+
+    def _count(self, message: bytes, root: Element | None) -> None:
+        """Count a message whose shape repeats, by its outline, and find its layout by its root."""
         try:
             text = message.decode()
         except UnicodeDecodeError:
             return
-        if len(message) > self.longest:
-            return
         outline = _VALUES.sub("", text)  # at a small part of the cost of a layout
         self._seen[outline] += 1
-        if outline not in self._parsed and self._seen[outline] >= REPEATED:
+        is_new = outline not in self._parsed and self._seen[outline] >= REPEATED
+        if is_new and root is not None:
             layout = layout_of(text, root, self._limits)
             if layout is not None:
                 self._parsed[outline] = layout
@@ -97,6 +112,7 @@ class LayoutReader:
         found = [self._parsed[outline] for outline in often]
         share = sum(self._seen[outline] for outline in often) / self._samples
         self._seen.clear()
+        self._shapes.clear()
         self._parsed.clear()
         self._samples, self._since = -1, number
         if share >= 0.5:

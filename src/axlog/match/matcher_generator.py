@@ -18,7 +18,7 @@ whole relation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TypeAlias, cast
@@ -43,6 +43,9 @@ MOST_STEPS = 3
 """The most steps of a branch that is counted in the pass over the children of its node."""
 MOST_TEXTS = 4
 """The most texts of which one is searched for before a walk."""
+MOST_NAMES = 3
+"""The most names that are searched for in a message to rule out a relation."""
+NO_SIGNS: Mapping[Relation, str] = {}
 
 
 @lru_cache(maxsize=8192)
@@ -58,6 +61,37 @@ def names_needed(relation: Relation) -> frozenset[str]:
     if node is not None and isinstance(node.test, Name):
         found.add(node.test.label.rpartition("}")[2])
     return frozenset(found).union(*(names_needed(edge.relation) for edge in relation.edges))
+
+
+def tags_needed(relation: Relation) -> frozenset[bytes]:
+    """The starts of tags that a message must contain to have a row of a relation.
+
+    A name outside of namespaces is written without a prefix, any other with one or without.
+    """
+    node = relation.node
+    found: set[bytes] = set()
+    if node is not None and isinstance(node.test, Name):
+        uri, _, local = node.test.label.rpartition("}")
+        found.add(local.encode() if uri else b"<" + local.encode())
+    below = (edge.relation for edge in relation.edges if edge.axis is not Axis.ATTRIBUTE)
+    return frozenset(found).union(*map(tags_needed, below))
+
+
+def sign_of(relation: Relation, is_inside: bool) -> str:
+    """An expression: whether a message `m` may have a row of a relation; empty: it always may.
+
+    By its bytes. A relation is matched at the message's root, or anywhere in it (`is_inside`).
+    """
+    node = relation.node
+    tests: list[str] = []
+    tags = tags_needed(relation)
+    if node is not None and isinstance(node.test, Name) and not is_inside:
+        start = b"<" + node.test.label.encode()
+        if start in tags:
+            tests.append(f"m.startswith({start!r})")
+            tags -= {start}
+    rare = sorted(tags, key=_rarest)[: MOST_NAMES - len(tests)]
+    return " and ".join([*tests, *(f"m.find({tag!r}) >= 0" for tag in rare)])
 
 
 def texts_needed(relation: Relation) -> frozenset[bytes]:
@@ -154,11 +188,15 @@ class RowWriter(WalkWriter):
         return "\n".join(self.lines) + "\n"
 
     def bags(
-        self, here: tuple[Relation, ...], everywhere: tuple[Relation, ...]
+        self,
+        here: tuple[Relation, ...],
+        everywhere: tuple[Relation, ...],
+        signs: Mapping[Relation, str] = NO_SIGNS,
     ) -> list[tuple[Relation, str]]:
         """Write the matching of a message: its root `e`, its time `t` and its bytes `m`.
 
         Each relation with the variable that has its bag, or its number if it has no columns.
+        `signs` are variables that say whether it may have rows of a relation of `everywhere`.
         """
         self._start = len(self.lines), self.depth
         document = Node("e", DOCUMENT)
@@ -169,7 +207,8 @@ class RowWriter(WalkWriter):
             self.walk(Axis.CHILD, group[0], document, partial(self._at_root, group, bags))
             self.close(levels)
         for relation, bag in deep.items():
-            levels = self.open_if_written([relation])
+            sign = signs.get(relation)
+            levels = self.open_if([sign]) if sign else self.open_if_written([relation])
             self.write_edge(Edge(Axis.DESCENDANT, relation), document, self._into(relation, bag))
             self.close(levels)
         return [*bags.items(), *deep.items()]

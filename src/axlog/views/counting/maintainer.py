@@ -233,10 +233,13 @@ class Counting(Maintainer):
     def _unscaled(self, moved: Bag) -> Bag:
         """A delta of counts as it is kept; multiplies the kept counts if it does not divide."""
         over, under = self._over, self._under
-        if any(count * under % over for count in moved.values()):
-            self._settle_scale()
-            return moved
-        return {binding: count * under // over for binding, count in moved.items()}
+        found: Bag = {}
+        for binding, count in moved.items():
+            found[binding], rest = divmod(count * under, over)
+            if rest:
+                self._settle_scale()
+                return moved
+        return found
 
     def take_all(self, moved: Sequence[Bag]) -> list[Change]:
         """Do the same for the deltas of all root relations, in their order."""

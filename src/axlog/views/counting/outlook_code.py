@@ -13,10 +13,9 @@ between times that no row gives are numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from types import CodeType
 from typing import TYPE_CHECKING
 
+from axlog.evaluate.generated_code import function_of
 from axlog.future.join_inputs import FAR, JoinInputs
 from axlog.future.search_budget import spend
 from axlog.query.compile import Column
@@ -72,11 +71,6 @@ def best_index(indexes: Iterable[Positions], known: Container[int]) -> Positions
     return best
 
 
-@lru_cache(maxsize=512)
-def _compiled(source: str) -> CodeType:
-    return compile(source, "<outlook>", "exec")
-
-
 class _Writer:
     """Writes one function."""
 
@@ -99,8 +93,8 @@ class _Writer:
             " clock, live, streams = watched.clock, watched.live, watched.open",
         ]
         source = "\n".join([*head, *self._lines, " return False"])
-        exec(_compiled(source), self._scope)
-        return self._scope["ask"]  # type: ignore[return-value]
+        made: Ask = function_of("ask", source, self._scope)
+        return made
 
     def _line(self, text: str) -> None:
         self._lines.append(" " * self._depth + text)

@@ -133,6 +133,8 @@ class Route:
         self._joint: list[tuple[int, MaintainedView, tuple[Relation, ...]]] = []
         self._followed: list[MaintainedView] = []
         self._only: dict[Relation, Take] = {}  # of roots that feed one view
+        self._scaled: dict[Relation, tuple[MaintainedView, Counting]] = {}
+        """Of these roots, those whose views can multiply all their counts."""
         self.uses: list[tuple[Use, int, int]] = []
         """Functions that note the values of a key, with the numbers of the first and last bag."""
         self._uses_of: dict[int, list[tuple[Use, int, int]]] = {}  # by the number of a bag
@@ -299,7 +301,7 @@ class Route:
         return [self._noted_watches(on_first_use(make) if self._is_lazy else make(), state, then)]
 
     def _generated(self, state: SiteRelation, part: int, joined: Sink, scale: Scale | None) -> Sink:
-        sink, source = generate_sink(state.join, part, joined, scale)
+        sink, source = generate_sink(state.join, part, joined, scale, self._root_of.get(joined))
         self.sources.append(source)
         return sink
 
@@ -316,6 +318,12 @@ class Route:
 
     def _scale(self, root: Relation, answers: Answers, before: int, after: int) -> bool:
         """Multiply the counts of all rows of a root's views; False if that is not possible."""
+        alone = self._scaled.get(root)
+        if alone is not None and root not in answers:
+            view, maintainer = alone
+            if view.maintainer is maintainer:
+                maintainer.scale(before, after)
+                return True
         views = self._views.get(root, ())
         if root in answers or self.rejects or any(root in roots for _, _, roots in self._joint):
             return False
@@ -400,6 +408,12 @@ class Route:
             found = self._views.get(root, ())
             if len(found) == 1 and root not in joint:
                 self._only[root] = self._alone_in(root, found[0][1])
+        self._scaled = {}
+        for root in () if self.rejects else self._only:
+            ((_, view),) = self._views[root]
+            maintainer = view.maintainer
+            if isinstance(maintainer, Counting) and maintainer.can_scale:
+                self._scaled[root] = view, maintainer
 
     def carry(self, bags: tuple[Bag, ...], time: int) -> ViewChanges:
         """`carry_found` for the bags of all relations."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal, DecimalException
-from functools import lru_cache
-from types import CodeType
 from typing import Any, TypeAlias
 
+from axlog.evaluate.generated_code import function_of
 from axlog.evaluate.joins import Row
 from axlog.query.numbers import DECIMALS
 from axlog.views.operators.exact_sum import EXACT
@@ -34,14 +33,9 @@ def generate_put(
         "shown": DECIMALS.add, "DecimalException": DecimalException,
     }  # fmt: skip
     scope.update((f"read{at}", read) for at, read in enumerate(reads))
-    exec(_compiled(_source(tuple(keys), measures.summed, measures.shown, always)), scope)
-    put: Put = scope["put"]
+    source = _source(tuple(keys), measures.summed, measures.shown, always)
+    put: Put = function_of("put", source, scope)
     return put
-
-
-@lru_cache(maxsize=512)
-def _compiled(source: str) -> CodeType:
-    return compile(source, "<group>", "exec")
 
 
 def _source(

@@ -10,15 +10,14 @@ with many parts, or with several products, are left to the interpreter.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from types import CodeType
 from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.errors import QueryError
+from axlog.evaluate.generated_code import function_of
 from axlog.evaluate.joins import Row, make_check
 from axlog.evaluate.work import Meter
 from axlog.match.matcher_generator import Sink
-from axlog.query.compile import Column, Test
+from axlog.query.compile import Column, Relation, Test
 from axlog.query.pattern import TimeConstraint
 from axlog.views.operators.join import Join, JoinRule, Term
 from axlog.views.operators.table import Table
@@ -49,14 +48,20 @@ Scale: TypeAlias = Callable[[object, int, int], bool]
 
 
 def generate_sink(
-    join: Join, part: int, then: Sink, scale: Scale | None = None
+    join: Join,
+    part: int,
+    then: Sink,
+    scale: Scale | None = None,
+    root: Relation | None = None,
 ) -> tuple[Sink, str]:
     """A sink for rows of one part of a join, with its source; joined rows go to `then`.
 
-    `scale` is used for a part without columns, whose count is a factor of every joined row.
+    `scale` is used for a part without columns, whose count is a factor of every joined row. With
+    `root`, `then` adds rows to the answers of that relation; the sink does it itself.
     """
-    writer = _SinkWriter(join.rule.term(part), part, join.rule.meter)
+    writer = _SinkWriter(join.rule.term(part), part, join.rule.meter, root is not None)
     scope: dict[str, object] = {
+        "root": root,
         "then": then,
         "own": join.own,
         "read": join.rule.meter.read,
@@ -67,21 +72,16 @@ def generate_sink(
     if scale is not None and keeps and not join.rule.plan.parts[part]:
         scope["scale"] = scale
     source = writer.function(join.kept, join.waiting, scope)
-    exec(_compiled(source), scope)
-    return scope["sink"], source  # type: ignore[return-value]
-
-
-@lru_cache(maxsize=2048)
-def _compiled(source: str) -> CodeType:
-    """Cached: a relation has the same code at all sites, and again whenever routes change."""
-    return compile(source, "<sink>", "exec")
+    return function_of("sink", source, scope), source
 
 
 class _SinkWriter:
     """Writes the code of one sink."""
 
-    def __init__(self, term: Term, number: int, meter: Meter) -> None:
+    def __init__(self, term: Term, number: int, meter: Meter, answers: bool) -> None:
+        """`answers`: joined rows are added to the answers of the relation `root`."""
         self.term = term
+        self.answers = answers
         self.meter = meter
         self.relation = term.plan.relation
         self.number = number
@@ -179,7 +179,18 @@ class _SinkWriter:
             tests = [_condition(test, where, scope) for test in step.tests]
             depth = self._open_if(depth + 2, tests)
         shown = self._tuple([where[column] for column in self.term.schema])
-        self.line(depth, f"then({shown}, {' * '.join(counts)}, answers)")
+        if not self.answers:
+            self.line(depth, f"then({shown}, {' * '.join(counts)}, answers)")
+            return
+        self.line(depth, "known = answers.get(root)")
+        self.line(depth, "if known is None:")
+        self.line(depth + 1, f"answers[root] = {{{shown}: {' * '.join(counts)}}}")
+        self.line(depth, "else:")
+        self.line(depth + 1, f"total = known.get({shown}, 0) + {' * '.join(counts)}")
+        self.line(depth + 1, "if total:")
+        self.line(depth + 2, f"known[{shown}] = total")
+        self.line(depth + 1, "else:")
+        self.line(depth + 2, f"del known[{shown}]")
 
     def _open_if(self, depth: int, conditions: list[str]) -> int:
         """Write an `if` for the conditions, if there are any; the depth of the code inside."""
@@ -196,6 +207,15 @@ class _SinkWriter:
             key = self._key(positions)
             if table.is_ranged:
                 self.line(1, f"put(kept{at}, {key}, row, count)")
+                continue
+            if table.is_plain and positions == tuple(range(len(self.term.columns))):
+                self.line(1, f"known = kept{at}.get(row)")  # a bucket has one row
+                self.line(1, "if known is None:")
+                self.line(2, f"kept{at}[row] = (row, count)")
+                self.line(1, "elif known[1] + count:")
+                self.line(2, f"kept{at}[row] = (known[0], known[1] + count)")
+                self.line(1, "else:")
+                self.line(2, f"del kept{at}[row]")
                 continue
             self.line(1, f"if {key} in kept{at}:")
             self.line(2, f"put(kept{at}, {key}, row, count)")

@@ -51,6 +51,11 @@ class Table:
         return list(self._indexes)
 
     @property
+    def is_plain(self) -> bool:
+        """Whether its indexes are dictionaries in memory."""
+        return self._new_index is dict
+
+    @property
     def has_one_index(self) -> bool:
         """Whether the table has its rows once."""
         return len(self._filled) == 1
