@@ -24,6 +24,7 @@ from lxml.etree import XMLSyntaxError, fromstring
 from axlog.errors import QueryError
 from axlog.match.layout_reader import LayoutReader
 from axlog.match.matcher_generator import RowWriter, as_bag, sign_of
+from axlog.match.message_limits import without_declaration
 from axlog.match.message_values import may_have_markup
 from axlog.match.quick_check import is_well_formed
 from axlog.match.stream_plan import ODD_START, SHORTEST, MessagePlan, may_need_tree
@@ -56,6 +57,8 @@ class Feed(Protocol):
 _LATEST = 1 << 63
 MOST_JOINS = 3
 """The most joins whose deadlines a function compares itself."""
+LONGEST_SIGNED = 4096
+"""The most bytes of a message that is searched for names: libxml2 is faster than long searches."""
 MOST_SIGNS = 6
 """The most relations that are searched for in the bytes of a message."""
 _PRODUCT = 1 << 51  # see `document/times.py`
@@ -97,7 +100,8 @@ class _FeedWriter(RowWriter):
             "status": way.status, "current": document.current, "families": document.families,
             "collector": collector, "acquire": document.lock.acquire,
             "release": document.lock.release, "fromstring": fromstring, "parser": plan.parser,
-            "ODD": ODD_START, "may_need_tree": may_need_tree, "fits": plan.is_within_limits,
+            "ODD": ODD_START, "may_need_tree": may_need_tree, "admits": plan.bounds.admits,
+            "without_declaration": without_declaration, "is_deep": plan.bounds.may_be_too_deep,
             "XMLSyntaxError": XMLSyntaxError, "QueryError": QueryError, "join": engine.join,
             "way": way, "noted": document.engine.noted, "meters": document.engine.meters,
             "profile": engine.profile, "clock": perf_counter, "is_overdue": collector.is_overdue,
@@ -171,6 +175,9 @@ class _FeedWriter(RowWriter):
         signs = self._pass_unmatched()
         self.open("if e is None:")
         self.line("e = fromstring(m, parser)")
+        self.open(f"if len(m) > {self._plan.bounds.safe} and is_deep(m, e):")
+        self.line("return None")
+        self.close()
         if self.layouts is not None:
             self.line("layouts.left -= 1")
             self.open("if not layouts.left:")
@@ -193,9 +200,10 @@ class _FeedWriter(RowWriter):
             return {}
         names = {test: self.fresh("has") for test in inside.values()}
         for test, name in names.items():
-            self.line(f"{name} = {test}")
+            self.line(f"{name} = len(m) > {LONGEST_SIGNED} or {test}")
         signs = [names.get(test, test) for test in tests]
         if plan.wanted is None:
+            signs = [f"len(m) > {LONGEST_SIGNED}", *signs]
             self.open(f"if e is None and layouts.left > 1 and not ({' or '.join(signs)}):")
             self.open("if is_well_formed(m):")
             self.line("layouts.left -= 1")
@@ -229,17 +237,21 @@ class _FeedWriter(RowWriter):
         self.open("except UnicodeEncodeError:")
         self.line("return None")
         self.close(2)
+        safe = plan.bounds.safe
         conditions = [
-            f"not {SHORTEST - 1} < len(m) <= {plan.safe} and (len(m) < {SHORTEST} or not fits(m))",
+            f"not {SHORTEST - 1} < len(m) <= {safe} and (len(m) < {SHORTEST} or not admits(m))",
             f"m[0] != {ord('<')}",
             "m[1] in ODD",
             "m.find(b'=') > 0 and m.find(b'xml') > 0 and may_need_tree(m)",
         ]
         if plan.sees_markup:
             conditions.append("may_have_markup(m)")
-        self.open(f"if {' or '.join(conditions)}:")
+        declined = f"if {' or '.join(conditions)}:"
+        self.open(declined)
+        self.line("m = without_declaration(m)")
+        self.open(declined)
         self.line("return None")
-        self.close()
+        self.close(2)
 
     def _check_time(self) -> None:
         """The time in microseconds, if it is a usual number and not before the clock."""

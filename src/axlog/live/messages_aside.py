@@ -16,6 +16,7 @@ from axlog.document.parser import Element, make_parser
 from axlog.document.pending import commit, planned
 from axlog.document.record_templates import RecordTemplates
 from axlog.live.maintained import MaintainedTree
+from axlog.match.message_limits import without_declaration
 from axlog.match.message_values import may_have_markup
 
 Aside: TypeAlias = tuple[str, bytes, int, int]
@@ -52,7 +53,10 @@ def _insert_together(document: MaintainedTree, aside: Sequence[Aside]) -> None:
     gc.disable()  # many fresh objects, none of them garbage
     try:
         for start in range(0, len(aside), TOGETHER):
-            arrived = [Arrived(*each) for each in aside[start : start + TOGETHER]]
+            arrived = [
+                Arrived(stream, without_declaration(message), time, number)
+                for stream, message, time, number in aside[start : start + TOGETHER]
+            ]
             deltas = insert_all(tree, arrived, document.limits, _trees, templates)
             document.value_index.follow(deltas)
             for message, delta in zip(arrived, deltas, strict=True):

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from axlog.match.message_layout import VALUES, Layout, Place, Token
+from axlog.match.message_limits import DECLARATION
 
 Match: TypeAlias = "re.Match[str]"
 
@@ -46,7 +47,7 @@ def expression_of(layouts: Sequence[tuple[Layout, Collection[Place]]]) -> Expres
     """The expression of different layouts, each with the places that are used."""
     top = _Branch("")
     paths = [_enter(top, layout, used) for layout, used in layouts]
-    compiled = re.compile(_Writer().written(top))
+    compiled = re.compile(f"(?:{DECLARATION})?{_Writer().written(top)}")
     groups = []
     for (_, used), path in zip(layouts, paths, strict=True):
         places = [each for each in path if not isinstance(each.token, str)]

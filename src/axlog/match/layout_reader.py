@@ -21,7 +21,7 @@ from axlog.document.parser import Element, Limits
 from axlog.evaluate.joins import Bag
 from axlog.match.layout_expression import Match, expression_of
 from axlog.match.layout_generator import LayoutWriter, TooLong
-from axlog.match.message_layout import Layout, layout_of
+from axlog.match.message_layout import LARGEST, Layout, layout_of
 from axlog.query.compile import Relation
 
 Leaf: TypeAlias = Callable[[Match, int, bytes | str], tuple[Bag | int, ...]]
@@ -80,7 +80,7 @@ class LayoutReader:
             self._decide(number)
 
     def _sample(self, message: bytes, root: Element) -> None:
-        if len(message) > self.longest:
+        if len(message) > min(self.longest, LARGEST):
             return
         shape = message.translate(None, _NO_MARKUP)
         first = self._shapes.get(shape)

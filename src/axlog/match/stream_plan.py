@@ -9,9 +9,9 @@ in the order `here`, `everywhere`. The document joins them (`live/stream_engine.
 
 Law: the bags are those of the interpreter on the message's tree (`bags_on`).
 
-Not handled (None): several trees, calls inside, a DOCTYPE, a declared encoding, `xml:space`,
-messages near a limit, malformed messages; comments and processing instructions, if a relation may
-find them. Such a message goes through the document.
+Not handled (None): several trees, calls inside, a DOCTYPE, another encoding than UTF-8,
+`xml:space`, messages near a limit, malformed messages; comments and processing instructions, if a
+relation may find them. Such a message goes through the document.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from functools import cached_property
 from lxml.etree import XMLParser, XMLSyntaxError, fromstring
 
 from axlog.document.message_key import KeyPath
-from axlog.document.name_expansion import fits
 from axlog.document.parser import Element, Limits, make_parser
 from axlog.document.tree import Tree
 from axlog.evaluate.interpreter import Interpreter
@@ -31,6 +30,7 @@ from axlog.evaluate.joins import Bag
 from axlog.match.filters import Filter
 from axlog.match.linear_paths import AUTOMATON_FROM
 from axlog.match.matcher_generator import Match, Matcher, generate
+from axlog.match.message_limits import MessageLimits, without_declaration
 from axlog.match.message_values import finds_markup, may_have_markup
 from axlog.query.compile import Relation
 
@@ -38,7 +38,6 @@ _OPEN = ord("<")
 ODD_START = b"!?\0"
 """The character after `<` in a message that does not start with its root, or is in UTF-16."""
 SHORTEST = len("<a/>")
-_LEVEL = len("<a></a>")
 _NOTHING: Bag = {}
 EVERYWHERE = 1 << 32
 """The number of the first relation that is matched anywhere in a message.
@@ -163,17 +162,9 @@ class MessagePlan:
         return make_parser()
 
     @cached_property
-    def deepest(self) -> int:
-        """The greatest depth of a message."""
-        return self.limits.depth - self.depth
-
-    @cached_property
-    def safe(self) -> int:
-        """The size in bytes up to which no limit can be exceeded."""
-        limits = self.limits
-        shortest = min(limits.size, limits.text, limits.name, 4 * limits.attributes)
-        shortest = min(shortest, 16 * limits.expansion)
-        return min(shortest, _LEVEL * self.deepest - 1)
+    def bounds(self) -> MessageLimits:
+        """The limits of the stream's messages."""
+        return MessageLimits(self.limits, self.depth)
 
     def declines(self, message: bytes) -> bool:
         """Whether a message must go through the document, by its raw bytes."""
@@ -183,18 +174,17 @@ class MessagePlan:
             or message[1] in ODD_START
             or (self.sees_markup and may_have_markup(message))
             or (message.find(b"=") > 0 and b"xml" in message and may_need_tree(message))
-            or (len(message) > self.safe and not self.is_within_limits(message))
+            or (len(message) > self.bounds.safe and not self.bounds.admits(message))
         )
 
-    def is_within_limits(self, message: bytes) -> bool:
-        """Whether a message certainly exceeds no limit."""
-        most = min(self.limits.size, self.limits.text, self.limits.name)
-        return (
-            len(message) <= most
-            and message.count(b"</") < self.deepest
-            and message.count(b"=") <= self.limits.attributes
-            and fits(message, self.limits)
-        )
+    def _parsed(self, message: bytes) -> Element | None:
+        """The root of a message; None: the document reports the error."""
+        try:
+            root = fromstring(message, self.parser)
+        except XMLSyntaxError:
+            return None
+        is_long = len(message) > self.bounds.safe
+        return None if is_long and self.bounds.may_be_too_deep(message, root) else root
 
     @cached_property
     def _interpreter(self) -> Interpreter:
@@ -216,16 +206,14 @@ class MessagePlan:
 
         `root` is the message's root, if it was parsed with others (`batch_parser.py`).
         """
+        message = without_declaration(message)
         if self.declines(message):
             return None
         if self.wanted is not None and not may_want(message, self.wanted):
             return self.unread
         if root is None:
-            try:
-                root = fromstring(message, self.parser)
-            except XMLSyntaxError:
-                return None  # the document reports the error
-        return self.match(root, time, message)
+            root = self._parsed(message)
+        return None if root is None else self.match(root, time, message)
 
     def keyed_bags(self, message: bytes, time: int) -> tuple[str, tuple[Bag, ...]] | None:
         """The key and the bags of a message of a stream that replaces.
@@ -233,12 +221,12 @@ class MessagePlan:
         None if it must go through the document. Raises AX420 if it has no key.
         """
         assert self.replace is not None
+        message = without_declaration(message)
         if self.declines(message) or may_have_markup(message):
             return None
-        try:
-            root = fromstring(message, self.parser)
-        except XMLSyntaxError:
-            return None  # the document reports the error
+        root = self._parsed(message)
+        if root is None:
+            return None
         return self.replace.value(root), self.match(root, time, message)
 
     @cached_property
@@ -250,15 +238,13 @@ class MessagePlan:
 
         For streams whose messages become nodes if a view wants them.
         """
+        message = without_declaration(message)
         if self.declines(message):
             return None
         if self.wanted is not None and not may_want(message, self.wanted):
             return self.unread
-        try:
-            root = fromstring(message, self.parser)
-        except XMLSyntaxError:
-            return None
-        return None if self._test.matches(root, time, message) else ()
+        root = self._parsed(message)
+        return None if root is None or self._test.matches(root, time, message) else ()
 
 
 class RelationFilter:

@@ -39,6 +39,7 @@ from axlog.views.counting.row_sinks import (
     into_answers,
     on_first_use,
     only,
+    scale_all,
 )
 from axlog.views.counting.site_index import relations_reached
 from axlog.views.counting.sites import SiteRelation
@@ -133,8 +134,6 @@ class Route:
         self._joint: list[tuple[int, MaintainedView, tuple[Relation, ...]]] = []
         self._followed: list[MaintainedView] = []
         self._only: dict[Relation, Take] = {}  # of roots that feed one view
-        self._scaled: dict[Relation, tuple[MaintainedView, Counting]] = {}
-        """Of these roots, those whose views can multiply all their counts."""
         self.uses: list[tuple[Use, int, int]] = []
         """Functions that note the values of a key, with the numbers of the first and last bag."""
         self._uses_of: dict[int, list[tuple[Use, int, int]]] = {}  # by the number of a bag
@@ -318,21 +317,11 @@ class Route:
 
     def _scale(self, root: Relation, answers: Answers, before: int, after: int) -> bool:
         """Multiply the counts of all rows of a root's views; False if that is not possible."""
-        alone = self._scaled.get(root)
-        if alone is not None and root not in answers:
-            view, maintainer = alone
-            if view.maintainer is maintainer:
-                maintainer.scale(before, after)
-                return True
-        views = self._views.get(root, ())
-        if root in answers or self.rejects or any(root in roots for _, _, roots in self._joint):
+        if root in answers or self.rejects:
             return False
-        kept = [v.maintainer for _, v in views if isinstance(v.maintainer, Counting)]
-        if not all(each.can_scale for each in kept):
+        if self._joint and any(root in roots for _, _, roots in self._joint):
             return False
-        for each in kept:
-            each.scale(before, after)
-        return True
+        return scale_all([view for _, view in self._views.get(root, ())], before, after)
 
     def _choose(
         self, state: SiteRelation, number: int, port: int, then: Callable[[], list[Sink]]
@@ -408,12 +397,6 @@ class Route:
             found = self._views.get(root, ())
             if len(found) == 1 and root not in joint:
                 self._only[root] = self._alone_in(root, found[0][1])
-        self._scaled = {}
-        for root in () if self.rejects else self._only:
-            ((_, view),) = self._views[root]
-            maintainer = view.maintainer
-            if isinstance(maintainer, Counting) and maintainer.can_scale:
-                self._scaled[root] = view, maintainer
 
     def carry(self, bags: tuple[Bag, ...], time: int) -> ViewChanges:
         """`carry_found` for the bags of all relations."""

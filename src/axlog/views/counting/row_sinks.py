@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from axlog.evaluate.joins import Row
 from axlog.match.matcher_generator import Answers, Sink
 from axlog.query.compile import Relation
 from axlog.query.pattern import Axis
+from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.sites import SiteRelation
 from axlog.views.operators.join_generator import can_generate
+
+if TYPE_CHECKING:
+    from axlog.views.view import MaintainedView
 
 Known = Mapping[str, frozenset[str | int]]
 """By column, the values that can still matter; an absent column may have any value."""
@@ -81,6 +86,17 @@ def only(relation: Relation, known: Known | None, sinks: list[Sink]) -> Sink:
         then(row, count, answers)
 
     return sink
+
+
+def scale_all(views: Iterable[MaintainedView], before: int, after: int) -> bool:
+    """Multiply the counts of all rows of views; False, and nothing is done, if one cannot."""
+    kept = [each.maintainer for each in views if isinstance(each.maintainer, Counting)]
+    for maintainer in kept:
+        if not maintainer.can_scale:
+            return False
+    for maintainer in kept:
+        maintainer.scale(before, after)
+    return True
 
 
 def has_sink_for_rows(state: SiteRelation) -> bool:
