@@ -28,7 +28,7 @@ CALLS: dict[str, tuple[list[str], str | None]] = {
     "maintain": (["maintain", XML, QUERY, "{updates}"], None),
     "truth": (["truth", XML, QUERY], None),
     "relevance": (["relevance", XML, QUERY], None),
-    "why": (["why", XML, QUERY, '{"x": "1"}'], None),
+    "why": (["why", XML, QUERY, "--row", "x=1"], None),
     "explain": (["explain", QUERY], None),
     "diff": (["diff", XML, "<a/>"], None),
     "reduce": (["reduce", "{list}"], None),
