@@ -207,7 +207,7 @@ def _contents(said: str, values: tuple[str, ...], label: str) -> Iterator[tuple[
     if "k" in said:
         parts.append([(), *((element("k", text(value)),) for value in values)])
     if "$v" in said and label == "a":
-        parts.append([(), *((element("v", text(v)),) for v in _NUMBERS)])
+        parts.append([(), *((element("v", text(v)),) for v in (*_NUMBERS, "-1", "-2", "-3"))])
     if "w" in said and label == "a":
         parts.append([(), (element("w"),)])
     for chosen in product(*parts):

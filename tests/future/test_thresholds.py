@@ -13,6 +13,8 @@ from lab.laws.thresholds_law import check_thresholds
 
 _ORDERS = "match /document/orders/order#o[@client = $c] return $c, count() as n having count() >= 3"
 
+_ORDER_KEY = "key orders/order by @client trusted"
+
 
 def _doc(
     query: str, call: str = "", facts: tuple[str, ...] = ()
@@ -75,6 +77,23 @@ def test_the_other_side_of_a_threshold_is_lost_for_good() -> None:
     assert view.status({"c": "X"}) is Truth.TRUE
     doc.feed("orders", '<order client="X"/>')
     assert view.status({"c": "X"}) is Truth.NEVER
+
+
+def test_a_key_wants_a_new_value_of_all_that_join_on_it() -> None:
+    call = '<ax:call xmlns:ax="urn:axlog" stream="{}"{}/>'
+    shop = f"<r><p>{call.format('f', '')}</p><q>{call.format('g', '{}')}</q></r>"
+    query = "match /r[p/a#o[@i = $x]][q/d[@i = $x]] return count() as n"
+    for limit, truth in ((' most="1"', Truth.NEVER), ("", Truth.POSSIBLE)):
+        doc = axlog.parse(shop.format(limit), facts=["key p/a by @i trusted"])
+        assert doc.watch(query).status({"n": 2}) is truth
+
+
+def test_equal_arguments_of_a_key_do_not_come_twice() -> None:
+    query = "match /document/orders/order#o[@client = $c] return count() as n, count(distinct $c)"
+    view = _doc(query + " as m having n = 2 and m = 1", facts=(_ORDER_KEY,))[1]
+    with pytest.raises(UndecidedError):
+        assert view.truth is Truth.NEVER
+    assert _doc(query + " as m having n = 2 and m = 1")[1].truth is Truth.POSSIBLE
 
 
 def test_a_group_has_one_value_of_its_key() -> None:

@@ -45,12 +45,18 @@ class Capacity:
 
     most: float
     sure: float
-    singles: float  # up to how many tuples can come one by one, with nothing else; 0: unknown
+    singles: float  # how many tuples with equal arguments can come one by one, alone; 0: unknown
     may_differ: bool  # whether repeated tuples may have different values
 
 
-def capacity_of(tree: Tree, need: Need, known: Mapping[str, object]) -> Capacity:
-    """The capacity of a scenario; `known`: the values of its columns that are given."""
+def capacity_of(
+    tree: Tree, need: Need, known: Mapping[str, object], arguments: frozenset[str] = frozenset()
+) -> Capacity:
+    """The capacity of a scenario.
+
+    `known`: the values of its columns that are given. `arguments`: the columns that are arguments
+    of aggregates.
+    """
     if not need.brought:
         return Capacity(1, 1, 0, False)
     future = [(relation, stream) for relation, stream in need.brought if _binding(relation)]
@@ -64,10 +70,9 @@ def capacity_of(tree: Tree, need: Need, known: Mapping[str, object]) -> Capacity
     ):
         return Capacity(inf, 1, 0, False)
     most: float = 1
-    for relation, stream in future:
-        left = trees_left(tree, stream)
+    for relation, stream in _independent(tree, need):
         is_only = any(map(fixed.surely, _keys_of(relation, stream, need)))
-        most *= 1 if is_only else inf if left is None else left
+        most *= 1 if is_only else _left(tree, stream)
     is_free = all(trees_left(tree, stream) is None for _, stream in need.brought)
     is_fresh = not any(map(fixed.perhaps, _all_keys(need)))
     sure: float = 1
@@ -75,18 +80,53 @@ def capacity_of(tree: Tree, need: Need, known: Mapping[str, object]) -> Capacity
         sure = inf
     elif len(need.brought) == 1 and future and most != inf:
         sure = most if is_fresh else 1
-    return Capacity(most, sure, _singles(tree, need, fixed, future), sure > 1)
+    return Capacity(most, sure, _singles(tree, need, fixed, arguments), sure > 1)
 
 
-def _singles(tree: Tree, need: Need, fixed: _Fixed, future: list[tuple[Relation, str]]) -> float:
+def _singles(tree: Tree, need: Need, fixed: _Fixed, arguments: frozenset[str]) -> float:
     """How many tuples trees that match in one way each can bring one by one."""
     if not _is_apart(need):
         return 0
     found: float = 1
-    for relation, stream in future:
-        if not any(map(fixed.perhaps, _keys_of(relation, stream, need))):
-            left = trees_left(tree, stream)
-            found = max(found, inf if left is None else left)
+    for relation, stream in need.brought:
+        if not _binding(relation):
+            continue
+        repeated = _repeated_with(relation, stream, need)
+        keys = {key for pair in repeated for key in _keys_of(*pair, need)}
+        if not any(fixed.perhaps(key) or key in arguments for key in keys):
+            found = max(found, min(_left(tree, each) for _, each in repeated))
+    return found
+
+
+def _left(tree: Tree, stream: str) -> float:
+    left = trees_left(tree, stream)
+    return inf if left is None else left
+
+
+def _independent(tree: Tree, need: Need) -> list[tuple[Relation, str]]:
+    """The sub-patterns whose trees determine those of the others: by a key that joins them."""
+    binding = [pair for pair in need.brought if _binding(pair[0])]
+    found = sorted(binding, key=lambda pair: (-_left(tree, pair[1]), pair[0].name, pair[1]))
+    for pair in list(found):
+        keys = set(_keys_of(*pair, need))
+        if any(other is not pair and not keys.isdisjoint(other[0].bound) for other in found):
+            found.remove(pair)
+    return found
+
+
+def _repeated_with(relation: Relation, stream: str, need: Need) -> list[tuple[Relation, str]]:
+    """The sub-patterns whose trees must come again for another tree of this one.
+
+    A key wants a new value for each tree of a sub-pattern, and so do all that join on the value.
+    """
+    found = [(relation, stream)]
+    for pair in found:
+        keys = set(_keys_of(*pair, need))
+        found += [
+            other
+            for other in need.brought
+            if other not in found and not keys.isdisjoint(other[0].bound)
+        ]
     return found
 
 

@@ -219,7 +219,9 @@ class GroupOutlook:
                 return None
             if self._identity(member.columns, values) in self._identities - {None}:
                 return None  # an `or` brings this tuple once
-        capacity = capacity_of(self.tree, member.need, known)
+        columns = map(self._column_of, self._steps.arguments)
+        arguments = frozenset(column for column in columns if column is not None)
+        capacity = capacity_of(self.tree, member.need, known, arguments)
         if has_or_that_binds(self._pattern):
             capacity = Capacity(inf, 1, 0, False)
         names = frozenset(
