@@ -109,7 +109,7 @@ class NodeTable:
         """All nodes, in no particular order."""
         if self._nodes is None:
             every = [matrix.ravel() for matrix in self.copies] or list(map(_handles, self._rows))
-            self._nodes = every[0] if len(every) == 1 else np.concatenate(every)
+            self._nodes = _one(every)
         return self._nodes
 
     def __len__(self) -> int:
@@ -177,6 +177,10 @@ class NodeTable:
         return found
 
 
+_NONE = NodeTable(NOTHING, labelled={})
+"""The table of no nodes."""
+
+
 def _is_candidate(columns: Columns, nodes: Handles, step: PatternNode) -> Mask:
     if isinstance(step.test, Literal | AnyInstruction):
         kind = TEXT if isinstance(step.test, Literal) else INSTRUCTION
@@ -239,26 +243,33 @@ def tables_of(tree: Tree, delta: Delta) -> DeltaTables:
 
 def _tables_of_many(columns: Columns, delta: Delta) -> DeltaTables:
     tree = columns.tree
-    roots = handles(delta.removed)
-    removed = delta.nodes_removed
-    if removed is None:
-        removed = subtrees(tree, roots) if delta.removed else NOTHING
-    added = _added(tree, delta)
-    changed = handles([change.node for change in delta.changed])
-    parents = columns.parent[roots]
-    places = np.concatenate([parents, _places(columns, delta), changed])
-    looked_at = [matrix[0] for matrix in added.copies] or [added.nodes]
-    given = delta.labels_removed
-    above, depths = labels_above(columns, places)
-    labels = moved_labels(
-        with_classes(frozenset(given)) if given else labels_of(columns, removed),
-        labels_of(columns, looked_at[0] if len(looked_at) == 1 else np.concatenate(looked_at)),
-        above,
-        changed_labels(tree, delta),
-        depths,
-    )
-    gone = NodeTable(removed, labelled=given or None)
-    return DeltaTables(delta, gone, added, roots, parents, places, changed, labels)
+    roots = parents = changed = NOTHING
+    places: list[Handles] = []
+    gone, added, left, brought = _NONE, _NONE, NO_LABELS, NO_LABELS
+    if delta.removed:
+        roots = handles(delta.removed)
+        parents = columns.parent[roots]
+        places.append(parents)
+        removed, given = delta.nodes_removed, delta.labels_removed
+        if removed is None:
+            removed = subtrees(tree, roots)
+        gone = NodeTable(removed, labelled=given or None)
+        left = with_classes(frozenset(given)) if given else labels_of(columns, removed)
+    if delta.added:
+        added = _added(tree, delta)
+        places.append(_places(columns, delta))
+        brought = labels_of(columns, _one([m[0] for m in added.copies] or [added.nodes]))
+    if delta.changed:
+        changed = handles([change.node for change in delta.changed])
+        places.append(changed)
+    at = _one(places) if places else NOTHING
+    above, depths = labels_above(columns, at)
+    labels = moved_labels(left, brought, above, changed_labels(tree, delta), depths)
+    return DeltaTables(delta, gone, added, roots, parents, at, changed, labels)
+
+
+def _one(arrays: Sequence[Handles]) -> Handles:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def _tables_of_few(tree: Tree, delta: Delta) -> DeltaTables:
@@ -269,8 +280,7 @@ def _tables_of_few(tree: Tree, delta: Delta) -> DeltaTables:
     brought = with_classes(frozenset(named(tree, chain.from_iterable(rows))))
     above, depths = labels_above_few(tree, places)
     labels = moved_labels(NO_LABELS, brought, above, NO_LABELS, depths)
-    gone = NodeTable(NOTHING, labelled={})
-    return DeltaTables(delta, gone, added, NOTHING, NOTHING, _handles(places), NOTHING, labels)
+    return DeltaTables(delta, _NONE, added, NOTHING, NOTHING, _handles(places), NOTHING, labels)
 
 
 def _places(columns: Columns, delta: Delta) -> Handles:
@@ -278,13 +288,10 @@ def _places(columns: Columns, delta: Delta) -> Handles:
     if not delta.blocks:
         return columns.parent[handles(delta.added)]
     # The first node of a copy is a root; all roots of a copy have one parent.
-    firsts: Handles = np.concatenate([matrix[:, 0] for matrix in delta.blocks])
-    return columns.parent[firsts]
+    return columns.parent[_one([matrix[:, 0] for matrix in delta.blocks])]
 
 
 def _added(tree: Tree, delta: Delta) -> NodeTable:
-    if not delta.added:
-        return NodeTable(NOTHING)
     copies = copies_of(tree, delta)
     if copies:
         return NodeTable(None, copies, is_spread=bool(delta.blocks))

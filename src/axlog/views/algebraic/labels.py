@@ -25,6 +25,7 @@ from axlog.evaluate.columns import Columns, Handles
 from axlog.views.algebraic.shape import ANY_ATTRIBUTE, ANY_ELEMENT, ANYTHING, Shape
 from axlog.views.algebraic.terms import Facts
 
+_ELEMENTS = frozenset((ELEMENT,))
 FEW = 80
 """Up to this many nodes, labels are read one by one."""
 
@@ -86,6 +87,8 @@ def labels_above(columns: Columns, places: Handles) -> tuple[Labels, Depths]:
     """The labels of places and of all nodes above them, and the depths of the places."""
     if not len(places):
         return NO_LABELS, frozenset()
+    if len(places) <= FEW:
+        return labels_above_few(columns.tree, places.tolist())
     tree, found, depths = columns.tree, set[str](), set[int]()
     at, level = places, 0
     while len(at) > FEW:
@@ -115,22 +118,35 @@ def labels_above_few(tree: Tree, places: Iterable[int]) -> tuple[Labels, Depths]
 
 def _walked_up(tree: Tree, places: Iterable[int]) -> tuple[set[str], set[int]]:
     """Level by level, each node once: the paths of places soon merge."""
-    kinds, numbers, parent = tree.kind_column, tree.label_column, tree.parent_column
-    found, named_by, depths = set[str](), set[int](), set[int]()
+    names, kind_of, label_of, parent_of = (
+        tree.names, tree.kind_column.__getitem__, tree.label_column.__getitem__,
+        tree.parent_column.__getitem__,
+    )  # fmt: skip
+    found, depths = set[str](), set[int]()
     at, level = set(places), 0
     while at:
+        if len(at) == 1:
+            (node,) = at
+            while node > DOCUMENT_NODE:
+                if kind_of(node) == ELEMENT:
+                    found.add(names[label_of(node)])
+                else:
+                    found.update(named(tree, (node,)))
+                node = parent_of(node)
+                level += 1
+            if node == DOCUMENT_NODE:
+                depths.add(level)
+            break
         if DOCUMENT_NODE in at:
             depths.add(level)
             at.discard(DOCUMENT_NODE)
-        for node in at:
-            kind = kinds[node]
-            if kind == ELEMENT or kind == ATTRIBUTE:
-                named_by.add(numbers[node])
-            elif kind in LABELS_BY_KIND:
-                found.add(LABELS_BY_KIND[kind])
-        at = {parent[node] for node in at}
+        if set(map(kind_of, at)) <= _ELEMENTS:
+            found.update(map(names.__getitem__, set(map(label_of, at))))
+        else:
+            found.update(named(tree, at))
+        at = set(map(parent_of, at))
         level += 1
-    return found | {tree.names[number] for number in named_by}, depths
+    return found, depths
 
 
 def named(tree: Tree, nodes: Iterable[int]) -> Iterable[str]:
