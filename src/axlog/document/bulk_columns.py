@@ -17,6 +17,9 @@ Handles: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
 
 FEW = 24
 """Up to this many nodes, one by one is faster than arrays."""
+_FREE = int(NodeKind.FREE)
+SMALL = 150
+"""Up to this many nodes in all, walking is faster than to prove that subtrees are ranges."""
 MANY = 200
 """From this many nodes on, removed nodes are collected in arrays."""
 
@@ -30,6 +33,9 @@ def subtrees(tree: Tree, roots: Sequence[int] | Handles) -> Handles:
 
     Takes as many steps as the longest path down and to the right.
     """
+    ranges = _ranges(tree, roots)
+    if ranges is not None:
+        return ranges
     first, following = _column(tree.first_column), _column(tree.next_column)
     frontier = np.asarray(roots, dtype=np.int32)
     found = [frontier]
@@ -42,6 +48,47 @@ def subtrees(tree: Tree, roots: Sequence[int] | Handles) -> Handles:
     if len(frontier):
         found.append(_walked(tree, frontier.tolist()))
     return np.concatenate(found)
+
+
+def _ranges(tree: Tree, roots: Sequence[int] | Handles) -> Handles | None:
+    """`subtrees` of nodes whose subtrees are ranges of handles, as after a load; None for others.
+
+    Proof: a range that its links to children and siblings do not leave contains the subtree; a
+    range whose parents are all in it, each before its children, contains nothing else.
+    """
+    starts = np.asarray(roots, dtype=np.int32)
+    if len(starts) <= FEW:
+        ends = np.array([_last_below(tree, root) for root in starts.tolist()], dtype=np.int32)
+    else:
+        last = _column(tree.last_column)
+        ends, below = starts, last[starts]
+        while (goes_on := below != NONE).any():
+            ends = np.where(goes_on, below, ends)
+            below = np.where(goes_on, last[ends], NONE)
+    sizes = ends - starts + 1
+    total = int(sizes.sum())
+    if not SMALL < total <= len(tree.kind_column) or sizes.min() < 1:
+        return None
+    begins = np.cumsum(sizes) - sizes
+    nodes: Handles = np.repeat(starts - begins, sizes).astype(np.int32)
+    nodes += np.arange(total, dtype=np.int32)
+    low, high = np.repeat(starts, sizes), np.repeat(ends, sizes)
+    parent, first = _column(tree.parent_column)[nodes], _column(tree.first_column)[nodes]
+    following = _column(tree.next_column)[nodes]
+    parent[begins], following[begins] = starts, NONE
+    if (parent < low).any() or (parent > nodes).any() or (first > high).any():
+        return None
+    is_out = (following > high) | ((first < low) & (first != NONE))
+    is_out |= (following < low) & (following != NONE)
+    is_out |= _column(tree.kind_column, np.int8)[nodes] == _FREE
+    return None if is_out.any() else nodes
+
+
+def _last_below(tree: Tree, node: int) -> int:
+    last = tree.last_column
+    while (below := last[node]) != NONE:
+        node = below
+    return node
 
 
 def place_among(tree: Tree, node: int, parent: int) -> tuple[int, int] | None:
@@ -98,21 +145,19 @@ def enter_groups(tree: Tree, groups: dict[str, Handles]) -> None:
 def by_label(tree: Tree, nodes: Handles) -> dict[str, Handles]:
     """Nodes grouped by partition, without those that have none."""
     kinds, labels = _column(tree.kind_column, np.int8)[nodes], _column(tree.label_column)[nodes]
-    groups = {
-        label: nodes[is_kind]
-        for kind, label in LABELS_BY_KIND.items()
-        if (is_kind := kinds == kind).any()
-    }
+    if len(tree.names) < 1 << 14:  # numpy sorts short integers by radix
+        labels = labels.astype(np.int16)
     is_named = (kinds == ELEMENT) | (kinds == ATTRIBUTE)
-    named, labels = nodes[is_named], labels[is_named]
-    fits = len(tree.names) < 1 << 15  # numpy sorts short integers by radix
-    order = np.argsort(labels.astype(np.int16) if fits else labels, kind="stable")
-    named, labels = named[order], labels[order]
-    ends = np.flatnonzero(np.r_[labels[1:] != labels[:-1], True]) + 1 if len(labels) else ()
-    start = 0
-    for end in map(int, ends):
-        groups[tree.names[int(labels[start])]] = named[start:end]
-        start = end
+    keys = np.where(is_named, labels, ~kinds.astype(labels.dtype))
+    order = np.argsort(keys, kind="stable")
+    nodes, keys = nodes[order], keys[order]
+    starts = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist()] if len(nodes) else []
+    groups: dict[str, Handles] = {}
+    for start, end in zip(starts, [*starts[1:], len(nodes)], strict=True):
+        key = int(keys[start])
+        label = tree.names[key] if key >= 0 else LABELS_BY_KIND.get(~key)
+        if label is not None:
+            groups[label] = nodes[start:end]
     return groups
 
 
@@ -134,6 +179,17 @@ def leave(tree: Tree, groups: dict[str, Handles]) -> None:
 def _left(tree: Tree, label: str, nodes: Handles) -> None:
     partition = tree.nodes_by_label[label]
     kept = len(partition) - len(nodes)
+    if not kept:
+        del partition[:]
+        return
+    if len(nodes) <= FEW:
+        slots = tree.slot_column
+        for node in nodes.tolist():
+            last = partition.pop()
+            if last != node:
+                slot = slots[last] = slots[node]
+                partition[slot] = last
+        return
     members, place = _column(partition), _column(tree.slot_column)
     places = place[nodes]
     stays = np.ones(len(nodes), dtype=np.bool_)

@@ -38,8 +38,11 @@ from axlog.document.tree import (
 
 Handles: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
 
-FEWEST = 8
+FEWEST = 3
 """Below this number, applying operations one by one is as fast."""
+FEW = 64
+"""Up to this many targets are checked one by one."""
+_FREE = int(NodeKind.FREE)
 _FAR = -(1 << 31)  # as in tree.py: the component is in `long_components`
 _HIGHEST = (1 << 31) - 2
 
@@ -86,6 +89,8 @@ def _is_plain(content: Content) -> bool:
 
 def _targets(tree: Tree, operations: Sequence[Operation]) -> tuple[Handles, int] | None:
     """The targets and the greatest depth; None unless all are alive and distinct."""
+    if len(operations) <= FEW:
+        return _few_targets(tree, [each.target for each in operations])
     targets = np.fromiter((each.target for each in operations), np.int32, len(operations))
     if targets.min() <= DOCUMENT_NODE or targets.max() >= len(tree.kind_column):
         return None
@@ -106,6 +111,28 @@ def _targets(tree: Tree, operations: Sequence[Operation]) -> tuple[Handles, int]
         if len(at) > FEWEST and (at == at[0]).all():
             at = at[:1]  # siblings share the rest of the path
     return targets, depth
+
+
+def _few_targets(tree: Tree, targets: list[int]) -> tuple[Handles, int] | None:
+    """`_targets`, node by node; siblings share the path above them."""
+    kinds, parents, size = tree.kind_column, tree.parent_column, len(tree.kind_column)
+    depths = {DOCUMENT_NODE: 0}
+    for target in targets:
+        if not DOCUMENT_NODE < target < size or kinds[target] == _FREE:
+            return None
+        path, at = [], target
+        while at not in depths:
+            path.append(at)
+            at = parents[at]
+            if at == NONE:
+                return None  # removed by the last update
+        depth = depths[at]
+        for node in reversed(path):
+            depth += 1
+            depths[node] = depth
+    if len(set(targets)) != len(targets):
+        return None
+    return np.array(targets, dtype=np.int32), max(map(depths.__getitem__, targets))
 
 
 def _column(column: Any, kind: Any = np.int32) -> Any:
@@ -185,6 +212,9 @@ class Insertion:
 def _copied(tree: Tree, first: Handles, count: int, time: int) -> Handles:
     """Copies of nodes that were just built, the first row: a row of handles for each."""
     more = (count - 1) * len(first)
+    start = len(tree.kind_column) - len(first)
+    if len(tree._free) < more and first.tolist() == list(range(start, start + len(first))):
+        return _appended(tree, start, len(first), count)
     rows = _allocated(tree, more).reshape(count - 1, len(first))
     by_handle = np.argsort(first)
     for column in (
@@ -209,16 +239,42 @@ def _copied(tree: Tree, first: Handles, count: int, time: int) -> Handles:
     ):
         values = _column(column, kind)
         values[rows] = values[first]
+    _copy_tables(tree, first, rows)
+    return np.concatenate([first[None, :], rows])
+
+
+def _appended(tree: Tree, start: int, size: int, count: int) -> Handles:
+    """Copies of the last nodes of the columns, appended to the columns one after the other."""
+    for column in (tree.kind_column, tree.label_column, tree.order_column, tree.time_column):
+        column.extend(column[start:] * (count - 1))
+    linked = (
+        tree.parent_column,
+        tree.first_column,
+        tree.last_column,
+        tree.next_column,
+        tree.previous_column,
+    )
+    links = np.array([column[start:] for column in linked], dtype=np.int32)[:, None, :]
+    further = np.arange(size, size * count, size, dtype=np.int32)[None, :, None]
+    for column, copied in zip(linked, np.where(links == NONE, links, links + further), strict=True):
+        column.frombytes(copied.tobytes())
+    tree.slot_column.extend(tree.slot_column[start:] * (count - 1))
+    rows = np.arange(start, start + size * count, dtype=np.int32).reshape(count, size)
+    _copy_tables(tree, rows[0], rows[1:])
+    return rows
+
+
+def _copy_tables(tree: Tree, first: Handles, rows: Handles) -> None:
+    """Copy the texts and names beside the columns."""
+    tables = [
+        table
+        for table in (tree.texts_by_node, tree.prefixes_by_node, tree.namespaces_by_node)
+        if table
+    ]
     for at, node in enumerate(first.tolist()):
-        tables: tuple[dict[int, Any], ...] = (
-            tree.texts_by_node,
-            tree.prefixes_by_node,
-            tree.namespaces_by_node,
-        )
         for table in tables:
             if node in table:
                 table.update(zip(rows[:, at].tolist(), repeat(table[node]), strict=False))
-    return np.concatenate([first[None, :], rows])
 
 
 def _allocated(tree: Tree, count: int) -> Handles:
@@ -236,6 +292,8 @@ def _allocated(tree: Tree, count: int) -> Handles:
 
 def _deletion(tree: Tree, targets: Handles, time: int) -> Deletion | None:
     """The deletion of nodes; None if more than links must change."""
+    if len(targets) <= FEW:
+        return _few_deletions(tree, targets.tolist(), time)
     parent, kind = _column(tree.parent_column), _column(tree.kind_column, np.int8)
     above = parent[targets]
     if (above == DOCUMENT_NODE).any() or (kind[above] == ATTRIBUTE).any():
@@ -247,6 +305,41 @@ def _deletion(tree: Tree, targets: Handles, time: int) -> Deletion | None:
     right = _survivors(_column(tree.next_column), roots, is_gone)
     are_texts = (left != NONE) & (right != NONE) & (kind[left] == TEXT) & (kind[right] == TEXT)
     return None if are_texts.any() else Deletion(tree, roots, left, right, time)
+
+
+def _few_deletions(tree: Tree, targets: list[int], time: int) -> Deletion | None:
+    """`_deletion`, node by node."""
+    parents, kinds, gone = tree.parent_column, tree.kind_column, set(targets)
+    is_below = {DOCUMENT_NODE: False}  # by node: whether it, or a node above it, is removed
+    roots: list[int] = []
+    for target in targets:
+        above = parents[target]
+        if above == DOCUMENT_NODE or kinds[above] == ATTRIBUTE:
+            return None
+        path, at = [], above
+        while at not in is_below and at not in gone:
+            path.append(at)
+            at = parents[at]
+        found = is_below.get(at, True)
+        is_below.update(zip(path, repeat(found), strict=False))
+        if not found:
+            roots.append(target)
+    roots.sort()
+    left = [_survivor(tree.previous_column, root, gone) for root in roots]
+    right = [_survivor(tree.next_column, root, gone) for root in roots]
+    for one, other in zip(left, right, strict=True):
+        if one != NONE and other != NONE and kinds[one] == kinds[other] == TEXT:
+            return None
+    links = (np.array(each, dtype=np.int32) for each in (roots, left, right))
+    return Deletion(tree, *links, time)
+
+
+def _survivor(links: Sequence[int], node: int, gone: set[int]) -> int:
+    """The nearest remaining neighbour of a removed node along the links."""
+    node = links[node]
+    while node in gone:
+        node = links[node]
+    return node
 
 
 def _has_above(parent: Handles, is_gone: Any, above: Handles) -> Any:
