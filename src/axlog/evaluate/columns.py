@@ -277,6 +277,8 @@ class Columns:
         """Distinct nodes in document order."""
         if len(nodes) < 2:
             return nodes
+        if len(nodes) <= FEW:
+            return handles(_ordered(self.tree, nodes.tolist()))
         nodes = np.sort(nodes)  # handles of a loaded document are in its order already
         keys = self._keys(nodes)
         if keys is None:
@@ -345,6 +347,23 @@ def _within(places: Handles, nodes: Handles, among: Mask | None) -> tuple[Handle
         return places, nodes
     hit = among[nodes]
     return places[hit], nodes[hit]
+
+
+def _ordered(tree: Tree, nodes: list[int]) -> list[int]:
+    """Few nodes in document order, by their paths; equal parts of these are read once."""
+    parents, kinds, places = tree.parent_column, tree.kind_column, tree.order_column
+    paths: dict[int, tuple[Any, ...]] = {DOCUMENT_NODE: (), NONE: ()}
+    for node in nodes:
+        at, below = node, []
+        while at not in paths:
+            below.append(at)
+            at = parents[at]
+        path = paths[at]
+        for at in reversed(below):
+            place: Any = places[at]
+            component = tree.long_components[at] if place == _FAR else (place,)
+            path = paths[at] = (*path, (kinds[at] != ATTRIBUTE, component))  # attributes first
+    return sorted(nodes, key=paths.__getitem__)
 
 
 def _walked_up(tree: Tree, nodes: list[int], seen: Mask | None) -> list[int]:

@@ -90,9 +90,34 @@ class NodeSets:
         if not step.axis.is_downward:
             return self._walked(contexts, step)
         base = self._anchored(step)
-        if base is None and self.is_short(contexts, step):
-            return self._walked(contexts, step)
-        return self._under(contexts, step.axis, self.base(step) if base is None else base)
+        if base is None:
+            near = self._near(contexts, step)
+            if near is not None:
+                return near
+            base = self.base(step)
+        return self._under(contexts, step.axis, base)
+
+    def _near(self, contexts: Handles, step: PatternNode) -> Handles | None:
+        """The same by walking; None if scanning the label's partition costs less."""
+        axis, test, tree = step.axis, step.test, self.tree
+        if axis not in _NEAR or len(contexts) > FEW:
+            return None
+        number = -2
+        if isinstance(test, Name) and axis is not Axis.ATTRIBUTE:
+            number = tree.name_ids.get(test.label, -2)
+        kinds, labels, worth = tree.kind_column, tree.label_column, self._steps_worth(step)
+        found: dict[int, None] = {}
+        for context in contexts.tolist():
+            for node in node_tests.reached(tree, context, axis):
+                worth -= 1
+                if not worth:
+                    return None
+                if number >= 0:
+                    if labels[node] == number and kinds[node] == ELEMENT:
+                        found[node] = None
+                elif node_tests.passes(tree, node, axis, test):
+                    found[node] = None
+        return handles(list(found))
 
     def _walked(self, contexts: Handles, step: PatternNode) -> Handles:
         """The same, by walking."""

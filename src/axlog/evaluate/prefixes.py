@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from axlog.document.operations import (
     Attribute,
     Content,
+    Delete,
     Insert,
     Operation,
     Rename,
@@ -56,9 +57,15 @@ def _bindings(tree: Tree, operations: Iterable[Operation]) -> Iterator[tuple[int
 
     An element's name without a prefix needs its namespace, or none, as the default one.
     """
+    plain: Content = ()  # content without a prefix: all operations of a statement may share one
     for operation in operations:
+        if type(operation) is Delete or (type(operation) is Insert and operation.content is plain):
+            continue
         match operation:
             case Insert(where=where, target=target, content=content):
+                if not any(isinstance(item, Attribute) and item.prefix for item in content):
+                    plain = content
+                    continue
                 element = target if where in _INSIDE else tree.parent(target)
                 yield from _of_attributes(element, content)
             case ReplaceNode(target=target, content=content):
