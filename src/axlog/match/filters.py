@@ -29,13 +29,14 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from axlog.document.parser import Element
 from axlog.errors import QueryError, StreamError
 from axlog.evaluate.joins import Bag
 from axlog.evaluate.value_tests import check_formulas
 from axlog.match.automaton import MOST_STATES, Automaton
+from axlog.match.candidates import Candidate, Candidates
 from axlog.match.filter_generator import Test
 from axlog.match.filter_pattern import FilterPattern, Known, PatternsOnTree, known_values
 from axlog.match.linear_paths import AUTOMATON_FROM, Need, Route, rarest
@@ -103,16 +104,6 @@ class Statistics:
         return self.hits / steps if steps else 1.0
 
 
-class _Candidate(NamedTuple):
-    """A pattern to consider when its trigger is met, and the conditions to skip its check."""
-
-    others: frozenset[int]  # the needs that must be met too
-    meetings: frozenset[int]  # the marks of routes that must lead to one element
-    is_settled: bool  # needs and meetings are sufficient
-    keys: set[str]  # the keys of the pattern: most messages need nothing else
-    pattern: FilterPattern
-
-
 class Filter:
     """Patterns by key, tested together."""
 
@@ -129,7 +120,7 @@ class Filter:
         self._users: dict[int, int] = {}  # the number of patterns by need
         self._numbers = 0
         self._marks: dict[Route, int] = {}
-        self._candidates: dict[int, list[_Candidate]] = {}  # by their trigger
+        self._candidates = Candidates()
         self._decided: dict[int, list[FilterPattern]] = {}  # patterns that one need alone decides
         self._decided_keys: dict[int, list[set[str]]] = {}
         self._triggers: dict[FilterPattern, int] = {}  # by pattern, the need that it is listed by
@@ -227,8 +218,8 @@ class Filter:
             self._decided.setdefault(first, []).append(pattern)
             self._decided_keys.setdefault(first, []).append(pattern.keys)
             return
-        entry = _Candidate(others, frozenset(marks), pattern.is_settled, pattern.keys, pattern)
-        self._candidates.setdefault(first, []).append(entry)
+        entry = Candidate(others, frozenset(marks), pattern.is_settled, pattern.keys, pattern)
+        self._candidates.add(first, entry)
 
     def _trigger(self, needs: Iterable[Need]) -> int:
         """The need that a new pattern is considered for when it is met.
@@ -252,9 +243,7 @@ class Filter:
         if not needs.each:
             return
         first = self._triggers.pop(pattern)
-        candidates = [e for e in self._candidates.pop(first, ()) if e.pattern is not pattern]
-        if candidates:
-            self._candidates[first] = candidates
+        self._candidates.remove(first, pattern)
         decided = [each for each in self._decided.pop(first, ()) if each is not pattern]
         self._decided_keys.pop(first, None)
         if decided:
@@ -405,20 +394,10 @@ class Filter:
 
     def _met(
         self, found: set[int], repeated: set[int]
-    ) -> tuple[list[_Candidate], list[FilterPattern]]:
+    ) -> tuple[list[Candidate], list[FilterPattern]]:
         """The patterns whose needs are all met: those that hold, and those left open."""
-        holding: list[_Candidate] = []
-        left_open = list(self._always)
-        candidates = self._candidates
-        for need in found & candidates.keys():
-            for entry in candidates[need]:
-                others, meetings, is_settled, _, pattern = entry
-                if others and not others <= found:
-                    continue
-                if is_settled and (not meetings or meetings.isdisjoint(repeated)):
-                    holding.append(entry)
-                else:
-                    left_open.append(pattern)
+        holding, left_open = self._candidates.met(found, repeated)
+        left_open += self._always
         self.left_open += len(left_open)
         return holding, left_open
 

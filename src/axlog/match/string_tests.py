@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, cast
 
 from axlog.document.parser import Element
@@ -110,9 +111,11 @@ class StringIndex:
                 found |= needs
 
     def _find_thresholds(self, text: str, found: Found) -> None:
-        exact, double = number_of(text), double_of(text)
+        read: dict[bool, Any] = {}
         for (is_double, operator), pairs in self.thresholds.items():
-            given: Any = double if is_double else exact
+            if is_double not in read:
+                read[is_double] = _double_of(text) if is_double else number_of(text)
+            given = read[is_double]
             if given is None or given != given:  # not a number: no ordering holds
                 continue
             if operator == "<":
@@ -127,6 +130,8 @@ class StringIndex:
 
 
 _LAST = 1 << 62
+_double_of = lru_cache(maxsize=4096)(double_of)
+"""Values repeat: the same string is compared at many places of many messages."""
 
 
 def _threshold(test: Comparison) -> tuple[Threshold, Any]:
