@@ -25,10 +25,14 @@ MIXED = "<r>one<a k='1'><b>x</b>tail</a>two<a/>three<b m='2'/><!--c--><a><a><b/>
 FRAGMENTS = ("<b/>", "<a k='1'><b>x<c/></b>y</a>", "<p:a xmlns:p='u'><p:b/></p:a>")
 
 
-@pytest.fixture(autouse=True)
-def _from_one_operation_on(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, params=["arrays", "ranges", "few"])
+def _from_one_operation_on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few nodes are handled one by one, subtrees are ranges of handles or not: all ways agree."""
+    few = 24 if request.param == "few" else 0
     monkeypatch.setattr(bulk_operations, "FEWEST", 1)
-    monkeypatch.setattr(bulk_columns, "FEW", 0)
+    monkeypatch.setattr(bulk_operations, "FEW", few)
+    monkeypatch.setattr(bulk_columns, "FEW", few)
+    monkeypatch.setattr(bulk_columns, "SMALL", 0 if request.param == "ranges" else 150)
     monkeypatch.setattr(bulk_columns, "MANY", 3)
 
 

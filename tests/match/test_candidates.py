@@ -1,4 +1,4 @@
-"""Candidates of filters: few are listed by trigger, many are found by columns, with equal results."""
+"""Candidates of filters: few are listed by trigger, many found by columns, with equal results."""
 
 from __future__ import annotations
 

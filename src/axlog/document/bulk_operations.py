@@ -132,7 +132,7 @@ def _few_targets(tree: Tree, targets: list[int]) -> tuple[Handles, int] | None:
             depths[node] = depth
     if len(set(targets)) != len(targets):
         return None
-    return np.array(targets, dtype=np.int32), max(map(depths.__getitem__, targets))
+    return _handles(targets), max(map(depths.__getitem__, targets))
 
 
 def _column(column: Any, kind: Any = np.int32) -> Any:
@@ -266,11 +266,12 @@ def _appended(tree: Tree, start: int, size: int, count: int) -> Handles:
 
 def _copy_tables(tree: Tree, first: Handles, rows: Handles) -> None:
     """Copy the texts and names beside the columns."""
-    tables = [
-        table
-        for table in (tree.texts_by_node, tree.prefixes_by_node, tree.namespaces_by_node)
-        if table
-    ]
+    every: tuple[dict[int, Any], ...] = (
+        tree.texts_by_node,
+        tree.prefixes_by_node,
+        tree.namespaces_by_node,
+    )
+    tables = [table for table in every if table]
     for at, node in enumerate(first.tolist()):
         for table in tables:
             if node in table:
@@ -330,8 +331,11 @@ def _few_deletions(tree: Tree, targets: list[int], time: int) -> Deletion | None
     for one, other in zip(left, right, strict=True):
         if one != NONE and other != NONE and kinds[one] == kinds[other] == TEXT:
             return None
-    links = (np.array(each, dtype=np.int32) for each in (roots, left, right))
-    return Deletion(tree, *links, time)
+    return Deletion(tree, _handles(roots), _handles(left), _handles(right), time)
+
+
+def _handles(nodes: list[int]) -> Handles:
+    return np.array(nodes, dtype=np.int32)
 
 
 def _survivor(links: Sequence[int], node: int, gone: set[int]) -> int:
