@@ -147,21 +147,32 @@ def aimed(
     times = bound.times_from(tree.clock)[:4]
     if not any(choices):
         return
-    singles = [[copies for copies in each if len(copies) == 1] for each in choices]
+    singles = [
+        [[c for c in _copies(tree, stream, said, (v,)) if len(c) == 1] for v in values]
+        for stream in streams
+    ]
     rooms = [_room(tree, stream) for stream in streams]
     while True:
         chosen = [random.choice(each) if each and random.random() < 0.6 else () for each in choices]
-        if random.random() < 0.25:
+        if random.random() < 0.25:  # trees of several values, the same in all streams
+            at = random.sample(range(len(values)), min(len(values), random.randint(1, 4)))
+            is_full = random.random() < 0.5
             chosen = [
-                tuple(random.choice(each)[0] for _ in range(random.randint(1, room)))
-                if each
-                else ()
+                tuple(
+                    max(each[n], key=_size)[0] if is_full else random.choice(each[n])[0]
+                    for n in at[:room]
+                    if each[n]
+                )
                 for each, room in zip(singles, rooms, strict=True)
             ]
         if any(chosen):
             time = random.choice(times)
             messages = [Message(time, s, f) for s, f in zip(streams, chosen, strict=True) if f]
             yield Future(tuple(messages), random.choice(gone))
+
+
+def _size(copies: tuple[Fragment, ...]) -> int:
+    return sum(len(each.below) for each in copies)
 
 
 def _copies(
