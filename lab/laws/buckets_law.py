@@ -75,7 +75,7 @@ def make_buckets_case(random: Random, *, computes: bool = True) -> BucketsCase:
     """A random case; `computes` as for pipelines."""
     case = make_pipeline_case(random, computes=computes)
     made = BucketsCase(
-        case, random.getrandbits(32), random.choice((1, 2, 3, 4)), random.random() < 0.5
+        case, random.getrandbits(32), random.choice((1, 2, 3, 4, 6, 8)), random.random() < 0.5
     )
     if computes and random.random() < 0.2:
         return replace(made, case=make_members_case(random), shares=True)

@@ -43,6 +43,7 @@ from axlog.views.change import CLOCK, Change, Row
 from axlog.views.net_changes import net
 from axlog.views.step_chain import OnValueError
 from lab.laws import tuning_law
+from lab.laws.chain_cases import make_chains
 from lab.laws.pipeline_steps import make_steps
 from lab.laws.prospects_law import make_prospects_case
 from lab.laws.shared_law import make_shared_case
@@ -301,8 +302,9 @@ def _is_ambiguous(case: PipelineCase, refused: set[str]) -> bool:
 
 def make_pipeline_case(random: Random, *, computes: bool = True) -> PipelineCase:
     """A random pipeline; `computes`: its views may compute, group and order."""
-    kinds = [_shop, _shop, make_steps, make_steps, _joined, _any, _awaited]
-    make = random.choice([kind for kind in kinds if computes or kind is not make_steps])
+    kinds = [_shop, _shop, make_steps, make_steps, _joined, _any, _awaited, _chained, _chained]
+    computing = (make_steps, _chained)
+    make = random.choice([kind for kind in kinds if computes or kind not in computing])
     return _sent(random, *make(random))
 
 
@@ -405,6 +407,12 @@ def _awaited(random: Random) -> Made:
         if what not in ("advance", "end")
     ]
     return case.document, [case.query], sent, *case.facts
+
+
+def _chained(random: Random) -> Made:
+    """Joins of relations that share no column."""
+    document, views, sent, fact = make_chains(random)
+    return document, views, sent, *([fact] if fact else [])
 
 
 def _joined(random: Random) -> Made:

@@ -34,6 +34,8 @@ _PATTERNS = (
     ("/shop/a/order[not(s)]/t/$t", "t"),
     ("/shop/a/order[s/$s or k/$s]/t/$t", "st"),
     ("/shop[a/order/s/$s or b/order/s/$s]", "s"),
+    ("/shop[a/order/s/$s][b/order/t/$t]", "st"),
+    ("/shop[b/order/k/$k][a/order[k/$k]/s/$s][b/order/s/$s]", "ks"),
 )
 _CLOCKED = (
     ("/shop/a/order#n[k/$k][s/$s]/t/$t", "kst"),
@@ -47,6 +49,7 @@ _CLOCKED = (
     ("/shop[a/order[k/$k]/t/$t][not(b/order#n)]", "kt"),
     ("/shop[static/order[k/$k]/s/$s][not(b/order#n[k/$k]/t)]", "ks"),
     ("/shop/a/order[k/$k][not(s#n)]/t/$t", "kt"),
+    ("/shop[b/order/k/$k][a/order#n[k/$k]/s/$s][b/order/s/$s]", "ks"),
 )
 _WORDS = ("1", "2", "10", "2.50", "-3", "0", "x", "1e3", "2024-02-28")
 

@@ -229,3 +229,54 @@ def test_an_engine_that_slept_knows_the_clock(on_driver: bool) -> None:
 def test_updates_held_back_before_a_restart_wait_for_all_partitions() -> None:
     """Also for those of which nothing was held back, before the source is read again."""
     check_buckets(make_buckets_case(Random("sp:38")))
+
+
+_CALLS = "".join(f'<{s}><ax:call xmlns:ax="urn:axlog" stream="{s}"/></{s}>' for s in "abc")
+
+
+def _chain(view: str, ended: str = "") -> PipelineCase:
+    """Two rows of each of `A(p)`, `B(p, k)` and `C(k)`, and the ends of some streams."""
+    items = [("a", "<p>1</p>"), ("a", "<p>2</p>"), ("b", "<p>1</p><k>5</k>"),
+             ("b", "<p>3</p><k>6</k>"), ("c", "<k>5</k>"), ("c", "<k>7</k>")]  # fmt: skip
+    sent = [
+        StreamUpdate(stream, "insert", f"<i>{inside}</i>", at * 1e-6, f"m{at}")
+        for at, (stream, inside) in enumerate(items, 1)
+    ]
+    sent += [StreamUpdate(stream, "end", "", 9e-6, f"end {stream}") for stream in ended]
+    document = f"<r>{_CALLS}<own><i><p>1</p></i></own></r>"
+    return PipelineCase(document, (view,), ((tuple(sent),),), ((len(sent),),))
+
+
+@pytest.mark.parametrize("buckets", [2, 4, 6])
+@pytest.mark.parametrize(
+    ("view", "rows"),
+    [
+        ("match /r[a/i/p/$p][b/i[p/$p]/k/$k][c/i/k/$k] return $p, $k", {("1", "5")}),
+        ("match /r[a/i/p/$p][c/i/k/$k] return $p, $k",
+         {("1", "5"), ("1", "7"), ("2", "5"), ("2", "7")}),
+        ("match /r[a/i/p/$p][b/i[p/$p]/k/$k][not(c/i/k/$k)] return $p, $k", set[Any]()),
+        ("match /r[a/i/p/$p][b/i[p/$p]/k/$k][c/i/k/$k] return count() as n", {(1,)}),
+        ("match /r[a/i/p/$p][b/i[p/$p]/k/$k][c/i/k/$k] return $p, count() as n", {("1", 1)}),
+    ],
+)  # fmt: skip
+def test_joins_without_a_common_column_meet_in_a_grid(
+    view: str, rows: set[Any], buckets: int
+) -> None:
+    case = _chain(view, "b")
+    answer = reference(case)
+    assert answer is not None
+    assert {row[1:] for row in answer.rows} == rows
+    (unit,) = make_plan(case.definition(), buckets).units
+    assert unit.buckets == (buckets if buckets >= 4 else 1), unit
+    check_buckets(BucketsCase(case, buckets, buckets, on_driver=buckets % 4 == 0))
+
+
+def test_pairs_that_never_come_are_found_in_a_grid() -> None:
+    """When B ends, each row of A with each row of C; no stage of two joins would have both."""
+    case = _chain("match /r[a/i/p/$p][b/i[p/$p]/k/$k][c/i/k/$k] return $p, $k", "b")
+    answer = reference(case)
+    assert answer is not None
+    never = {change[2:] for change in answer.changes if change[1] == "never"}
+    assert {("1", "7"), ("2", "5"), ("2", "7"), ("2", None), (None, "7")} <= never
+    for buckets in (4, 6):
+        check_buckets(BucketsCase(case, 3, buckets, on_driver=False))

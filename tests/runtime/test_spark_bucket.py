@@ -254,11 +254,13 @@ def test_the_plan_says_what_travels_and_why() -> None:
         "$x",
     ]
     assert said["join"].buckets == 16
-    assert said["boolean"].buckets == said["cross"].buckets == 1
-    assert "cannot be partitioned" in said["cross"].reason
+    assert (said["cross"].buckets, said["cross"].key) == (16, "$x, $y")
+    assert said["boolean"].buckets == 1
+    assert "cannot be partitioned" in said["boolean"].reason
     assert said["content"].kind == "messages"
     text = str(plan)
     assert "join: 16 buckets, key $x, bindings travel" in text
+    assert "cross: 16 buckets, keys $x (4 parts) x $y (4 parts), bindings travel" in text
     assert "content: one partition, whole messages travel (content shows cont of nodes)" in text
 
 
@@ -711,12 +713,15 @@ documents:
 
 
 def test_a_chain_of_joins_is_split_by_two_documents(tmp_path: Path) -> None:
-    """One document has one bucket for it; both have the same rows."""
+    """One document copies rows of a and c; both have the same rows."""
     calls = "".join(f"<{s}>{CALL.format(s, '')}</{s}>" for s in "abc")
     query = "match /r[a/i/p/$p][b/i[p/$p]/k/$k]/c/i/k/$k return $p, $k"
     alone = Definition(f"<r>{calls}</r>", {"abc": (query, None)})
     (unit,) = make_plan(alone, 16).units
-    assert (unit.buckets, "two documents" in unit.reason) == (1, True)
+    assert (unit.buckets, unit.key) == (16, "$k, $p")
+    hidden = Definition(f"<r>{calls}</r>", {"p": (query.replace("$p, $k", "$p"), None)})
+    (unit,) = make_plan(hidden, 16).units
+    assert (unit.buckets, "it shows no column of what 'c' brings" in unit.reason) == (1, True)
     (tmp_path / "chain.yaml").write_text(CHAIN)
     model = load(str(tmp_path / "chain.yaml"))
     keys = {document: plan.units[0].key for document, plan in plans_of(model)}

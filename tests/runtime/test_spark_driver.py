@@ -268,7 +268,7 @@ def test_where_the_state_lives_and_why(changed: dict[str, Any], at: str, why: st
 def test_a_checkpoint_keeps_its_state_where_it_is_unless_asked() -> None:
     assert placed(PLAIN, LATE, known="executors").at == "executors"
     assert placed(replace(PLAIN, cores=16), LATE, known="driver").at == "driver"
-    unspread = definition_of("cross", "boolean")
+    unspread = definition_of("boolean")
     assert placed(replace(PLAIN, cores=16), unspread).at == "driver"
     with pytest.raises(PipelineError):
         placed(replace(PLAIN, state="elsewhere"), LATE)

@@ -170,6 +170,17 @@ def test_netting_keeps_changes_of_the_clock() -> None:
     assert net([change("insert", 1), change("delete", 2)]) == []
 
 
+def test_netting_pairs_changes_of_a_group_before_one_of_the_clock() -> None:
+    def change(op: Op, value: str, position: int, is_clock: bool = False) -> Change:
+        row = Row(("g", "n"), ("1", value), key=("1",))
+        return Change(op, row, None, "v", position, position, CLOCK if is_clock else ("s", 1))
+
+    first, last = change("delete", "2", 1), change("delete", "3", 3, True)
+    netted = net([first, change("insert", "3", 2), last])
+    assert [(c.op, c.before) for c in netted] == [("update", first.row), ("delete", None)]
+    assert netted[1] == last
+
+
 def test_netting_distinguishes_rows_by_their_keys() -> None:
     def change(op: Op, key: str, position: int) -> Change:
         return Change(op, Row(("t.val",), ("1",), key=(key,)), position=position)

@@ -17,9 +17,9 @@ from axlog.errors import StreamError
 from axlog.evaluate.joins import Bag, Value, add_all
 from axlog.match.message_values import may_have_markup
 from axlog.match.stream_plan import MessagePlan
+from axlog.runtime.grid import ALL
 from axlog.runtime.order import BINDINGS
 from axlog.runtime.plan import Unit
-from axlog.runtime.step_partitions import ALL
 
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
@@ -108,14 +108,15 @@ def bucket_of(unit: Unit, key: str | None, message: int) -> int:
 def _split(unit: Unit, stream: str, bags: tuple[Bag, ...]) -> list[tuple[int, tuple[Bag, ...]]]:
     if unit.buckets == 1:
         return [(0, bags)] if any(bags) else []
-    positions = unit.positions.get(stream) or (ALL,) * len(bags)
-    only = _only_value(bags, positions)
-    if only is not None:
-        return [(unit.bucket_of(only), bags)]
+    positions = [each.positions.get(stream) or (ALL,) * len(bags) for each in unit.grid]
+    if len(positions) == 1:
+        only = _only_value(bags, positions[0])
+        if only is not None:
+            return [(unit.bucket_of(only), bags)]
     found: dict[int, list[Bag]] = {}
-    for number, (bag, at) in enumerate(zip(bags, positions, strict=True)):
+    for number, (bag, *places) in enumerate(zip(bags, *positions, strict=True)):
         for row, count in bag.items():
-            for bucket in range(unit.buckets) if at == ALL else (unit.bucket_of(row[at]),):
+            for bucket in unit.cells([None if at == ALL else row[at] for at in places]):
                 mine = found.setdefault(bucket, [{} for _ in bags])
                 mine[number][row] = count
     return [(bucket, tuple(mine)) for bucket, mine in found.items()]

@@ -24,6 +24,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from itertools import groupby
 from time import monotonic
 from typing import Any, TypeAlias
@@ -45,6 +46,7 @@ from axlog.runtime.change_packets import plain_change, value_of
 from axlog.runtime.definition import Definition
 from axlog.runtime.engine import DocumentEngine, load
 from axlog.runtime.family_members import PARAMETERS
+from axlog.runtime.grid import Grid, coordinate, place_in
 from axlog.runtime.order import (
     BINDINGS,
     BODY,
@@ -114,7 +116,7 @@ class Instance:
         # the collector judges whole documents, and members may come later
         is_whole = definition.collect == "auto" or bool(self._members.families)
         self._keep: Keep = "all" if unit.kind != "bindings" and is_whole else "needed"
-        made = definition.make(unit.views, self._keep, cached=True, share=_share(unit, bucket))
+        made = definition.make(unit.views, self._keep, cached=True, shares=_shares(unit, bucket))
         self._local = None if unit.cut is None else _local_steps(made, unit, unit.cut, bucket)
         self._engine = DocumentEngine(made, definition.own_views(unit.views))
         self.order = Order(*_streams(self.doc), hold, start=definition.start)
@@ -223,13 +225,10 @@ class Instance:
     @property
     def may_void(self) -> bool:
         """Whether time alone can rule out a row without a key, for which all buckets must agree."""
-        key = self.unit.key
-        return (
-            key is not None
-            and self.unit.parameter is None
-            and self._local is None
-            and any(join.times_out_without(key) for join in self._joins())
-        )
+        if self.unit.parameter is not None or self._local is not None:
+            return False
+        keys = [each.column for each in self.unit.grid]
+        return any(join.times_out_without(key) for key in keys for join in self._joins())
 
     # Tuning ---------------------------------------------------------------------------------------
 
@@ -383,16 +382,19 @@ class Instance:
 
     def _is_own(self, change: Change) -> bool:
         """Whether this bucket emits a change: without a key, all have the rows of the document."""
-        output = self.unit.output
-        if output is None:
+        outputs = self.unit.outputs
+        if not outputs:
             is_whole = self.unit.kind == "documents" or self.unit.parameter is not None
             return self.bucket == 0 or is_whole
-        value = value_of(change, output)
-        return value is not None and self.bucket == self.unit.bucket_of(value)
+        values = [value_of(change, output) for output in outputs]
+        return None not in values and self.unit.cells(values) == [self.bucket]
 
     def _is_void(self, change: Change) -> bool:
-        output = self.unit.output
-        return output is not None and value_of(change, output) is None
+        return any(value_of(change, output) is None for output in self.unit.outputs)
+
+    def sharers(self, change: Change) -> int:
+        """Return how many buckets could produce a row, by the values of its key that are known."""
+        return len(self.unit.cells([value_of(change, output) for output in self.unit.outputs]))
 
     # State ----------------------------------------------------------------------------------------
 
@@ -460,14 +462,23 @@ class Instance:
         self._engine = DocumentEngine(document, own, self._members)
 
 
-def _share(unit: Unit, bucket: int) -> Share | None:
-    """Return the rows of the document that belong to a bucket; None if it has them all.
+def _shares(unit: Unit, bucket: int) -> list[Share]:
+    """Return the rows of the document that belong to a bucket.
 
-    Only the bucket of a key gets the messages that decide what becomes of its rows.
+    Only the bucket of a key gets the messages that decide what becomes of its rows. In a grid,
+    messages that go to several buckets meet a row of the document in one of them.
     """
-    if unit.output is None or unit.key is None or unit.buckets == 1:
-        return None
-    return Share(unit.key, lambda value: unit.bucket_of(value) == bucket)
+    if unit.buckets == 1 or (not unit.outputs and len(unit.grid) < 2):
+        return []
+    return [
+        Share(each.column, partial(_is_inside, unit.grid, number, bucket))
+        for number, each in enumerate(unit.grid)
+    ]
+
+
+def _is_inside(grid: Grid, number: int, bucket: int, value: object) -> bool:
+    """Whether a bucket has a value of a dimension."""
+    return coordinate(grid, number, value) == place_in(grid, number, bucket)
 
 
 def _local_steps(doc: Document, unit: Unit, cut: StepCut, bucket: int) -> LocalSteps:
@@ -546,9 +557,8 @@ def instance_report(
         "handover": _plain_handover(outcome.handover),
         "changes": [plain_change(change, instance.document) for change in outcome.changes],
         "refused": [one.plain() for one in outcome.refused],
-        "void": [plain_change(change) for change in outcome.voided],
+        "void": [(plain_change(change), instance.sharers(change)) for change in outcome.voided],
         "voided": list(instance.voided),
-        "buckets": instance.unit.buckets,
         "clock": instance.order.clock,
         "set_aside": {
             family_of(name) if is_pilot(name) else name: reason

@@ -59,19 +59,20 @@ def _values(saved: Iterable[Any]) -> Values:
 
 
 def agreed(each: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:
-    """Return the rows without a key that all buckets of a unit rule out, one of them only now.
+    """Return the rows without a key that all buckets rule out that could produce them, one of them
+    only now.
 
     Engines that have ruled out such rows report with every batch; a bucket that has not ruled out a
     row may be silent. Where time alone can rule them out, it passes for all buckets together
     (`Instance.may_void`).
     """
-    fresh: dict[str, list[Any]] = {}
-    for change in (change for one in each for change in one["void"]):
+    fresh: dict[str, tuple[list[Any], int]] = {}
+    for change, sharers in (void for one in each for void in one["void"]):
         key = json.dumps(change[:4])
-        if key not in fresh or change[6] > fresh[key][6]:  # the last bucket decides the time
-            fresh[key] = change
-    for key, change in fresh.items():
-        if len(each) == each[0]["buckets"] and all(key in one["voided"] for one in each):
+        if key not in fresh or change[6] > fresh[key][0][6]:  # the last bucket decides the time
+            fresh[key] = change, sharers
+    for key, (change, sharers) in fresh.items():
+        if sum(key in one["voided"] for one in each) == sharers:
             yield change
 
 

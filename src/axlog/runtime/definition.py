@@ -153,12 +153,12 @@ class Definition:
         on_error: OnError = "raise",
         *,
         cached: bool = False,
-        share: Share | None = None,
+        shares: Iterable[Share] = (),
     ) -> Document:
         """Return a fresh document with these views, and the pilots of these families.
 
-        `cached`: it will be fed, and keeps its rows as `cache` says. `share`: the rows that views
-        begin with.
+        `cached`: it will be fed, and keeps its rows as `cache` says. `shares`: the rows that views
+        begin with, those that are in each of them.
         """
         queries = self.queries()
         chosen = self.names if views is None else tuple(views)
@@ -182,8 +182,7 @@ class Definition:
             ),
         )
         streams_of(made).now = None  # dates ahead were checked on reading
-        if share is not None:
-            maintained(made).engine.keep_share(share)
+        maintained(made).engine.keep_shares(shares)
         families = maintained(made).families
         families.share_from = None  # plans split other views by their own relations
         families.is_requested = any(one.columns for one in self.families.values())

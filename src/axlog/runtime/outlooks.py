@@ -69,13 +69,13 @@ class Watcher:
         except AxlogError as error:
             return {"reason": error.message}
         unit = instance.unit
-        output, own = unit.output, []
+        outputs, own = unit.outputs, []
         everywhere = []
         for one in possible:
-            key = None if output is None else one.row.get(output)
-            if output is not None and key is None:
+            key = [one.row.get(output) for output in outputs]
+            if None in key:
                 everywhere.append(one.to_dict())
-            elif output is None or unit.bucket_of(key) == instance.bucket:
+            elif not outputs or unit.cells(key) == [instance.bucket]:
                 own.append(one)
         own.sort(key=_until)
         return {

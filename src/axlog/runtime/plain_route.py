@@ -13,7 +13,7 @@ Law: the items, the census and the counts are those of the full path.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from zlib import crc32
 
@@ -22,9 +22,9 @@ from axlog.errors import AxlogError
 from axlog.evaluate.joins import Bag
 from axlog.match.plan_reader import PlanReader
 from axlog.match.stream_plan import MessagePlan
+from axlog.runtime.grid import ALL
 from axlog.runtime.order import BINDINGS, SOURCES_APART, Item
 from axlog.runtime.plan import Unit
-from axlog.runtime.step_partitions import ALL
 
 if TYPE_CHECKING:
     from axlog.runtime.extraction import Extracted, ReadPart, Seen
@@ -34,6 +34,8 @@ Row: TypeAlias = tuple[Any, ...]
 DataFrame also the row that identifies it."""
 Rows: TypeAlias = dict[int, list[Row]]
 """By bucket."""
+_DIFFERENT = object()
+"""Instead of a value: the rows of a message have several."""
 FAR = 1 << 62
 """A bound in microseconds that no time reaches: sums of two still fit into Spark's integers."""
 
@@ -67,13 +69,14 @@ class Shared(NamedTuple):
 class UnitRoute:
     """The part of a route that leads to one unit."""
 
-    __slots__ = ("bags", "buckets", "positions", "rows", "unit")
+    __slots__ = ("bags", "cells", "places", "positions", "rows", "unit")
 
     def __init__(self, unit: Unit, reader: PlanReader, stream: str) -> None:
         self.unit = unit
-        self.buckets = unit.buckets
+        self.cells = [(bucket,) for bucket in range(unit.buckets)]
         self.bags = reader.bags
-        self.positions = unit.positions.get(stream) or ()
+        self.places = [each.positions.get(stream) or () for each in unit.grid]
+        self.positions = self.places[0] if len(self.places) == 1 else None
         self.rows: Rows = {}
 
     @staticmethod
@@ -81,20 +84,40 @@ class UnitRoute:
         """Whether messages of a stream can take the short path to a unit."""
         if unit.kind != "bindings" or plan is None or plan.replace is not None or unit.by_message:
             return False
-        positions = unit.positions.get(stream) or ()
-        return unit.buckets == 1 or (bool(positions) and ALL not in positions)
+        if unit.buckets == 1:
+            return True
+        places = [each.positions.get(stream) or () for each in unit.grid]
+        if len(places) == 1:
+            return bool(places[0]) and ALL not in places[0]
+        # all relations have the same columns of the grid
+        return all(len({at == ALL for at in each}) == 1 for each in places)
 
-    def bucket(self, bags: tuple[Bag, ...]) -> int | None:
-        """Return the bucket of all rows of a message; None if they have several."""
-        if self.buckets == 1:
-            return 0
+    def buckets(self, bags: tuple[Bag, ...]) -> Sequence[int] | None:
+        """Return the buckets of all rows of a message; None if the rows have different ones."""
+        if len(self.cells) == 1:
+            return self.cells[0]
+        positions = self.positions
+        if positions is None:
+            values = [self._value(bags, each) for each in self.places]
+            return None if _DIFFERENT in values else self.unit.cells(values)
         found: object = None
-        for bag, at in zip(bags, self.positions, strict=True):
+        for bag, at in zip(bags, positions, strict=True):
             for row in bag:
                 if found is not None and row[at] != found:
                     return None
                 found = row[at]
-        return crc32(str(found).encode()) % self.buckets
+        return self.cells[crc32(str(found).encode()) % len(self.cells)]
+
+    @staticmethod
+    def _value(bags: tuple[Bag, ...], positions: Sequence[int]) -> object:
+        """Return the value of all rows of a message in a dimension; None if they have none."""
+        found: object = None
+        for bag, at in zip(bags, positions, strict=True):
+            for row in bag if at != ALL else ():
+                if found is not None and row[at] != found:
+                    return _DIFFERENT
+                found = row[at]
+        return found
 
 
 class Progress:
@@ -154,17 +177,17 @@ class PlainRoute:
         progress = self._progress
         if time < progress.floor or time < self._least:
             return False
-        found: list[tuple[UnitRoute, int, tuple[Bag, ...]]] = []
+        found: list[tuple[UnitRoute, Sequence[int], tuple[Bag, ...]]] = []
         try:
             for route in self._units:
                 bags = route.bags(content, time, root)
                 if bags is None:
                     return False
                 if any(bags):
-                    bucket = route.bucket(bags)
-                    if bucket is None:
+                    buckets = route.buckets(bags)
+                    if buckets is None:
                         return False
-                    found.append((route, bucket, bags))
+                    found.append((route, buckets, bags))
         except AxlogError:
             return False
         place = self._stream
@@ -172,14 +195,15 @@ class PlainRoute:
             progress.time, progress.stream = time, place
         elif time == progress.time:
             place = progress.stream
-        for route, bucket, bags in found:
+        for route, buckets, bags in found:
             item: Row = (time, place, number, bags, origin)
             if row is not None:
                 item = (*item, row)
-            try:
-                route.rows[bucket].append(item)
-            except KeyError:
-                route.rows[bucket] = [item]
+            for bucket in buckets:
+                try:
+                    route.rows[bucket].append(item)
+                except KeyError:
+                    route.rows[bucket] = [item]
         if found:
             self._kept += 1
         if not self._taken:

@@ -4,9 +4,11 @@ Each view is maintained separately. If every stream's messages can be read as bi
 (`match/stream_plan.py`), only bindings are sent, keyed by a column that every relation fed by a
 stream has: a row of the view with this value then depends on no row with another. Relations without
 columns (a branch that only must exist) go to every bucket. The column must be one of the view's
-own, or one row could come from two buckets. Without such a column the view has one bucket. A
-message of a stream that replaces goes to the bucket of its key if that is the column's value, and
-otherwise, with its key, to every bucket: the rows of the message that it replaces may be anywhere.
+own, or one row could come from two buckets. Where no column is in all relations, two or three of
+the view's columns split it (`grid.py`): a relation goes to all buckets of the columns that it
+lacks. Without such columns the view has one bucket. A message of a stream that replaces goes to the
+bucket of its key if that is the column's value, and otherwise, with its key, to every bucket: the
+rows of the message that it replaces may be anywhere.
 
 A view with steps (aggregates, order, computed columns) may be split by any column that the fed
 relations share, or by message where messages never meet (`views/counting/linearity.py`). Where a
@@ -35,6 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from zlib import crc32
 
 from axlog.document.message_key import KeyPath
@@ -47,11 +50,13 @@ from axlog.query.pattern import Axis, Name, PatternNode, Variable
 from axlog.query.steps import Compute, Group, Order, Step, clock_of, is_hidden, positions_of
 from axlog.query.syntax_tree import Reference
 from axlog.runtime.definition import Definition
-from axlog.runtime.step_partitions import ALL, Fed, by_steps, column_of
+from axlog.runtime.grid import ALL, LEAST, Dimension, Grid, cells, parts_of
+from axlog.runtime.step_partitions import Fed, by_steps, column_of
 from axlog.runtime.upstream_filters import tests_time
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.stepped import SteppedCounting
 from axlog.views.family import Member
+from axlog.views.maintainer import Maintainer
 from axlog.views.step_cut import StepCut
 
 BUCKETS = 16
@@ -69,16 +74,12 @@ class Unit:
     kind: str  # bindings, messages, documents
     buckets: int
     reason: str
-    key: Column | None = None
-    output: str | None = None  # the key as named in rows
-    # by stream, the positions of the key
-    positions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    grid: Grid = ()
+    """The columns that split it, each into some parts; none: by message, by document, or not."""
     replacing: frozenset[str] = frozenset()
     """The streams that replace their messages by the key of the buckets."""
     cut: StepCut | None = None
     """What buckets hand over to the final step; None: they emit the rows of the view."""
-    own: int | None = None
-    """With a cut: the position of the key in rows of the pattern; None: they do not have it."""
     by_message: bool = False
     """Whether every message goes to one bucket, whatever its values."""
     unused: frozenset[str] = frozenset()
@@ -92,9 +93,24 @@ class Unit:
         """Whether messages of a stream are sent to it whole."""
         return self.kind != "bindings" and (not self.judges or stream in self.judges)
 
+    @property
+    def key(self) -> str | None:
+        """The columns that split it."""
+        return ", ".join(each.column for each in self.grid) or None
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The same as named in rows; none if the buckets do not emit them."""
+        return tuple(each.output for each in self.grid if each.output is not None)
+
     def owner_of(self, row: Sequence[object]) -> int:
         """The bucket that has a row of the initial document, in a unit with a cut."""
-        return 0 if self.own is None else self.bucket_of(row[self.own])
+        known = [None if each.own is None else row[each.own] for each in self.grid]
+        return cells(self.grid, known)[0]
+
+    def cells(self, values: Sequence[object]) -> list[int]:
+        """Return the buckets that may have rows with these values of its columns; None: any."""
+        return cells(self.grid, values)
 
     def bucket_of(self, value: object) -> int:
         """Return the bucket of a key's value; the same on every machine."""
@@ -107,6 +123,8 @@ class Unit:
             "documents": "whole messages travel, by document",
         }[self.kind]
         key = f"key {self.key}" if self.key else "key document" if self.kind == "documents" else ""
+        if len(self.grid) > 1:
+            key = f"keys {' x '.join(map(str, self.grid))}"
         key = "by message" if self.by_message else key
         if not self.views:
             return f"(no view): one partition, {what} ({self.reason})"
@@ -260,22 +278,77 @@ def _of_view(
     outputs = _outputs(watched)
     columns = [column for column in maintainer.root.columns if column in outputs]
     found = next((column for column in columns if fed.positions(column) is not None), None)
-    if found is None:
-        return replace(_cut(document, view, fed, count, finals), unused=unused)
-    return replace(_by_column(view, fed, found, outputs[found], count), unused=unused)
+    if found is not None:
+        return replace(_by_column(view, fed, found, outputs[found], count), unused=unused)
+    unit = _cut(document, view, fed, count, finals)
+    if unit.buckets == 1:
+        unit = _by_grid(view, maintainer, fed, {c: outputs[c] for c in columns}, count) or unit
+    return replace(unit, unused=unused)
+
+
+def _by_grid(
+    view: str, maintainer: Counting, fed: Fed, outputs: Mapping[Column, str], count: int
+) -> Unit | None:
+    """Return the unit of a view that several columns split; None if they do not."""
+    if isinstance(maintainer, SteppedCounting) and positions_of(maintainer.stepping.key.steps):
+        return None
+    parts = parts_of(list(outputs), fed.relations(), count)
+    if not parts:
+        return None
+    grid = tuple(
+        Dimension(column, number, fed.places(column), outputs[column])
+        for column, number in parts.items()
+    )
+    return _split(view, fed, grid)
+
+
+def _why_no_grid(fed: Fed, maintainer: Maintainer, count: int) -> str:
+    """Return why no columns of a view split it."""
+    shown = set(map(column_of, maintainer.pattern.outputs))
+    hidden = [
+        repr(stream)
+        for stream, relations in fed.by_stream().items()
+        if any(shown.isdisjoint(each) for each in relations)
+    ]
+    if hidden:
+        return f"it shows no column of what {', '.join(hidden)} brings"
+    return f"a grid needs {LEAST} buckets" if count < LEAST else "no grid of its columns fits"
+
+
+def _in_grid(fed: Fed, parts: Mapping[Column, int]) -> str:
+    """Return why a view is in a grid, with the number of buckets that rows of streams go to."""
+    copies = {
+        stream: max(prod(n for c, n in parts.items() if c not in each) for each in relations)
+        for stream, relations in fed.by_stream().items()
+        if relations
+    }
+    said = [f"those of {s!r} go to {n} buckets each" for s, n in copies.items() if n > 1]
+    return "; ".join(["no column is in all relations: rows meet in a grid", *said])
 
 
 def _by_column(view: str, fed: Fed, key: Column, output: str | None, count: int) -> Unit:
     """Return the unit of a view that is split by a column."""
     positions = fed.positions(key)
     assert positions is not None
-    reason = "every relation that a stream feeds has the key"
+    return _split(view, fed, (Dimension(key, count, positions, output),))
+
+
+def _split(view: str, fed: Fed, grid: Grid, cut: StepCut | None = None) -> Unit:
+    """Return the unit of a view that is split by the columns of a grid."""
     replaced = {stream for stream, plan in fed.plans.items() if plan.replace is not None}
-    replacing = frozenset(s for s in replaced if _is_replaced_by(fed.plans[s], positions[s], key))
+    replacing: frozenset[str] = frozenset()
+    if len(grid) == 1:
+        (only,) = grid
+        reason = "every relation that a stream feeds has the key"
+        replacing = frozenset(
+            s for s in replaced if _is_replaced_by(fed.plans[s], only.positions[s], only.column)
+        )
+    else:
+        reason = _in_grid(fed, {each.column: each.parts for each in grid})
     if replaced - replacing:
         reason += f"; keys of {min(replaced - replacing)!r} go to all buckets"
-    name = f"view {view}"
-    return Unit(name, (view,), "bindings", count, reason, key, output, positions, replacing)
+    buckets = prod(each.parts for each in grid)
+    return Unit(f"view {view}", (view,), "bindings", buckets, reason, grid, replacing, cut)
 
 
 def _of_family(member: Member, watched: View, view: str, fed: Fed, count: int) -> Unit:
@@ -325,10 +398,9 @@ def _cut(document: Document, view: str, fed: Fed, count: int, finals: bool) -> U
     if not isinstance(maintainer, SteppedCounting):
         if fed.columns():
             reason = "rows of several buckets could be equal: no column that splits it is shown"
-        reason += ", so it cannot be partitioned"
-        if len(fed.plans) > 2:
-            reason += "; two documents that feed each other can be"
-        return Unit(name, (view,), "bindings", 1, reason)
+        else:
+            reason += f", and {_why_no_grid(fed, maintainer, count)}"
+        return Unit(name, (view,), "bindings", 1, f"{reason}, so it cannot be partitioned")
     if count == 1:
         return Unit(name, (view,), "bindings", 1, "one bucket is configured")
     if not finals:
@@ -340,27 +412,18 @@ def _cut(document: Document, view: str, fed: Fed, count: int, finals: bool) -> U
     if positions_of(maintainer.stepping.key.steps) is not None:
         reason = "its rows depend on positions among siblings, which several messages bring"
         return Unit(name, (view,), "bindings", 1, reason)
-    found = by_steps(maintainer, maintained(document).tree, fed)
+    found = by_steps(maintainer, maintained(document).tree, fed, count)
     if found is None:
-        return Unit(name, (view,), "bindings", 1, f"{reason}, and its messages meet in joins")
-    if found.key is None:
+        reason += f", its messages meet in joins, and {_why_no_grid(fed, maintainer, count)}"
+        return Unit(name, (view,), "bindings", 1, reason)
+    if not found.grid:
         replaced = {s for s, plan in fed.plans.items() if plan.replace is not None}
         reason = "messages never meet before the final step"
         return Unit(
             name, (view,), "bindings", count, reason, replacing=frozenset(replaced), cut=found.cut,
             by_message=True,
         )  # fmt: skip
-    reason = "every relation that a stream feeds has the key"
-    replaced = {s for s, plan in fed.plans.items() if plan.replace is not None}
-    replacing = frozenset(
-        s for s in replaced if _is_replaced_by(fed.plans[s], found.positions[s], found.key)
-    )
-    if replaced - replacing:
-        reason += f"; keys of {min(replaced - replacing)!r} go to all buckets"
-    return Unit(
-        name, (view,), "bindings", count, reason, found.key, None, found.positions, replacing,
-        found.cut, found.own,
-    )  # fmt: skip
+    return _split(view, fed, found.grid, found.cut)
 
 
 def _is_replaced_by(plan: MessagePlan, positions: tuple[int, ...], key: Column) -> bool:

@@ -55,6 +55,7 @@ class _Balance:
         """Keep a change of the clock, and the changes of the rows with its key before it."""
         rows = {identity(row) for row in (change.row, change.before) if row is not None}
         if change.row.key_ is not None:
+            self._pair(self.by_key.get(change.row.key_, ()))
             rows |= self.by_key.pop(change.row.key_, set())
         for row in rows:
             for by_row in (self.gained, self.lost, self.moved):
@@ -87,18 +88,17 @@ class _Balance:
         if change.row.key_ is not None:
             self.by_key.setdefault(change.row.key_, set()).add(found)
 
-    def _pair(self) -> None:
-        """Turn a deletion and an insertion with the same key into an update."""
+    def _pair(self, rows: Iterable[Values]) -> None:
+        """Turn a deletion and an insertion of some rows with the same key into an update."""
+        rows = tuple(rows)
         gone = {
             change.row.key_: change
-            for each in self.lost.values()
-            for change in each
+            for row in rows
+            for change in self.lost.get(row, ())
             if change.row.key_ is not None
         }
-        if not gone:
-            return
-        for each in [*self.gained.values()]:
-            for change in tuple(each):
+        for row in rows if gone else ():
+            for change in tuple(self.gained.get(row, ())):
                 key = change.row.key_
                 lost = None if key is None else gone.pop(key, None)
                 if lost is not None and lost.position < change.position:
@@ -108,7 +108,7 @@ class _Balance:
 
     def changes(self) -> list[Change]:
         if self.lost and self.gained:
-            self._pair()
+            self._pair(dict.fromkeys([*self.lost, *self.gained]))
         rows = (self.lost, self.moved, self.gained)
         kept = [change for by_row in rows for each in by_row.values() for change in each]
         return sorted([*kept, *self.others], key=lambda change: change.position)

@@ -97,12 +97,12 @@ class CountingEngine:
         self.arrangements: Arrangements | None = {}
         """The groups of steps that several views may use; None: they use none together."""
 
-    def keep_share(self, share: Share) -> None:
+    def keep_shares(self, shares: Iterable[Share]) -> None:
         """Begin with a part of the rows of the document; streams bring no others.
 
         Called before programs are added.
         """
-        self._rules.share = share
+        self._rules.shares = tuple(shares)
 
     @property
     def visited(self) -> int:

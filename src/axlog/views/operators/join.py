@@ -228,15 +228,15 @@ class JoinRules(dict[Relation, JoinRule]):
         self.most_rows = most_rows
         self._meters = meters
         self._noted = noted
-        self.share: Share | None = None  # the rows of the document to begin with; None: all
+        self.shares: tuple[Share, ...] = ()  # the rows of the document to begin with
 
     def own_rows(self, columns: Sequence[Column], rows: Bag) -> Bag:
         """Those of some rows of the document that the tables begin with."""
-        share = self.share
-        if share is None or share.column not in columns:
-            return rows
-        at = columns.index(share.column)
-        return {row: count for row, count in rows.items() if share.owns(row[at])}
+        for share in self.shares:
+            if share.column in columns:
+                at, owns = columns.index(share.column), share.owns
+                rows = {row: count for row, count in rows.items() if owns(row[at])}
+        return rows
 
     def __missing__(self, relation: Relation) -> JoinRule:
         made = JoinRule(relation, self.most_rows, self._meters[relation], self._noted)
