@@ -67,7 +67,7 @@ def test_customers_get_the_alerts_of_the_embedded_engine(spark: Any, tmp_path: P
     ((_, plan),) = plans_of(models["spark"])
     assert [unit.views for unit in plan.units] == [("dear",), ("in_time",)]
     assert plan.units[0].parameter == 0  # a customer is in one bucket
-    assert plan.units[1].output == "order"
+    assert plan.units[1].outputs == ("order",)
     assert "one plan for all members" in str(plan)
 
 
