@@ -214,7 +214,7 @@ def test_explain_names_the_plan_its_parameters_and_its_views() -> None:
     shared = watched(9).view("v3").explain().shared
     assert shared is not None
     assert shared.startswith("one plan for 9 views: match /document[orders/order[client[text() = ")
-    assert shared.endswith("parameters: $parameter~1 = a text")
+    assert shared.endswith("parameters: $parameter~1 = a text, s - o <= a duration")
 
 
 def test_a_threshold_concerns_the_views_below_the_value() -> None:
@@ -265,6 +265,61 @@ def test_a_snapshot_keeps_members_their_rows_and_positions(keep: str) -> None:
     assert told(again.feed("shipped", "<order><oid>18</oid></order>", at=3)) == [
         ("v4", "insert", ("18",))
     ]
+
+
+DURATION = QUERY.replace("<= 5", "<= {}")
+KEYS = ("key orders/order by oid trusted", "key shipped/order by oid trusted")
+
+
+def timed(keep: str) -> axlog.Document:
+    """Twelve views of four clients with durations of 5, 6 and 7 seconds."""
+    options = axlog.Options(keep=keep, share="always")  # type: ignore[arg-type]
+    doc = axlog.Document(streams=["orders", "shipped"], facts=KEYS, options=options)
+    for number in range(12):
+        doc.watch(DURATION.format(number % 4, 5 + number // 4), f"v{number}")
+    return doc
+
+
+def test_views_with_different_durations_are_one_program() -> None:
+    doc = timed("needed")
+    assert len(maintained(doc).views) == 1
+    assert doc.view("v3").explain().never == doc.view("v7").explain().never
+    assert "reported by the join's tables" in str(doc.view("v3").explain())
+    doc.feed("orders", order("3", 17), at=1)
+    doc.feed("orders", order("2", 18), at=1)
+    assert doc.view("v3").status({"x": "17"}) is axlog.Truth.POSSIBLE
+    assert told(doc.advance(6.5)) == [("v2", "never", ("18",)), ("v3", "never", ("17",))]
+    assert doc.view("v7").status({"x": "17"}) is axlog.Truth.POSSIBLE
+    assert told(doc.feed("shipped", "<order><oid>17</oid></order>", at=7)) == [
+        ("v7", "insert", ("17",)),
+        ("v11", "insert", ("17",)),
+    ]
+    assert told(doc.advance(9)) == [("v6", "never", ("18",)), ("v10", "never", ("18",))]
+
+
+@pytest.mark.parametrize("keep", ["all", "needed"])
+def test_a_snapshot_keeps_the_deadlines_of_members(keep: str) -> None:
+    doc = timed(keep)
+    doc.feed("orders", order("3", 17), at=1)
+    assert told(doc.advance(6.5)) == [("v3", "never", ("17",))]
+    options = {"keep": keep, "share": "always", "facts": KEYS}
+    parts = snapshot_parts(doc, settings_of("", options, asdict(DEFAULT_LIMITS)), {})
+    again = load_parts(parts, 1).document
+    assert len(maintained(again).views) == 1
+    for each in (doc, again):
+        assert told(each.advance(7.5)) == [("v7", "never", ("17",))]
+        assert told(each.feed("shipped", "<order><oid>17</oid></order>", at=8)) == [
+            ("v11", "insert", ("17",))
+        ]
+
+
+def test_a_member_with_another_duration_meets_the_rows_that_wait() -> None:
+    doc = timed("needed")
+    doc.feed("orders", order("3", 17), at=1)
+    doc.watch(DURATION.format(3, 5.5), "late")
+    doc.unwatch("v3")
+    assert told(doc.advance(6.2)) == []
+    assert told(doc.advance(6.7)) == [("late", "never", ("17",))]
 
 
 def test_a_message_that_makes_views_leave_their_family_reaches_them() -> None:

@@ -271,6 +271,16 @@ def pair_of(
     return Pair(relation, (sides[0], sides[1]), is_exact, both_until)
 
 
+def rebound(pair: Pair, tests: tuple[Test, ...]) -> Pair:
+    """The verdict on a join with other bounds in its tests, which relate the same times."""
+    parts = [side.columns for side in pair.sides]
+    one, other = (
+        replace(pair.sides[n], windows=_windows(tests, parts[n], parts[1 - n])) for n in range(2)
+    )
+    both_until = _both_until(tests) if pair.is_exact else None
+    return replace(pair, sides=(one, other), both_until=both_until)
+
+
 def _key(
     feeders: tuple[Feeder, ...],
     shared: set[Column],

@@ -223,6 +223,13 @@ def inputs_of(
     return _conflict(parts) or JoinInputs(tuple(parts), tuple(tests))
 
 
+def rebound_inputs(inputs: JoinInputs, tests: Iterable[Test]) -> JoinInputs:
+    """The inputs of a join with other bounds in its tests, which relate the same times."""
+    columns = [part.columns for part in inputs.parts]
+    found = (_bounds(test, columns) for test in tests)
+    return JoinInputs(inputs.parts, tuple(each for each in found if each is not None))
+
+
 def _part(
     columns: tuple[Column, ...], feeders: tuple[Feeder, ...], keyed: Keyed, timed: set[Column]
 ) -> JoinPart | str:

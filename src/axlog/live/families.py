@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from axlog.errors import QueryError, StoreError
 from axlog.live.hooks import How
 from axlog.live.view_parts import view_of
-from axlog.query.generalize import General, generalize
-from axlog.query.pattern import Constant
+from axlog.query.generalize import General, ParameterValue, generalize
 from axlog.query.query import Query
 from axlog.query.query_templates import QueryTemplates
 from axlog.query.steps import clock_of, positions_of
@@ -49,7 +48,7 @@ HIDDEN = "~"
 Shape = tuple[object, ...]
 SavedFamilies: TypeAlias = (
     "tuple[dict[Shape, Family], dict[str, Member], dict[Shape, dict[str, None]],"
-    " dict[str, Shape], dict[str, Family]]"
+    " dict[str, tuple[Shape, ...]], dict[str, Family]]"
 )
 
 
@@ -72,12 +71,22 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A new view that may join a family."""
+    """A new view that may join a family.
+
+    `instead`: the same with its durations, where views that differ in them cannot share a plan.
+    """
 
     shape: Shape
     general: General
     query: Query
     stepping: Stepping
+    instead: Candidate | None = None
+
+    def all(self) -> Iterator[Candidate]:
+        """The view as a candidate for each family that it may join, the largest first."""
+        yield self
+        if self.instead is not None:
+            yield from self.instead.all()
 
 
 class Families:
@@ -90,7 +99,7 @@ class Families:
         self.by_shape: dict[Shape, Family] = {}
         self.members: dict[str, Member] = {}
         self._alone: dict[Shape, dict[str, None]] = {}  # names of views that may share a plan
-        self._shapes: dict[str, Shape] = {}  # by the name of such a view
+        self._shapes: dict[str, tuple[Shape, ...]] = {}  # by the name of such a view
         self._retries: dict[Shape, int] = {}  # how many views of a refused shape are enough
         self._owners: dict[str, Family] = {}  # by the name of a member
         self._templates: dict[str | None, QueryTemplates] = {}  # by language
@@ -117,11 +126,13 @@ class Families:
         key = query.row_key
         if clock_of(key.steps) is not None or positions_of(key.steps) is not None:
             return None
-        general = generalize(key.pattern)
-        if not general.parameters:
-            return None
-        shape = (general.pattern, general.parameters, key.steps, stepping.on_value_error)
-        return Candidate(shape, general, query, stepping)
+        found: Candidate | None = None
+        for durations in (False, True):
+            general = generalize(key.pattern, durations=durations)
+            if general.parameters and general.has_durations == durations:
+                shape = (general.pattern, general.parameters, key.steps, stepping.on_value_error)
+                found = Candidate(shape, general, query, stepping, found)
+        return found
 
     def join_by_text(self, name: str, text: str, language: str | None) -> Member | None:
         """Add a view whose text differs from that of a member in constants only; None: it may not.
@@ -137,6 +148,13 @@ class Families:
 
     def join(self, name: str, candidate: Candidate, language: str | None) -> Member | None:
         """Add a view to its family, which is made when there are enough views; None: alone."""
+        for each in candidate.all():
+            member = self._join(name, each, language)
+            if member is not None:
+                return member
+        return None
+
+    def _join(self, name: str, candidate: Candidate, language: str | None) -> Member | None:
         family = self.by_shape.get(candidate.shape)
         if family is None:
             waiting = self._alone.get(candidate.shape, {})
@@ -155,15 +173,16 @@ class Families:
     def note_alone(self, view: MaintainedView, candidate: Candidate) -> None:
         """Remember a view that is kept alone, until there are more of its shape."""
         if view.chosen.name == Counting.name:
-            self._alone.setdefault(candidate.shape, {})[view.name] = None
-            self._shapes[view.name] = candidate.shape
+            self._shapes[view.name] = tuple(each.shape for each in candidate.all())
+            for shape in self._shapes[view.name]:
+                self._alone.setdefault(shape, {})[view.name] = None
 
     def _admit(
         self,
         family: Family,
         name: str,
         query: Query | str,
-        constants: tuple[Constant, ...],
+        constants: tuple[ParameterValue, ...],
         language: str | None = None,
     ) -> Member:
         """Add a member; the text of a query is parsed when its view needs it."""
@@ -236,17 +255,16 @@ class Families:
             return None
         family.how = how
         self.by_shape[candidate.shape] = family
-        self._alone.pop(candidate.shape, None)
         for view in views:
-            self._convert(family, view)
+            self._convert(family, view, candidate.general.has_durations)
         return family
 
-    def _convert(self, family: Family, view: MaintainedView) -> None:
+    def _convert(self, family: Family, view: MaintainedView, durations: bool) -> None:
         """Make a view that was kept alone a member."""
-        general = generalize(view.query.row_key.pattern)
+        general = generalize(view.query.row_key.pattern, durations=durations)
         del self._document.views[view.name]
         view.maintainer.close()
-        self._shapes.pop(view.name, None)
+        self.forget_alone(view.name)
         member = self._admit(family, view.name, view.query, general.constants)
         member.view = view
         view.maintainer = self._maintainer(family, member)
@@ -255,9 +273,8 @@ class Families:
 
     def forget_alone(self, name: str) -> None:
         """Forget a view that was kept alone."""
-        shape = self._shapes.pop(name, None)
-        if shape is not None and name in self._alone.get(shape, ()):
-            del self._alone[shape][name]
+        for shape in self._shapes.pop(name, ()):
+            self._alone.get(shape, {}).pop(name, None)
 
     def leave(self, name: str) -> None:
         """Drop a member; the last one takes the plan with it."""
@@ -337,11 +354,12 @@ class Families:
             moves.setdefault(view, []).extend(changes)
         mine = {view: view.taken(changes, time) for view, changes in moves.items()}
         for family in self.by_shape.values():
-            if family.how == "join" and (never or family.kept.stopped):
+            kept = family.kept
+            if family.how == "join" and (never or kept.stopped or kept.never):
                 for opened, ended in self._never(family, never).items():
                     if not opened.is_deferred:
                         opened.add_never(mine.setdefault(opened, []), list(ended.values()), time)
-            family.kept.stopped = []
+            kept.stopped, kept.never = [], {}
         self._stopping.clear()
         return found + [one for one in mine.items() if one[1]]
 
@@ -357,6 +375,9 @@ class Families:
                 origin = CLOCK if change.origin == CLOCK else None
                 made = Change("never", row, microseconds=change.microseconds, origin=origin)
                 found.setdefault(view, {})[row.values_] = made
+        for member, changes in family.kept.never.items():
+            known = found.setdefault(member.opened(), {})
+            known.update((change.row.values_, change) for change in changes)
         for member in family.kept.stopped:
             view = member.opened()
             nothing = (None,) * len(view.columns)
@@ -366,6 +387,9 @@ class Families:
     def discard(self) -> None:
         """Forget changes of members that are not to be emitted: the update was taken back."""
         self.emitted.clear()
+        for kept in self._stopping:
+            kept.stopped, kept.never = [], {}
+        self._stopping.clear()
 
     # Snapshots ------------------------------------------------------------------------------------
 
@@ -451,7 +475,7 @@ class Families:
     def texts(self) -> Iterator[tuple[str, str | None, str, str | None]]:
         """Every view: its name, a name of its shape (None: it has none), its text and language."""
         for name, view in self.every_view():
-            shape, text = self._shapes.get(name), view.query
+            shape, text = next(iter(self._shapes.get(name, ())), None), view.query
             language = None if isinstance(text, str) else text.language
             if isinstance(view, Member):
                 shape, language = self.family_of(name).shape, language or view.language
@@ -471,7 +495,7 @@ class Families:
             if view.broken is not None:
                 yield view.name, view.broken
 
-    def constants_of(self, text: str, language: str | None) -> tuple[Constant, ...]:
+    def constants_of(self, text: str, language: str | None) -> tuple[ParameterValue, ...]:
         """The constants of a query; its text is parsed only if its template is not known."""
         templates = self._templates.get(language)
         found = None if templates is None else templates.find(text)

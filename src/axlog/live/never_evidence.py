@@ -45,6 +45,7 @@ from axlog.live.maintained import MaintainedTree
 from axlog.live.replacements import replacing_streams
 from axlog.live.update_changes import ViewChanges
 from axlog.query.compile import Relation
+from axlog.query.generalize import Duration
 from axlog.query.pattern import Kind
 from axlog.query.truth import Truth
 from axlog.views.change import Change, Row
@@ -58,6 +59,7 @@ from axlog.views.counting.prospects import Prospects, shows_only_strings_and_tim
 from axlog.views.counting.stepped import SteppedCounting
 from axlog.views.counting.stream_inputs import StreamInputs, roots_above
 from axlog.views.family import FamilyCounting
+from axlog.views.family_join import FamilyJoin
 from axlog.views.step_outlook import StepOutlook
 from axlog.views.view import MaintainedView
 from axlog.views.window_questions import WindowQuestions
@@ -127,12 +129,15 @@ class Evidence:
 class JoinEvidence(Evidence):
     """The rows that wait in the one two-way join of a view."""
 
-    def __init__(self, view: MaintainedView, prospects: AnyProspects) -> None:
+    def __init__(
+        self, view: MaintainedView, prospects: AnyProspects, is_emitted: bool = True
+    ) -> None:
+        """`is_emitted`: whether the document emits `never` changes; else questions are asked."""
         is_late = isinstance(prospects, Prospects) and prospects.waiting.is_late
         late = "; what a key rules out later, at its deadline" if is_late else ""
         what = "tables" if isinstance(prospects, Prospects) else "state"
         super().__init__(view, f"reported by the join's {what} as messages arrive{late}")
-        self.prospects, self.is_kept = prospects, True
+        self.prospects, self.is_kept, self._is_emitted = prospects, True, is_emitted
 
     def never(self, update: Update) -> list[Change]:
         prospects = self.prospects
@@ -145,9 +150,12 @@ class JoinEvidence(Evidence):
     def judged(self, ended: Sequence[Any]) -> list[Change]:
         """Return the changes for what ended at the join."""
         prospects, kept = self.prospects, self.view.maintainer
-        found = prospects.never(ended)
+        is_of_members = isinstance(kept, FamilyCounting) and kept.join is not None
+        found = prospects.never(() if is_of_members else ended)
         if isinstance(kept, FamilyCounting) and isinstance(prospects, Prospects):
-            if prospects.has_stopped:
+            if is_of_members and ended and self._is_emitted:
+                kept.end(ended)
+            if prospects.has_stopped and self._is_emitted:
                 kept.stop(waiting_values(prospects))
             nothing = [None] * len(kept.parameters)
             found = [c for c in found if list(c.row.values_[-len(nothing) :]) != nothing]
@@ -335,7 +343,7 @@ class Choice:
         """
         prospects = self._prospects_of(view, joins, inputs)
         if prospects is not None:
-            return JoinEvidence(view, prospects)
+            return JoinEvidence(view, prospects, self.how != "off")
         if isinstance(view.maintainer, FamilyCounting):
             return Evidence(view, reason="its members are examined")
         if known is None or isinstance(known, JoinEvidence) or replacing_streams(self.document):
@@ -442,24 +450,42 @@ def changes_of(view: MaintainedView, emitted: ViewChanges) -> list[Change] | Non
     return None
 
 
-def is_reported_by_join(prospects: AnyProspects, kept: FamilyCounting) -> bool:
-    """Return whether the `never` changes of members are those of their family, with their texts.
+def reporting_part(prospects: AnyProspects, kept: FamilyCounting) -> int | None:
+    """Return the part of a join whose rows give the `never` changes of members; None: none does.
 
-    All parameters must be texts of one part of a two-way join, and the rows of the other part must
-    not wait: what rules such a row out for one member does not rule it out for another.
+    All parameters must be texts of one part of a two-way join, or durations between both parts.
+    The rows of the other part must not wait: what rules such a row out for one member does not rule
+    it out for another.
     """
     if not isinstance(prospects, Prospects) or prospects.waiting.pair.both_until is not None:
-        return False
-    sides = prospects.waiting.pair.sides
-    columns = {f"${parameter.variable}" for parameter in kept.parameters}
-    if not all(parameter.is_text for parameter in kept.parameters):
-        return False
-    return any(
-        columns <= set(side.columns)
-        and columns.isdisjoint(other.columns)
-        and (other.is_born_dead or other.is_referring)
-        for side, other in (sides, reversed(sides))
-    )
+        return None
+    pair, texts = prospects.waiting.pair, set[str]()
+    tested = {test.constraint for test in pair.relation.tests}
+    for parameter in kept.parameters:
+        if isinstance(parameter, Duration):
+            if parameter.constraint not in tested:
+                return None
+        elif parameter.is_text:
+            texts.add(f"${parameter.variable}")
+        else:
+            return None
+    for part, (side, other) in enumerate((pair.sides, pair.sides[::-1])):
+        is_idle = other.is_born_dead or other.is_referring
+        if texts <= set(side.columns) and texts.isdisjoint(other.columns) and is_idle:
+            return part
+    return None
+
+
+def join_of_members(prospects: AnyProspects, kept: FamilyCounting) -> FamilyJoin | None:
+    """Return the join of a family with durations; None: it has none, or others find `never`."""
+    part = reporting_part(prospects, kept)
+    is_timed = any(isinstance(parameter, Duration) for parameter in kept.parameters)
+    if part is None or not is_timed or not isinstance(prospects, Prospects):
+        return None
+    known = kept.join
+    if isinstance(known, FamilyJoin) and known.waiting is prospects.waiting:
+        return known
+    return FamilyJoin(kept, prospects.waiting, part)
 
 
 def _joins(relation: Relation) -> bool:

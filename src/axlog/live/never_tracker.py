@@ -32,7 +32,8 @@ from axlog.live.never_evidence import (
     ScenarioEvidence,
     Update,
     changes_of,
-    is_reported_by_join,
+    join_of_members,
+    reporting_part,
 )
 from axlog.live.update_changes import ViewChanges
 from axlog.match.stream_plan import EVERYWHERE
@@ -47,6 +48,7 @@ from axlog.views.counting.quick_expiry import Expire, quick_expiry
 from axlog.views.counting.stream_inputs import StreamInputs
 from axlog.views.counting.waiting_rows import WaitingRows
 from axlog.views.family import FamilyCounting
+from axlog.views.family_join import FamilyJoin
 from axlog.views.member_prospects import MemberProspects
 from axlog.views.view import MaintainedView
 
@@ -108,10 +110,11 @@ class NeverTracker:
             if view.is_deferred and evidence.is_kept and not isinstance(evidence, JoinEvidence):
                 self._evidence[view] = self._choice.without_join(view)
             kept = view.maintainer
-            if isinstance(kept, FamilyCounting):  # nothing else reads the changes of a family
-                kept.is_followed = (
-                    isinstance(evidence, JoinEvidence) and evidence.prospects.is_partial
-                )
+            if isinstance(kept, FamilyCounting):
+                found = evidence.prospects if isinstance(evidence, JoinEvidence) else None
+                kept.join = None if found is None else join_of_members(found, kept)
+                # nothing else reads the changes of a family
+                kept.is_followed = found is not None and found.is_partial and kept.join is None
         has_calls = bool(self._document.tree.calls_by_stream)
         for evidence in self._evidence.values():
             if evidence.is_eager and has_calls:
@@ -142,7 +145,7 @@ class NeverTracker:
 
     def explain(self, view: MaintainedView) -> str:
         """Return how `never` changes of a view are found, or why none are emitted."""
-        evidence = self._evidence.get(view)
+        evidence = self._evidence.get(view) or self._evidence_of_member(view)
         if isinstance(evidence, JoinEvidence) and self.how != "off":
             return evidence.way
         reason: str | None = f'the document has the option never="{self.how}"'
@@ -152,6 +155,17 @@ class NeverTracker:
             else:
                 reason = "the view is deferred" if view.is_deferred else self._refusal(evidence)
         return f"not reported: {reason}" if reason or evidence is None else evidence.way
+
+    def _evidence_of_member(self, view: MaintainedView) -> Evidence | None:
+        """Return what gives the `never` changes of a member of a family; None: it is no member."""
+        families = self._document.families
+        member = families.members.get(view.name)
+        if member is None or member.view is not view:
+            return None
+        family = families.family_of(view.name)
+        if family.how == "join":
+            return self._evidence.get(family.general)
+        return self._choice.without_join(view)
 
     def _refusal(self, evidence: Evidence) -> str | None:
         """Return why the possible rows of a view are not decided, before a stream ends.
@@ -180,14 +194,15 @@ class NeverTracker:
         alone = self._evidence.get(sample)
         is_joined = self._keeps_alone(joined) or self._keeps_alone(alone)
         if is_joined:
-            if self.how == "off":  # without messages only the join of a view alone knows its truth
-                return "off" if self._choice.keeps else None
             kept = general.maintainer
-            if (
+            is_reporting = (
                 isinstance(joined, JoinEvidence)
                 and isinstance(kept, FamilyCounting)
-                and is_reported_by_join(joined.prospects, kept)
-            ):
+                and reporting_part(joined.prospects, kept) is not None
+            )
+            if self.how == "off":  # without messages only a join knows the truth of a view
+                return "off" if self._choice.keeps else "join" if is_reporting else None
+            if is_reporting:
                 return "join"
         if alone is None or isinstance(alone, JoinEvidence):
             alone = self._choice.without_join(sample)
@@ -240,13 +255,18 @@ class NeverTracker:
             return None  # it was set aside
         return found if found.is_certain or self._document.lacks_messages else None
 
-    def _prospects_of_member(self, view: MaintainedView) -> MemberProspects | None:
+    def _prospects_of_member(self, view: MaintainedView) -> Prospects | MemberProspects | None:
         families = self._document.families
         member = families.members.get(view.name)
-        if member is None or member.view is not view or families.family_of(view.name).how != "join":
+        if member is None or member.view is not view or view.query.steps:
             return None
-        found = self.prospects(families.family_of(view.name).general)
-        if not isinstance(found, Prospects):
+        joined, general = member.family.join, families.family_of(view.name).general
+        found = self.prospects(general)
+        if found is None or isinstance(found, MemberProspects):
+            return None
+        if isinstance(joined, FamilyJoin):
+            return joined.prospects(member)
+        if not all(parameter.is_text for parameter in member.family.parameters):
             return None
         return MemberProspects(found, member.family, member)
 
@@ -404,7 +424,7 @@ class NeverTracker:
         ended = join.take_ended()
         for evidence in self._by_join.get(join, ()):
             try:
-                never = evidence.prospects.never(ended)  # type: ignore[arg-type]  # of its kind
+                never = evidence.judged(ended)
             except _NOT_DECIDED as error:
                 self._give_up(evidence, error)
                 continue

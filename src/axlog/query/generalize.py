@@ -10,6 +10,13 @@ those that then show the same add up. This holds outside of `or`, `not` and coll
 an `or` with one alternative, which only says that the branch counts once, it holds for equality of
 strings. All other constants stay, so that queries that differ in them have different shapes.
 
+With `durations`, the bounds of differences of times are constants, too. The general pattern shows
+both times, and keeps a weaker bound, which many durations have in common (`weaker`): so its joins
+still drop rows that are too old for all of them.
+
+    match ... where u - t <= 3600 return $x
+    match ... where u - t <= 4294.967296 return $x, t.time, u.time
+
 Law: for every document, rows and counts of a query are those of its general pattern, selected by
 its constants and summed up (`python -m lab fuzz --law shared`).
 """
@@ -18,8 +25,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from axlog.query.formula import Formula
+from axlog.query.lexemes import terms_text
 from axlog.query.pattern import (
     AnyText,
     Branch,
@@ -33,7 +42,7 @@ from axlog.query.pattern import (
     PartialName,
     Pattern,
     PatternNode,
-    ValueConstraint,
+    TimeConstraint,
     Variable,
     branches_of,
 )
@@ -64,16 +73,72 @@ _TYPES = {"str": "text", "Number": "number", "float": "number", "Moment": "date"
 
 
 @dataclass(frozen=True, slots=True)
+class Duration:
+    """A place where a duration was: a difference of times that it bounds, and the operator.
+
+    Constants are in microseconds.
+    """
+
+    terms: tuple[tuple[int, str], ...]
+    operator: str  # `<=` or `>=`
+    bound: int  # of the general pattern
+    variable: ClassVar[str] = ""  # it bounds times, and compares no variable
+    is_text: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        return f"{terms_text(self.terms)} {self.operator} a duration"
+
+    @property
+    def constraint(self) -> TimeConstraint:
+        """The weaker constraint that the general pattern has."""
+        return TimeConstraint(self.terms, self.operator, self.bound)
+
+
+AnyParameter = Parameter | Duration
+ParameterValue = Constant | int
+"""A constant of a query; an integer is a duration in microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
 class General:
-    """A general pattern, its parameters, and the constants of the pattern that it was made from."""
+    """A general pattern, its parameters, and the constants of the pattern that it was made from.
+
+    Durations are the last parameters.
+    """
 
     pattern: Pattern
-    parameters: tuple[Parameter, ...]
-    constants: tuple[Constant, ...]
+    parameters: tuple[AnyParameter, ...]
+    constants: tuple[ParameterValue, ...]
+
+    @property
+    def has_durations(self) -> bool:
+        """Whether some parameters are durations."""
+        return any(isinstance(each, Duration) for each in self.parameters)
 
 
-def generalize(pattern: Pattern) -> General:
+_CLASSES = 4
+"""The factor between the bounds of general patterns."""
+
+
+def weaker(operator: str, bound: int) -> int:
+    """A bound that is weaker than this one, and the same for durations of about the same length.
+
+    >>> weaker("<=", 3_600_000_000), weaker(">=", 3_600_000_000), weaker("<=", -5)
+    (4294967296, 1073741824, -4)
+    """
+    is_outward = (operator == "<=") == (bound > 0)
+    size = 1
+    while size * _CLASSES <= abs(bound):
+        size *= _CLASSES
+    if is_outward and size < abs(bound):
+        size *= _CLASSES
+    return size if bound > 0 else -size
+
+
+def generalize(pattern: Pattern, *, durations: bool = False) -> General:
     """The general pattern of a pattern; without parameters if no constant can be taken out.
+
+    `durations`: whether durations are taken out, too.
 
     >>> from axlog.query.query import parse_query
     >>> made = generalize(parse_query('match //a[b/"1"][c > 5]/$x return $x').pattern)
@@ -82,13 +147,15 @@ def generalize(pattern: Pattern) -> General:
     >>> made.constants
     ('1', Number(value=Decimal('5')))
     """
-    return _Generalizer().general(pattern)
+    return _Generalizer(durations).general(pattern)
 
 
 class _Generalizer:
-    def __init__(self) -> None:
+    def __init__(self, takes_durations: bool) -> None:
         self.parameters: list[Parameter] = []
         self.constants: list[Constant] = []
+        self._takes_durations = takes_durations
+        self._durations: list[tuple[Duration, int]] = []
 
     def general(self, pattern: Pattern) -> General:
         branches = tuple(self._branch(branch) for branch in pattern.branches)
@@ -96,12 +163,17 @@ class _Generalizer:
         shown = {output.of for output in pattern.outputs if output.kind is Kind.VARIABLE}
         compared = dict.fromkeys(parameter.variable for parameter in self.parameters)
         hidden = [Output(Kind.VARIABLE, name) for name in compared if name not in shown]
+        timed = {output.of for output in pattern.outputs if output.kind is Kind.TIME}
+        names = dict.fromkeys(name for each, _ in self._durations for _, name in each.terms)
+        hidden += [Output(Kind.TIME, name) for name in names if name not in timed]
         taken = {output.column for output in pattern.outputs}
         if any(output.column in taken for output in hidden):
             return General(pattern, (), ())  # an alias has the name of a variable
         outputs = (*pattern.outputs, *hidden)
         general = Pattern(branches, where, outputs)
-        return General(general, tuple(self.parameters), tuple(self.constants))
+        durations = tuple(each for each, _ in self._durations)
+        bounds = tuple(bound for _, bound in self._durations)
+        return General(general, (*self.parameters, *durations), (*self.constants, *bounds))
 
     def _new(self, operator: str, constant: Constant) -> Variable:
         name = f"{PREFIX}{len(self.parameters) + 1}"
@@ -140,10 +212,16 @@ class _Generalizer:
     def _where(self, pattern: Pattern) -> Iterator[Constraint]:
         """The constraints that stay."""
         bound = set(_certain_variables(pattern))
+        named = set(_certain_names(pattern)) if self._takes_durations else set()
         for each in pattern.where:
-            if (
-                not isinstance(each, ValueConstraint)
-                or isinstance(each.right, Variable | Formula | PartialName)
+            if isinstance(each, TimeConstraint):
+                made = _duration(each) if {name for _, name in each.terms} <= named else None
+                if made is not None and made[0] not in {one for one, _ in self._durations}:
+                    self._durations.append(made)
+                    each = made[0].constraint
+                yield each
+            elif (
+                isinstance(each.right, Variable | Formula | PartialName)
                 or _is_unequal(each.operator)
                 or each.left.name not in bound
             ):
@@ -152,19 +230,39 @@ class _Generalizer:
                 self._add(each.left.name, each.operator, each.right)
 
 
+def _duration(asked: TimeConstraint) -> tuple[Duration, int] | None:
+    """The duration of a constraint, and its bound; None: it has none, or only an order."""
+    if sorted(factor for factor, _ in asked.terms) != [-1, 1] or asked.operator in ("=", "!="):
+        return None
+    strict = {"<": -1, ">": 1}.get(asked.operator, 0)
+    operator, bound = f"{asked.operator[0]}=", asked.bound + strict
+    if abs(bound) < 2:
+        return None
+    return Duration(asked.terms, operator, weaker(operator, bound)), bound
+
+
 def _is_unequal(operator: str) -> bool:
     """Whether nearly every constant passes: there is nothing to share."""
     return parted(operator)[0] == "!="
 
 
-def _certain_variables(pattern: Pattern) -> Iterator[str]:
-    """The variables that nodes outside of connectives bind."""
+def _certain_nodes(pattern: Pattern) -> Iterator[PatternNode]:
+    """The nodes outside of connectives."""
     waiting = list(pattern.branches)
     while waiting:
         branch = waiting.pop()
-        if not isinstance(branch, PatternNode):
-            continue
-        waiting += branches_of(branch)
+        if isinstance(branch, PatternNode):
+            waiting += branches_of(branch)
+            yield branch
+
+
+def _certain_names(pattern: Pattern) -> Iterator[str]:
+    return (node.name for node in _certain_nodes(pattern) if node.name is not None)
+
+
+def _certain_variables(pattern: Pattern) -> Iterator[str]:
+    """The variables that nodes outside of connectives bind."""
+    for branch in _certain_nodes(pattern):
         if isinstance(branch.test, Variable):
             yield branch.test.name
         for asked in branch.comparisons:

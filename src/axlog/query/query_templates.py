@@ -15,8 +15,8 @@ from decimal import Decimal
 from typing import Any
 
 from axlog.errors import AxlogError
-from axlog.query.generalize import General, generalize
-from axlog.query.pattern import Constant, Number
+from axlog.query.generalize import Duration, General, ParameterValue, generalize, weaker
+from axlog.query.pattern import Number
 from axlog.query.query import Query
 
 _LITERAL = re.compile(
@@ -27,21 +27,28 @@ _MOST = 256
 Parse = Callable[[str], Query]
 
 
+Read = Callable[[Sequence[str]], "ParameterValue | None"]
+"""A constant of a text, from its literals; None: the text has another general pattern."""
+
+
 @dataclass(frozen=True, slots=True)
 class Template:
     """A text without the literals that are constants of its general pattern."""
 
-    taken: tuple[int, ...]  # the numbers of the literals, in the order of the constants
-    types: tuple[type, ...]  # of the constants
+    reads: tuple[Read, ...]  # one for each constant
     fixed: tuple[tuple[int, str], ...]  # the literals that belong to the template
-    general: General  # of the text from which it was learned
 
-    def constants(self, literals: Sequence[str]) -> tuple[Constant, ...] | None:
+    def constants(self, literals: Sequence[str]) -> tuple[ParameterValue, ...] | None:
         """The constants of a text; None: it has another literal at a place that is fixed."""
         if any(literals[number] != text for number, text in self.fixed):
             return None
-        each = zip(self.taken, self.types, strict=True)
-        return tuple(_constant(literals[number], type_) for number, type_ in each)
+        found: list[ParameterValue] = []
+        for read in self.reads:
+            constant = read(literals)
+            if constant is None:
+                return None
+            found.append(constant)
+        return tuple(found)
 
 
 class QueryTemplates:
@@ -50,7 +57,7 @@ class QueryTemplates:
     def __init__(self) -> None:
         self._known: dict[str, list[tuple[Template, Any]]] = {}
 
-    def find(self, text: str) -> tuple[Any, tuple[Constant, ...]] | None:
+    def find(self, text: str) -> tuple[Any, tuple[ParameterValue, ...]] | None:
         """What was learned for the template of a text, and the constants of the text."""
         if not self._known:
             return None
@@ -95,28 +102,69 @@ def _split(text: str) -> tuple[str, list[str]]:
 
 
 def _learned(text: str, general: General, parse: Parse) -> Template | None:
-    literals = _split(text)[1]
+    literals, durations = _split(text)[1], general.has_durations
     marks = [_mark(number, literal) for number, literal in enumerate(literals)]
     try:
-        marked = generalize(parse(_joined(text, marks)).row_key.pattern)
+        query = parse(_joined(text, marks))
+        marked = generalize(query.row_key.pattern, durations=durations)
         places = {_plain(mark): number for number, mark in enumerate(marks)}
-        found = [places.get(_shown(constant)) for constant in marked.constants]
-        taken = tuple(number for number in found if number is not None)
-        some = [mark if n in taken else literals[n] for n, mark in enumerate(marks)]
-        again = generalize(parse(_joined(text, some)).row_key.pattern)
+        taken = [places.get(_shown(constant)) for constant in marked.constants]
+        if len(taken) != len(general.constants):
+            return None
+        others = list(literals)  # what the text has instead, with the same general pattern
+        for number, parameter in zip(taken, general.parameters, strict=True):
+            if number is not None:
+                others[number] = marks[number]
+                if isinstance(parameter, Duration):
+                    others[number] = _like(parameter.bound)
+        again = generalize(parse(_joined(text, others)).row_key.pattern, durations=durations)
     except AxlogError:
         return None
-    types = tuple(map(type, general.constants))
+    used = [number for number in taken if number is not None]
     is_same = (again.pattern, again.parameters) == (general.pattern, general.parameters)
-    shown = [places.get(_shown(constant)) for constant in again.constants]
-    if not taken or not is_same or shown != list(taken) or len(set(taken)) < len(taken):
+    if not used or not is_same or len(set(used)) < len(used):
         return None
-    if tuple(_constant(literals[n], t) for n, t in zip(taken, types, strict=True)) != (
-        general.constants
+    reads: list[Read] = []
+    for number, parameter, constant in zip(
+        taken, general.parameters, general.constants, strict=True
     ):
-        return None
-    fixed = tuple((n, literal) for n, literal in enumerate(literals) if n not in taken)
-    return Template(taken, types, fixed, general)
+        reads.append(
+            (lambda _, same=constant: same)  # type: ignore[misc]
+            if number is None
+            else _span_reader(parameter, number, constant, literals[number])
+            if isinstance(parameter, Duration)
+            else _reader(number, type(constant))
+        )
+    fixed = tuple((n, literal) for n, literal in enumerate(literals) if n not in used)
+    made = Template(tuple(reads), fixed)
+    is_right = made.constants(literals) == general.constants
+    return made if is_right and made.constants(others) == again.constants else None
+
+
+def _reader(number: int, type_: type) -> Read:
+    return lambda literals: _constant(literals[number], type_)
+
+
+def _span_reader(parameter: Duration, number: int, known: ParameterValue, literal: str) -> Read:
+    """Reads a duration. The constant is a microsecond more or less where the operator is strict."""
+    assert isinstance(known, int)
+    strict = known - _microseconds(literal)
+
+    def read(literals: Sequence[str]) -> ParameterValue | None:
+        bound = _microseconds(literals[number]) + strict
+        is_like = abs(bound) > 1 and weaker(parameter.operator, bound) == parameter.bound
+        return bound if is_like else None
+
+    return read
+
+
+def _microseconds(literal: str) -> int:
+    return int(Decimal(literal) * 1_000_000)
+
+
+def _like(bound: int) -> str:
+    """A duration that has this weaker bound."""
+    return str(Decimal(abs(bound)) / 1_000_000)
 
 
 def _mark(number: int, literal: str) -> str:
@@ -130,7 +178,9 @@ def _plain(literal: str) -> str:
     return literal[1:-1] if literal[0] in "\"'" else literal
 
 
-def _shown(constant: Constant) -> str:
+def _shown(constant: ParameterValue) -> str:
+    if isinstance(constant, int):
+        return str((constant + 500_000) // 1_000_000)
     return str(int(constant)) if isinstance(constant, float) else str(constant)
 
 
@@ -139,7 +189,7 @@ def _joined(text: str, literals: Sequence[str]) -> str:
     return _LITERAL.sub(lambda _: next(each), text)
 
 
-def _constant(literal: str, type_: type) -> Constant:
+def _constant(literal: str, type_: type) -> ParameterValue:
     if type_ is Number:
         return Number(Decimal(literal))
     return float(literal) if type_ is float else _plain(literal)

@@ -14,15 +14,15 @@ A member without rows is one small object. Its view is made when it gets a row o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from axlog.document.delta import Delta
 from axlog.document.tree import Tree
 from axlog.errors import QueryError
 from axlog.evaluate.joins import Bag, Row, add, picker
 from axlog.query.compile import Program, Relation, compile_pattern
-from axlog.query.generalize import Parameter
-from axlog.query.pattern import Constant, Pattern
+from axlog.query.generalize import AnyParameter, Parameter, ParameterValue
+from axlog.query.pattern import Pattern
 from axlog.query.query import Query
 from axlog.views.change import Change
 from axlog.views.change import Row as ShownRow
@@ -49,7 +49,7 @@ class Member:
         name: str,
         query: Query | str,
         language: str | None,
-        constants: tuple[Constant, ...],
+        constants: tuple[ParameterValue, ...],
         family: FamilyCounting,
         make: Callable[[Member], MaintainedView],
     ) -> None:
@@ -72,6 +72,22 @@ class Member:
         return self.view is not None or self.family.may_have_rows(self.constants)
 
 
+class JoinOfMembers(Protocol):
+    """The join of a family with durations (`family_join.py`)."""
+
+    def admit(self, member: Member) -> None:
+        """Add a member."""
+
+    def dismiss(self, member: Member) -> None:
+        """Remove a member."""
+
+    def has_stopped(self, member: Member) -> bool:
+        """Whether a member that could get rows has no match that has begun."""
+
+    def never(self, ended: Iterable[Any]) -> Mapping[Member, list[Change]]:
+        """The `never` changes of members, for what ended at the join."""
+
+
 class FamilyCounting(Counting):
     """Keeps the rows of a general pattern, and hands them to the members of the family."""
 
@@ -79,7 +95,7 @@ class FamilyCounting(Counting):
         self,
         tree: Tree,
         pattern: Pattern,
-        parameters: tuple[Parameter, ...],
+        parameters: tuple[AnyParameter, ...],
         member_pattern: Pattern,
         engine: CountingEngine,
         emitted: Emitted,
@@ -99,9 +115,10 @@ class FamilyCounting(Counting):
         self.stopped: list[Member] = []  # members that the current update left without a future
         self.stopping: list[FamilyCounting] = []  # the families of the document with such members
         self.members: dict[str, Member] = {}
+        self.join: JoinOfMembers | None = None  # with durations, where a join gives `never` changes
+        self.never: dict[Member, list[Change]] = {}  # of the current update, by this join
         columns = compile_pattern(pattern).root.columns
-        positions = [columns.index(f"${parameter.variable}") for parameter in parameters]
-        self.index: ParameterIndex[Member] = ParameterIndex(parameters, positions)
+        self.index: ParameterIndex[Member] = ParameterIndex(parameters, columns)
         super().__init__(tree, pattern, engine)
         self._pick = picker([columns.index(c) for c in self.member_program.root.columns])
 
@@ -121,13 +138,17 @@ class FamilyCounting(Counting):
         self.engine.build(self.root)
         self.members[member.name] = member
         self.index.add(member, member.constants)
+        if self.join is not None:
+            self.join.admit(member)
 
     def dismiss(self, member: Member) -> None:
         """Delete the row of a member."""
         del self.members[member.name]
         self.index.remove(member, member.constants)
+        if self.join is not None:
+            self.join.dismiss(member)
 
-    def rows_of(self, constants: tuple[Constant, ...]) -> Bag:
+    def rows_of(self, constants: tuple[ParameterValue, ...]) -> Bag:
         """The root relation of a member with these constants, read off the rows of all."""
         self.engine.build(self.root)
         found: Bag = {}
@@ -136,7 +157,7 @@ class FamilyCounting(Counting):
                 add(found, self._pick(row), self._counts[row])
         return found
 
-    def may_have_rows(self, constants: tuple[Constant, ...]) -> bool:
+    def may_have_rows(self, constants: tuple[ParameterValue, ...]) -> bool:
         """Whether a member with these constants may have rows: an aggregate of nothing is one."""
         if self.has_steps or self.broken is not None:
             return True
@@ -265,7 +286,14 @@ class FamilyCounting(Counting):
 
         Members without a row and without a match that has begun can get none any more.
         """
-        columns = [f"${parameter.variable}" for parameter in self.parameters]
+        self.stopping.append(self)
+        if self.join is not None:
+            self.stopped = [m for m in self.members.values() if self._has_stopped(m, self.join)]
+            return
+        texts = [each for each in self.parameters if isinstance(each, Parameter)]
+        if len(texts) < len(self.parameters):
+            return  # the join does not give their `never` changes
+        columns = [f"${parameter.variable}" for parameter in texts]
         begun = {self.index.member_key([row.get(column) for column in columns]) for row in waiting}
         self.stopped = [
             member
@@ -273,7 +301,19 @@ class FamilyCounting(Counting):
             if (key := self.index.member_key(member.constants)) not in begun
             and key not in self._groups
         ]
-        self.stopping.append(self)
+
+    def _has_stopped(self, member: Member, join: JoinOfMembers) -> bool:
+        """Whether a member with durations has no row, and no match that has begun."""
+        return not self.rows_of(member.constants) and join.has_stopped(member)
+
+    def end(self, ended: Iterable[Any]) -> None:
+        """Judge what ended at the join, for its members."""
+        assert self.join is not None
+        for member, changes in self.join.never(ended).items():
+            if not self.never:
+                self.stopping.append(self)
+            self.never.setdefault(member, []).extend(changes)
+            self._emitted.append((member.opened(), []))  # so that the update is emitted
 
     def members_of(self, values: Mapping[str, Any]) -> Sequence[Member]:
         """The members that rows with these values of variables concern."""
@@ -290,7 +330,7 @@ class FamilyCounting(Counting):
 class FamilyEngine(CountingEngine):
     """Stands for the counting engine in the maintainer of one member."""
 
-    def __init__(self, family: FamilyCounting, constants: tuple[Constant, ...]) -> None:
+    def __init__(self, family: FamilyCounting, constants: tuple[ParameterValue, ...]) -> None:
         self._family = family
         self._constants = constants
         self.shelf = None

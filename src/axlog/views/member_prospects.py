@@ -1,8 +1,7 @@
 """The future rows of one member of a family, read from the join that all members share.
 
-For families whose members get their `never` changes from the general view: all parameters are texts
-of one part of a two-way join, and only rows of this part wait. A row of the member is then a row of
-the general view with the member's texts, and so is a waiting row.
+For families whose parameters are texts: a row of the member is a row of the general view with the
+member's texts, and so is a row that may still come.
 """
 
 from __future__ import annotations
@@ -12,15 +11,15 @@ from typing import Any
 
 from axlog.future.truth import Possible
 from axlog.query.truth import Truth
+from axlog.views.counting.join_prospects import AnyProspects
 from axlog.views.counting.possible_pages import page_of
-from axlog.views.counting.prospects import Prospects
 from axlog.views.family import FamilyCounting, Member
 
 
 class MemberProspects:
     """The possible rows of one member."""
 
-    def __init__(self, general: Prospects, kept: FamilyCounting, member: Member) -> None:
+    def __init__(self, general: AnyProspects, kept: FamilyCounting, member: Member) -> None:
         self._general = general
         names = [parameter.variable for parameter in kept.parameters]
         self._given: dict[str, Any] = dict(zip(names, member.constants, strict=True))

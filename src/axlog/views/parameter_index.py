@@ -16,29 +16,34 @@ from typing import Any, Generic, TypeVar
 
 from axlog.evaluate.joins import Row
 from axlog.evaluate.value_tests import comparison
-from axlog.query.generalize import Parameter
-from axlog.query.pattern import Constant, Moment, Number
+from axlog.query.compile import Column
+from axlog.query.generalize import AnyParameter, Duration, Parameter, ParameterValue
+from axlog.query.pattern import Moment, Number
 from axlog.query.values import READ, ValueKind, double_of, key_of, parted
 
 M = TypeVar("M")
 Place = tuple[Any, ...]
 """The place of a value in the order of a comparison: its kind, and its key in this kind."""
-Tests = tuple[Callable[[str], bool], ...]
+Tests = tuple[Callable[[Any], bool], ...]
+Constants = Sequence[ParameterValue | None]
 
 
 class ParameterIndex(Generic[M]):
-    """Members by their constants. `positions`: where rows hold the value of each parameter."""
+    """Members by their constants. `columns`: those of the rows, which hold the values."""
 
-    def __init__(self, parameters: Sequence[Parameter], positions: Sequence[int]) -> None:
-        each = list(zip(range(len(parameters)), parameters, positions, strict=True))
-        texts = [(n, at) for n, parameter, at in each if parameter.is_text]
+    def __init__(self, parameters: Sequence[AnyParameter], columns: Sequence[Column]) -> None:
+        texts = [
+            (number, columns.index(f"${each.variable}"))
+            for number, each in enumerate(parameters)
+            if isinstance(each, Parameter) and each.is_text
+        ]
         self._texts = [n for n, _ in texts]  # the numbers of the constants
         self._text_at = [at for _, at in texts]  # the positions of the values
-        self._only_text = self._text_at[0] if len(each) == len(texts) == 1 else None
-        others = [(n, parameter, at) for n, parameter, at in each if not parameter.is_text]
-        self._others = others
+        self._only_text = self._text_at[0] if len(parameters) == len(texts) == 1 else None
+        others = [(n, each) for n, each in enumerate(parameters) if not each.is_text]
+        self._others = [(n, each, _value_of(each, columns)) for n, each in others]
         self._read = _reader(others[0][1]) if others else None
-        self._first_at, *self._rest_at = [at for _, _, at in others] or [0]
+        self._first, *self._rest = [value for _, _, value in self._others] or [str]
         self._by_text: dict[Any, dict[M, None] | _Ordered[M]] = {}
 
     def _key(self, values: Sequence[Any], at: Sequence[int]) -> Any:
@@ -50,11 +55,11 @@ class ParameterIndex(Generic[M]):
         """The texts of a row that members are looked up by."""
         return self._key(row, self._text_at)
 
-    def member_key(self, constants: Sequence[Constant | None]) -> Any:
+    def member_key(self, constants: Constants) -> Any:
         """The texts of a member."""
         return self._key(constants, self._texts)
 
-    def add(self, member: M, constants: Sequence[Constant]) -> None:
+    def add(self, member: M, constants: Sequence[ParameterValue]) -> None:
         """Insert a row of the parameter table."""
         key = self.member_key(constants)
         found = self._by_text.get(key)
@@ -68,7 +73,7 @@ class ParameterIndex(Generic[M]):
             found = self._by_text[key] = _Ordered(parted(first.operator)[0])
         found.add(member, self._place(constants), self._tests(constants))
 
-    def remove(self, member: M, constants: Sequence[Constant]) -> None:
+    def remove(self, member: M, constants: Sequence[ParameterValue]) -> None:
         """Delete a row of the parameter table."""
         key = self.member_key(constants)
         found = self._by_text[key]
@@ -79,12 +84,12 @@ class ParameterIndex(Generic[M]):
         if not found:
             del self._by_text[key]
 
-    def _place(self, constants: Sequence[Constant]) -> Place | None:
+    def _place(self, constants: Sequence[ParameterValue]) -> Place | None:
         number, parameter, _ = self._others[0]
         return _place_of(parameter, constants[number])
 
-    def _tests(self, constants: Sequence[Constant]) -> Tests:
-        return tuple(comparison(p.operator, constants[n]) for n, p, _ in self._others[1:])
+    def _tests(self, constants: Sequence[ParameterValue]) -> Tests:
+        return tuple(_test(parameter, constants[n]) for n, parameter, _ in self._others[1:])
 
     def find(self, row: Row) -> Sequence[M]:
         """The members that a row concerns."""
@@ -98,15 +103,14 @@ class ParameterIndex(Generic[M]):
             return list(found)
         assert isinstance(found, _Ordered)
         assert self._read is not None
-        place = self._read(str(row[self._first_at]))
-        rest = [str(row[at]) for at in self._rest_at] if self._rest_at else ()
+        place = self._read(self._first(row))
+        rest = [value(row) for value in self._rest] if self._rest else ()
         return found.find(place, rest)
 
-    def passes(self, constants: Sequence[Constant], row: Row) -> bool:
+    def passes(self, constants: Sequence[ParameterValue], row: Row) -> bool:
         """Whether a row concerns a member with these constants and the same texts."""
         return all(
-            comparison(parameter.operator, constants[n])(str(row[at]))
-            for n, parameter, at in self._others
+            _test(parameter, constants[n])(value(row)) for n, parameter, value in self._others
         )
 
 
@@ -139,7 +143,7 @@ class _Ordered(Generic[M]):
             at += 1
         del self._places[at], self._members[at]
 
-    def find(self, place: Place | None, rest: Sequence[str]) -> list[M]:
+    def find(self, place: Place | None, rest: Sequence[Any]) -> list[M]:
         """The members whose constants a value passes, given its place and the other values."""
         start, stop = self._span(place)
         found = self._members[start:stop]
@@ -171,8 +175,30 @@ class _Ordered(Generic[M]):
         return bisect_left(places, place), bisect_right(places, place)
 
 
-def _reader(parameter: Parameter) -> Callable[[str], Place | None]:
+def _value_of(parameter: AnyParameter, columns: Sequence[Column]) -> Callable[[Row], Any]:
+    """A function from a row to the value that a constant is compared with."""
+    if isinstance(parameter, Parameter):
+        position = columns.index(f"${parameter.variable}")
+        return lambda row: str(row[position])
+    (first, one), (second, other) = [
+        (factor, columns.index(f"{name}.time")) for factor, name in parameter.terms
+    ]
+    return lambda row: first * row[one] + second * row[other]  # type: ignore[operator]  # times
+
+
+def _test(parameter: AnyParameter, constant: ParameterValue) -> Callable[[Any], bool]:
+    """Whether a value passes the comparison with a constant."""
+    if isinstance(parameter, Duration):
+        is_low = parameter.operator == ">="
+        return lambda value: value >= constant if is_low else value <= constant
+    assert not isinstance(constant, int)
+    return comparison(parameter.operator, constant)
+
+
+def _reader(parameter: AnyParameter) -> Callable[[Any], Place | None]:
     """A function from a value to its place; None: it has none, and passes no comparison."""
+    if isinstance(parameter, Duration):
+        return lambda value: (0, value)
     _, type_ = parted(parameter.operator)
     if parameter.type == "float" or type_ == "xs:double":
         return _double
@@ -181,7 +207,9 @@ def _reader(parameter: Parameter) -> Callable[[str], Place | None]:
     return key_of
 
 
-def _place_of(parameter: Parameter, constant: Constant) -> Place | None:
+def _place_of(parameter: AnyParameter, constant: ParameterValue) -> Place | None:
+    if isinstance(constant, int):
+        return 0, constant
     if isinstance(constant, float):
         return None if isnan(constant) else (0, constant)
     if isinstance(constant, Number):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from operator import itemgetter
 from typing import NamedTuple
@@ -19,6 +19,7 @@ class Ended(NamedTuple):
     row: Row
     proof: Proof
     limit: int | None = None  # the deadline that passed
+    passed: float = -inf  # the last deadline of a member that had passed before
 
 
 def arrival(positions: Sequence[int]) -> Callable[[Row], float]:
@@ -49,3 +50,15 @@ def key_values(
     now = [[str(value) for value, at in each.items() if at == clock] for each in recent]
     each = zip(seen, now, strict=True)
     return tuple(tuple(sorted(mine if known is None else known)) for known, mine in each)
+
+
+def rules_out(used: float, row: Row, times: Sequence[int], limits: Iterable[int | None]) -> bool:
+    """Whether a key value that is not remembered has ruled out a row of the other part.
+
+    It rules out the rows that waited when it arrived, rows of the same instant, and rows that
+    arrived while a row with the value waited. `limits`: the deadlines of the rows with the value.
+    """
+    arrived = max((int(row[at]) for at in times), default=None)
+    if arrived is None or used >= arrived:
+        return True
+    return any(limit is None or limit >= arrived for limit in limits)

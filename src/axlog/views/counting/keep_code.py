@@ -11,6 +11,8 @@ from axlog.document.tree import Tree
 from axlog.evaluate.joins import Row, Value
 from axlog.views.counting.brief_rows import Follow
 
+Keep = Callable[[Row, int], None]
+
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
@@ -30,6 +32,40 @@ class Keeping:
     arrival: Callable[[Row], float]
     keep_briefly: Follow
     followers: Sequence[Follow]
+
+
+def keep_function(about: Keeping, deadline: Callable[[Row], int | None], add: Keep) -> Keep:
+    """`WaitingRows.keep` for one part, with what does not change put in; runs for every row."""
+    part, waiting, tree, streams = about.part, about.waiting, about.tree, about.streams
+    at, arrived, recent, remembered = about.key, about.arrived, about.recent, about.remembered
+    heap, arrival, followers = about.deadlines, about.arrival, about.followers
+    keep_briefly = about.keep_briefly
+
+    def keep(row: Row, count: int) -> None:
+        clock = tree.clock
+        if at is not None:
+            value = row[at]
+            if (
+                (value,) in arrived
+                or (remembered is not None and value in remembered)
+                or recent.get(value) == clock
+            ):
+                waiting.dropped += 1
+                return
+        limit = deadline(row)
+        if not streams or (limit is not None and limit < clock):
+            waiting.dropped += 1
+            return
+        if limit is not None:
+            if limit <= clock and limit <= arrival(row):
+                keep_briefly(part, row, count)
+                return
+            heappush(heap, (limit, part, row))
+        add(row, count)
+        for follow in followers:
+            follow(part, row, count)
+
+    return keep
 
 
 def keep_code(

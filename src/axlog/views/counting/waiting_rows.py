@@ -29,15 +29,20 @@ from axlog.future.join_inputs import JoinInputs
 from axlog.future.keys import Key
 from axlog.query.compile import Column, Relation
 from axlog.views.counting.brief_rows import BriefRows, Follow
-from axlog.views.counting.ended_rows import Ended, arrival, key_values, remove_rows, rows_apart
+from axlog.views.counting.ended_rows import (
+    Ended,
+    arrival,
+    key_values,
+    remove_rows,
+    rows_apart,
+    rules_out,
+)
 from axlog.views.counting.join_outlook import JoinOutlook, Use
-from axlog.views.counting.keep_code import Keeping, keep_code
+from axlog.views.counting.keep_code import Keep, Keeping, keep_code, keep_function
+from axlog.views.counting.member_deadlines import MemberDeadlines, NextDeadline
 from axlog.views.counting.sites import SiteRelation
 from axlog.views.operators.operator import Pending
 from axlog.views.operators.table import Bucket, Table
-
-Keep = Callable[[Row, int], None]
-
 
 MOST_RECENT = 1000
 """The number of key values from which on those of earlier times are dropped."""
@@ -110,6 +115,7 @@ class WaitingRows:
         """Answers questions about rows; None: the tables do not decide them."""
         if not isinstance(inputs, str) and is_keyed_so:
             self.outlook = JoinOutlook(self, inputs)
+        self._members: MemberDeadlines | None = None
         self.live = state.join.kept if drops else [Table({}, t.keys()) for t in state.join.kept]
         self._brief = BriefRows(tree, self.live, self.heap, self.followers, self._count_dropped)
         self.brief = self._brief.rows
@@ -161,20 +167,13 @@ class WaitingRows:
     def _was_used(
         self, part: int, row: Row, seen: Mapping[str, float], others: Mapping[Value, list[Row]]
     ) -> bool:
-        """Whether a row was ruled out by a key value, when it arrived or later.
-
-        Values that are not remembered rule out the rows that waited when they arrived, rows of the
-        same instant, and rows that arrived while a row with the value waited.
-        """
-        key = self._keys[1 - part]
+        """Whether a row was ruled out by a key value, when it arrived or later."""
+        key, times = self._keys[1 - part], self.pair.sides[part].time_positions
         if key is None or row[key[1]] not in seen:
             return False
-        value, times = str(row[key[1]]), self.pair.sides[part].time_positions
-        arrived = max((int(row[at]) for at in times), default=None)
-        if self.seen[1 - part] is not None or arrived is None or seen[value] >= arrived:
-            return True
-        limits = [self._deadlines[1 - part](other) for other in others.get(value, ())]
-        return any(limit is None or limit >= arrived for limit in limits)
+        limits = map(self._deadlines[1 - part], others.get(row[key[1]], ()))
+        is_remembered = self.seen[1 - part] is not None
+        return is_remembered or rules_out(seen[str(row[key[1]])], row, times, limits)
 
     def times_out_without(self, column: Column) -> bool:
         """Whether time alone can rule out a row that has no value in a column."""
@@ -210,6 +209,19 @@ class WaitingRows:
                 deadline = self._deadlines[part](row)
                 if deadline is not None:
                     heappush(self.heap, (deadline, part, row))
+        if self._members is not None:
+            self._members.start()
+
+    # Members of a family --------------------------------------------------------------------------
+
+    def follow_members(self, following: NextDeadline) -> MemberDeadlines:
+        """Record rows in `ended` when deadlines of members pass, too."""
+        self.settle()
+        if self._members is None:
+            self._members = MemberDeadlines(self, following)
+        else:
+            self._members.follows_with(following)
+        return self._members
 
     # What the collector reads --------------------------------------------------------------------
 
@@ -276,43 +288,17 @@ class WaitingRows:
         is_plain = not side.is_bounded and self._keys[1 - part] is None
         if is_plain and self.drops and self.open[1 - part]:
             return None
-        return self._keeper(part)
+        return keep_function(self._keeping(part), self._deadlines[part], self.live[part].add)
 
-    def _keeper(self, part: int) -> Keep:
-        """`keep` for one part, with what does not change put in; runs for every row."""
-        other, key = 1 - part, self._keys[1 - part]
-        streams, table, tree = self.open[other], self.live[part], self.tree
-        deadline, arrival, heap = self._deadlines[part], self.arrivals[part], self.heap
-        followers, add = self.followers, table.add
-        arrived = None if key is None else self.live[other].index((key[0],))
-        remembered, recent = self.seen[other], self._recent[other]
-        at = 0 if key is None else key[1]
-
-        def keep(row: Row, count: int) -> None:
-            clock = tree.clock
-            if arrived is not None:
-                value = row[at]
-                if (
-                    (value,) in arrived
-                    or (remembered is not None and value in remembered)
-                    or recent.get(value) == clock
-                ):
-                    self.dropped += 1
-                    return
-            limit = deadline(row)
-            if not streams or (limit is not None and limit < clock):
-                self.dropped += 1
-                return
-            if limit is not None:
-                if limit <= clock and limit <= arrival(row):
-                    self._brief.add(part, row, count)
-                    return
-                heappush(heap, (limit, part, row))
-            add(row, count)
-            for follow in followers:
-                follow(part, row, count)
-
-        return keep
+    def _keeping(self, part: int) -> Keeping:
+        """What the functions that keep rows of a part read."""
+        bound, other, used = self.pair.sides[part].simple_bound, 1 - part, self._keys[1 - part]
+        arrived = {} if used is None else self.live[other].index((used[0],))
+        return Keeping(
+            part, self, self.tree, self.open[other], None if used is None else used[1],
+            arrived, self._recent[other], self.seen[other], bound, self.heap,
+            self.arrivals[part], self._brief.add, self.followers,
+        )  # fmt: skip
 
     def keep_code(
         self, part: int, scope: dict[str, object], key: Callable[[Sequence[int]], str]
@@ -321,16 +307,10 @@ class WaitingRows:
 
         None: it must be called. `key` gives an expression of the values at some positions.
         """
-        bound, other, used = self.pair.sides[part].simple_bound, 1 - part, self._keys[1 - part]
-        if not self.drops or (bound is None and self.pair.sides[part].windows):
+        side = self.pair.sides[part]
+        if not self.drops or (side.simple_bound is None and side.windows):
             return None
-        arrived = {} if used is None else self.live[other].index((used[0],))
-        about = Keeping(
-            part, self, self.tree, self.open[other], None if used is None else used[1], arrived,
-            self._recent[other], self.seen[other], bound, self.heap, self.arrivals[part],
-            self._brief.add, self.followers,
-        )  # fmt: skip
-        return keep_code(about, scope, key)
+        return keep_code(self._keeping(part), scope, key)
 
     def block(self, number: int, delta: Bag) -> None:
         """Do nothing: a join of two that drops rows has no `not`."""
@@ -503,7 +483,8 @@ class WaitingRows:
         heap = self.heap
         while heap and heap[0][0] < clock:
             passed, part, row = heappop(heap)
-            self._end(part, row, TimePassed(clock), int(passed))
+            if self._members is None or not self._members.take(passed, part, row, clock):
+                self._end(part, row, TimePassed(clock), int(passed))
 
     def _close(self, proof: StreamEnded) -> None:
         """Drop the rows of the other part if no stream feeds this one any more."""
@@ -528,17 +509,20 @@ class WaitingRows:
         return count
 
     def _end(self, part: int, row: Row, proof: Proof, passed: int | None = None) -> None:
+        before = -inf if self._members is None else self._members.passed(row)
         if not self._drop(part, row):
             return
         if self.holds_or_waits is None or not self.holds_or_waits(part, row):
-            self._record(part, row, proof, passed)
+            self._record(part, row, proof, passed, before)
 
-    def _record(self, part: int, row: Row, proof: Proof, passed: int | None = None) -> None:
+    def _record(
+        self, part: int, row: Row, proof: Proof, passed: int | None = None, before: float = -inf
+    ) -> None:
         """Record a dropped row, if a row of a later instant could have completed it."""
         limit = self._deadlines[part](row) if passed is None else passed
         if limit is None or limit > self.arrivals[part](row):
             # otherwise only a row of the same instant could have completed it
-            self.ended.append(Ended(part, row, proof, passed))
+            self.ended.append(Ended(part, row, proof, passed, before))
 
     def take_ended(self) -> list[Ended]:
         """The rows dropped since the last call."""
