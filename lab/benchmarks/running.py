@@ -192,12 +192,12 @@ BENCHMARKS: dict[str, Benchmark] = {
         full=lambda: spark_cluster((1000, 40)),
     ),
     "spark-documents": Benchmark(
-        tiny=lambda: spark_documents(0.001, at_a_time=100, quick=True, views=("Q1",)),
-        quick=lambda: spark_documents(0.1),
-        full=lambda: spark_documents(0.87),
+        tiny=lambda: spark_documents(0.001, 3, quick=True, views=("Q1",)),
+        quick=spark_documents,
+        full=lambda: spark_documents(0.87, 1000),
         in_parts={
-            "quick": lambda done: spark_documents(0.1, done=done),
-            "full": lambda done: spark_documents(0.87, done=done),
+            "quick": lambda done: spark_documents(done=done),
+            "full": lambda done: spark_documents(0.87, 1000, done=done),
         },
     ),
     "search": Benchmark(

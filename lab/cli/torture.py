@@ -25,7 +25,7 @@ def torture(
     ] = 50,
     kills: Annotated[int, typer.Option(help="Processes to kill with SIGKILL.")] = 10,
     spark: Annotated[
-        int, typer.Option(help="Pipelines on Spark to run with a killed driver or worker.")
+        int, typer.Option(help="Processes of pipelines on Spark to kill with SIGKILL.")
     ] = 0,
     start: Annotated[int, typer.Option(help="The first seed.")] = 0,
 ) -> None:
@@ -35,6 +35,7 @@ def torture(
     """
     crashes = 0
     killed: Counter[str] = Counter()
+    on_spark: Counter[str] = Counter()
     try:
         with typer.progressbar(range(start, start + rounds), label="faulty disk") as seeds:
             for seed in seeds:
@@ -44,10 +45,14 @@ def torture(
             killed += by_killing(seed, kills=min(6, kills - killed.total()))
             seed += 1
             typer.echo(f"killed {killed.total()} of {kills}", err=True)
-        for seed in range(start, start + spark):
-            from lab.stress.spark_kills import on_spark
+        seed = start
+        while on_spark.total() < spark:
+            from lab.stress import spark_kills
 
-            typer.echo(f"spark, seed {seed}: {on_spark(seed)} killed", err=True)
+            new = spark_kills.on_spark(seed)
+            on_spark += new
+            typer.echo(f"spark, seed {seed}: {_listed(new)}; {on_spark.total()} in all", err=True)
+            seed += 1
     except AssertionError as difference:
         typer.echo(f"axlog: {difference}", err=True)
         raise typer.Exit(1) from None
@@ -55,5 +60,9 @@ def torture(
     typer.echo(
         f"{rounds} runs on faulty disks, {crashes} crashes;"
         f" {killed.total()} processes killed ({inside or 'none'});"
-        f" {spark} pipelines on Spark: ok"
+        f" {on_spark.total()} on Spark ({_listed(on_spark) or 'none'}): ok"
     )
+
+
+def _listed(killed: Counter[str]) -> str:
+    return ", ".join(f"{number} {what}" for what, number in sorted(killed.items()))

@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
@@ -87,19 +87,92 @@ def by_embedded(place: Path, messages: int = MESSAGES) -> Counter[str]:
     return logged(place)
 
 
+class Kill(NamedTuple):
+    """A process to kill after a batch."""
+
+    victim: str
+    """`driver` (with all its processes), `java`, `task`, `executor` or `worker`."""
+    after: int
+    """The batch that the sink must have before."""
+    moment: str = "batch"
+    """`batch`: after a random delay; `commit`: when the sink has begun to write the next one."""
+
+
 def kill_drivers(
-    place: Path, state: str, batches: Sequence[int], draw: Random, messages: int = MESSAGES
+    place: Path, state: str, kills: Sequence[Kill], draw: Random, messages: int = MESSAGES
 ) -> Counter[str]:
-    """Kill a run after each of these batches and restart it; return the outcome."""
+    """Run on one machine, killing as told; return the outcome."""
     write_pipeline(place, f"cores: 1, state: {state}", messages)
-    for least in batches:
-        process = _run(place)
-        _wait_for_batch(place, least, process)
-        time.sleep(draw.random() * 0.3)  # the kill falls anywhere in the next batch
+    _killed_run(place, kills, draw, lambda: _run(place))
+    return logged(place)
+
+
+def kill_on_cluster(
+    place: Path, on: Cluster, kills: Sequence[Kill], draw: Random, messages: int = MESSAGES
+) -> Counter[str]:
+    """Run on a cluster of two workers, killing as told; return the outcome."""
+    more, forked = quick_settings()
+    write_pipeline(place, f"partitions: 2, {more}", messages)
+    _killed_run(place, kills, draw, lambda: _run(place, "--master", on.address, **forked), on)
+    return logged(place)
+
+
+def _killed_run(
+    place: Path,
+    kills: Sequence[Kill],
+    draw: Random,
+    start: Callable[[], subprocess.Popen[bytes]],
+    on: Cluster | None = None,
+) -> None:
+    """Run to the end; each kill ends at most one process of `start`."""
+    process, starts = start(), 1
+    for kill in kills:
+        while not _reached(place, kill.after, process):
+            process, starts = start(), starts + 1
+            if starts > 1 + kills.index(kill):
+                raise AssertionError(_logs(place))
+        if kill.moment == "commit":
+            _wait_for_writing(place, process)
+        else:
+            time.sleep(draw.random() * 0.3)
+        _kill(kill.victim, process, draw, on)
+    while process.wait(timeout=LONGEST) != 0:
+        process, starts = start(), starts + 1
+        if starts > 1 + len(kills):
+            raise AssertionError(_logs(place))
+
+
+def _kill(victim: str, process: subprocess.Popen[bytes], draw: Random, on: Cluster | None) -> None:
+    """Kill the victim, and wait for the driver if it is that."""
+    if victim == "worker":
+        assert on is not None
+        os.killpg(on.workers[0].pid, signal.SIGKILL)
+        return
+    if victim == "driver":
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    _finish(_run(place), place)
-    return logged(place)
+        return
+    leaders = [process.pid] if on is None or victim == "java" else [w.pid for w in on.workers]
+    java = victim in ("java", "executor")
+    found = [
+        pid
+        for pid, name in _processes_of(leaders)
+        if (name == "java") == java and pid not in leaders
+    ]
+    for pid in draw.sample(found, min(1, len(found))):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _processes_of(leaders: Sequence[int]) -> list[tuple[int, str]]:
+    """Return the processes of sessions, with their names, in order."""
+    found = []
+    for each in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            before, _, after = (each / "stat").read_text().rpartition(")")
+            if int(after.split()[3]) in leaders:
+                found.append((int(each.name), before.partition("(")[2]))
+    return sorted(found)
 
 
 def kill_rescaling(
@@ -110,9 +183,9 @@ def kill_rescaling(
     """
     write_pipeline(place, "cores: 1, state: executors, buckets: 4", messages // 2)
     process = _run(place)
-    _wait_for_batch(place, batch, process)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    if not _reached(place, batch, process):
+        raise AssertionError(_logs(place))
+    _kill("driver", process, draw, None)
     for left, number in zip(reversed(range(len(partitions))), partitions, strict=True):
         _finish(_run(place), place)
         write_messages(place, messages - left * BATCH)
@@ -123,22 +196,6 @@ def kill_rescaling(
             os.killpg(scaling.pid, signal.SIGKILL)
             scaling.wait()
     _finish(_run(place), place)
-    return logged(place)
-
-
-def kill_worker(place: Path, on: Cluster, batch: int, messages: int = MESSAGES) -> Counter[str]:
-    """Kill one of the two workers of a cluster after a batch, and the driver after the next one.
-    Restart it with the worker that is left; return the outcome.
-    """
-    more, forked = quick_settings()
-    write_pipeline(place, f"partitions: 2, {more}", messages)
-    process = _run(place, "--master", on.address, **forked)
-    _wait_for_batch(place, batch, process)
-    os.killpg(on.workers[0].pid, signal.SIGKILL)
-    _wait_for_batch(place, batch + 1, process)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    _finish(_run(place, "--master", on.address, **forked), place)
     return logged(place)
 
 
@@ -155,29 +212,47 @@ def quick_settings(cores: int = 2) -> tuple[str, dict[str, str]]:
     return more, {"PYSPARK_PYTHON": str(launcher.python)} if launcher else {}
 
 
-def on_spark(seed: int) -> str:
+def on_spark(seed: int) -> Counter[str]:
     """Run one random case and compare it with the embedded engine; return what was killed."""
     draw = Random(f"spark:{seed}")
+    killed: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="axlog-torture-") as made:
         undisturbed, place = Path(made) / "embedded", Path(made) / "spark"
         undisturbed.mkdir()
         place.mkdir()
-        expected = by_embedded(undisturbed)
-        if draw.random() < 0.25:
-            what = "worker"
+        messages = MESSAGES
+        case = draw.choice(("cluster", "cluster", "rescaling", "driver", "executors"))
+        if case == "rescaling":
+            partitions = draw.sample((1, 2, 3), 2)
+            found = kill_rescaling(place, draw.randrange(3), partitions, draw)
+            killed += Counter({"driver": 1, "rescaling": len(partitions)})
+        elif case == "cluster":
+            messages *= 4
+            # A task is repeated without a new start of anything, so these kills are cheap.
+            victims = draw.choices(("task", "executor"), (3, 1), k=9)
+            victims += ["worker", draw.choice(("driver", "java"))]
+            draw.shuffle(victims)
+            kills = _drawn(draw, victims, messages)
             with cluster(place) as started:
-                found = kill_worker(place, started, draw.randrange(MESSAGES // BATCH - 1))
-        elif draw.random() < 0.25:
-            what = "rescaling"
-            found = kill_rescaling(place, draw.randrange(3), draw.sample((1, 2, 3), 2), draw)
+                found = kill_on_cluster(place, started, kills, draw, messages)
+            killed += Counter(f"{each.victim} on a cluster, {each.moment}" for each in kills)
         else:
-            state = draw.choice(("driver", "executors"))
-            batches = sorted(draw.sample(range(MESSAGES // BATCH - 1), draw.randint(1, 3)))
-            what = f"driver, state: {state}"
-            found = kill_drivers(place, state, batches, draw)
+            kills = _drawn(draw, draw.choices(("driver", "java", "task"), k=3), messages)
+            found = kill_drivers(place, case, kills, draw)
+            killed += Counter(f"{e.victim}, state: {case}, {e.moment}" for e in kills)
+        expected = by_embedded(undisturbed, messages)
     if found != expected:
         raise AssertionError(f"seed {seed}: lost {expected - found}, too many {found - expected}")
-    return what
+    return killed
+
+
+def _drawn(draw: Random, victims: Sequence[str], messages: int) -> list[Kill]:
+    """Kills after different batches, at either moment."""
+    batches = sorted(draw.sample(range(messages // BATCH - 1), len(victims)))
+    return [
+        Kill(victim, batch, draw.choice(("batch", "commit")))
+        for victim, batch in zip(victims, batches, strict=True)
+    ]
 
 
 def write_pipeline(place: Path, more: str, messages: int) -> None:
@@ -248,12 +323,24 @@ def _last_batch(place: Path) -> int:
     return int(json.loads(state.read_text(encoding="utf-8"))["batch"]) if state.exists() else -1
 
 
-def _wait_for_batch(place: Path, batch: int, process: subprocess.Popen[bytes]) -> None:
+def _reached(place: Path, batch: int, process: subprocess.Popen[bytes]) -> bool:
+    """Wait until the sink has a batch; false if the process ends before."""
     until = time.monotonic() + LONGEST
-    while _last_batch(place) < batch and process.poll() is None and time.monotonic() < until:
+    while _last_batch(place) < batch:
+        if process.poll() is not None:
+            return _last_batch(place) >= batch
+        if time.monotonic() > until:
+            raise AssertionError(_logs(place))
         time.sleep(0.02)
-    if _last_batch(place) < batch:
-        raise AssertionError(_logs(place))
+    return True
+
+
+def _wait_for_writing(place: Path, process: subprocess.Popen[bytes]) -> None:
+    """Wait until the sink's file grows, for some seconds: a batch may have no changes."""
+    changes = place / "changes.jsonl"
+    size, until = changes.stat().st_size, time.monotonic() + 5
+    while changes.stat().st_size == size and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.001)
 
 
 def _finish(process: subprocess.Popen[bytes], place: Path) -> None:

@@ -86,11 +86,12 @@ def test_differential_benchmark_on_spark_and_the_join_find_the_same_rows(
 @pytest.mark.spark
 def test_benchmark_of_documents_on_spark_says_both_sides() -> None:
     (result,) = run(["spark-documents"], "tiny")
-    assert result.figures["shred to Parquet, MB/s"] > 0
-    assert [name.partition(",")[0] for name in result.figures if name.startswith("Q")] == [
-        "Q1: Spark",
-        "Q1: lxml",
+    assert result.figures["one document, factor 0.001: Spark shred to Parquet, s"] > 0
+    assert [ratio.what for ratio in result.ratios] == [
+        "Q1, one document, factor 0.001",
+        "Q1, 3 files of 1 MB",
     ]
+    assert result.remarks == []  # both sides have as many rows
 
 
 def test_differential_axlog_and_pathway_name_the_same_late_orders() -> None:

@@ -14,7 +14,8 @@ from axlog.document.node_table import rows_of
 from axlog.errors import InputError, QueryError
 from axlog.live.document import parse
 from axlog.query.query import Query, parse_query
-from axlog.spark import evaluate, explain, shred
+from axlog.spark import evaluate, explain, files, shred
+from axlog.spark.batch.embedded import spans_records
 from axlog.spark.batch.evaluation import chosen_plan
 from lab.laws import small_cases
 from lab.laws.small_cases import DOWNWARD
@@ -31,6 +32,38 @@ QUERIES = [
 ]
 COLLECTING = "for $a in //a return <found id='{id($a)}'>{$a/b/text()}{$a//c}</found>"
 UPWARD = "//b[following-sibling::c]"
+
+
+SPANNING = [
+    "match /site[items/item/name/$x][more//name/$x] return $x",
+    "match /site/items#t[item/@n = '3'] return t.id",
+]
+RECORD_QUERIES = [
+    "match /site//item#i[name]/@n#k return i.id, k.val",
+    "match //item/name/$x return $x",
+    "match //name#n/text()#t return n.id, t.id, t.val",
+    "match /site/items/item#i[not(name)] return i.cont",
+    "match //tail#t return t.cont",
+    "for $a in //item return <found>{$a/name/text()}{$a/@n}</found>",
+    *SPANNING,
+]
+
+
+@pytest.fixture(scope="module")
+def whole_files() -> dict[str, str]:
+    def records(count: int) -> str:
+        return "".join(
+            f'<item n="{n}">{f"<name>x{n % 7}<b> </b> </name>" if n % 3 else "&gt;"}</item>'
+            for n in range(count)
+        )
+
+    return {
+        "plain.xml": f"<site><head/><items> {records(40)} </items>t<more><w><name>x1</name></w>"
+        f"<tail>x</tail></more><items>{records(9)}<name>x2</name></items></site>",
+        "spaces.xml": f'<site xmlns:p="urn:p"><p:all xml:space="preserve">{records(20)}</p:all>'
+        f'<!-- <item> --><items p:k="1">{records(20)}</items><more><w p:l="2"/></more></site>',
+        "small.xml": "<site><items><item n='1'><name>s</name></item></items><tail/></site>",
+    }
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +167,24 @@ def test_files_are_cut_at_records(spark: Any, tmp_path: Path) -> None:
     assert sorted(row["x"] for row in names) == sorted(["s", *(f"x{n}" for n in range(300))])
     with pytest.raises(InputError):
         shred(spark, tmp_path / "absent.xml")
+
+
+@pytest.mark.parametrize("text", RECORD_QUERIES)
+def test_files_are_evaluated_where_they_are_read(
+    spark: Any, whole_files: dict[str, str], tmp_path: Path, text: str
+) -> None:
+    for name, content in whole_files.items():
+        (tmp_path / name).write_text(content)
+    query = parse_query(text, {})
+    cut = files(spark, tmp_path, ["item", "w"], large=200)
+    assert cut.is_cut
+    assert (spans_records(cut, query) is not None) == (text in SPANNING)
+    texts = {str(tmp_path / name): content for name, content in whole_files.items()}
+    expected = found_by_engine(texts, query)
+    assert expected
+    assert found_by_spark(cut, query) == expected
+    if text not in SPANNING:
+        assert found_by_spark(files(spark, tmp_path), query) == expected
 
 
 def test_explain_says_the_plan() -> None:

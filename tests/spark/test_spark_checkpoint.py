@@ -10,8 +10,10 @@ import pytest
 
 from axlog.errors import PipelineError
 from axlog.runtime.definition import Definition
+from axlog.runtime.driver_buckets import durable_state
 from axlog.runtime.plan import make_plan
 from axlog.spark import rescale
+from axlog.spark.checkpoint import FILE
 from tests.runtime.test_spark_bucket import SHOP, VIEWS, by_document, definition_of, updates
 from tests.spark.test_spark_streaming import WAYS, Collecting, run, state_after
 
@@ -87,6 +89,39 @@ def test_a_stopped_query_is_rescaled(spark: Any, tmp_path: Path) -> None:
         rescale(spark, place, 5)
     with pytest.raises(PipelineError, match="axlog rescale changes them"):
         run(spark, definition, messages, sink, partitions=3, **options)
+
+
+@pytest.mark.parametrize("moment", ["recorded", "begun", "moved"])
+def test_an_interrupted_rescale_is_finished_by_the_next_start(
+    spark: Any, tmp_path: Path, moment: str
+) -> None:
+    """It is killed before Spark begins, before Spark commits, or before its end is recorded."""
+    totals = ("match /shop[a/item/k/$x]/a/item/v/$y return count() as n", None)
+    definition = Definition(SHOP, {"join": (VIEWS["join"], None), "totals": totals})
+    messages = [m._replace(source=0) for m in updates(Random(12), 40)]
+    place = tmp_path / "checkpoint"
+    options = {"checkpoint": str(place), "limit": 20, "hold": 0, "state": "executors", "buckets": 4}
+    sink = Collecting()
+    run(spark, definition, messages[:20], sink, partitions=2, **options)
+    state = durable_state(str(place))
+    version = state.version
+    state.close()
+    if moment != "recorded":
+        rescale(spark, str(place), 4)
+    if moment == "begun":
+        last = max(int(path.name) for path in (place / "commits").glob("[0-9]*"))
+        (place / "commits" / str(last)).unlink()
+        (place / "commits" / f".{last}.crc").unlink(missing_ok=True)
+    known = json.loads((place / FILE).read_text())
+    known |= {"partitions": 2, "rescaling": [4, version]}
+    (place / FILE).write_text(json.dumps(known))
+    query = run(spark, definition, messages, sink, **options)
+    assert query.query.lastProgress.stateOperators[0].numShufflePartitions == 4
+    expected = [c for b in by_document(definition, [[[m]] for m in messages]) for c in b]
+    for view in ("join", "totals"):
+        told = [change for change in expected if change.view == view]
+        assert rows(sink, view) == state_after(told) != Counter()
+    assert rescale(spark, str(place), 2) == 4
 
 
 def test_views_that_came_later_have_engines_of_their_own() -> None:

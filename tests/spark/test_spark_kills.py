@@ -13,6 +13,7 @@ from random import Random
 import pytest
 
 from lab.stress import spark_kills
+from lab.stress.spark_kills import Kill
 
 pytestmark = [pytest.mark.spark, pytest.mark.system]
 
@@ -30,10 +31,12 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Counter[str]:
 
 
 def test_a_driver_that_is_killed_goes_on(tmp_path: Path, expected: Counter[str]) -> None:
-    assert spark_kills.kill_drivers(tmp_path, "driver", (1,), Random(11), MESSAGES) == expected
+    kills = [Kill("driver", 1)]
+    assert spark_kills.kill_drivers(tmp_path, "driver", kills, Random(11), MESSAGES) == expected
 
 
 def test_a_worker_that_dies_costs_nothing_and_one_is_enough_for_a_restart(
     tmp_path: Path, expected: Counter[str], cluster: spark_kills.Cluster
 ) -> None:
-    assert spark_kills.kill_worker(tmp_path, cluster, 1, MESSAGES) == expected
+    kills = [Kill("worker", 1), Kill("driver", 2)]
+    assert spark_kills.kill_on_cluster(tmp_path, cluster, kills, Random(11), MESSAGES) == expected

@@ -166,7 +166,7 @@ def _write(
         kind = kinds[node]
         if kind == TEXT:
             text = tree.text(node)
-            parts.append(text.translate(_TEXT_ESCAPES) if _IN_TEXT.search(text) else text)
+            parts.append(escape_text(text))
         elif kind == ELEMENT or (kind == CALL and calls):
             tag, inner = _open(tree, node, scope, parts, declare if node == top else None)
             below = first[node]
@@ -209,7 +209,7 @@ def _open(
     parts.append(f"<{tag}")
     for prefix, address in sorted(written.items(), key=lambda pair: pair[0] or ""):
         name = "xmlns" if prefix is None else f"xmlns:{prefix}"
-        parts.append(f' {name}="{_escape_value(address)}"')
+        parts.append(f' {name}="{escape_value(address)}"')
     parts.extend(attributes)
     return tag, inner if written else scope
 
@@ -222,7 +222,7 @@ def _open_plainly(tree: Tree, node: int, label: str) -> str | None:
         name = tree.names[tree.label_column[at]]
         if name[1] == "{":
             return None
-        tag += f' {name[1:]}="{_escape_value(tree.text(tree.first_column[at]))}"'
+        tag += f' {name[1:]}="{escape_value(tree.text(tree.first_column[at]))}"'
         at = tree.next_column[at]
     return tag
 
@@ -237,12 +237,18 @@ def _attributes(tree: Tree, node: int, inner: Scope, written: Scope) -> list[str
             for a in tree.attributes(node)
         ]
     return [
-        f' {_qualify(name, prefix, False, inner, written)}="{_escape_value(value)}"'
+        f' {_qualify(name, prefix, False, inner, written)}="{escape_value(value)}"'
         for name, value, prefix in pairs
     ]
 
 
-def _escape_value(value: str) -> str:
+def escape_text(text: str) -> str:
+    """A text as it is written between tags."""
+    return text.translate(_TEXT_ESCAPES) if _IN_TEXT.search(text) else text
+
+
+def escape_value(value: str) -> str:
+    """The value of an attribute as it is written in double quotes."""
     return value.translate(_VALUE_ESCAPES) if _IN_VALUE.search(value) else value
 
 

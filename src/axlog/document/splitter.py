@@ -19,9 +19,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from secrets import token_hex
 from xml.sax.saxutils import quoteattr
 
+from axlog.document.ids import component_ends, encode
 from axlog.document.loader import load
 from axlog.document.node_table import NodeRow, rows_of
 from axlog.document.parser import DEFAULT_LIMITS, Limits, parse
@@ -38,7 +40,7 @@ _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 Span = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Piece:
     """Consecutive records of one parent: their offsets and their ids."""
 
@@ -46,13 +48,29 @@ class Piece:
     keys: tuple[bytes, ...]
     parent: bytes
     opening: str  # the start tag put before them
+    around: tuple[str, str]  # the tags of the elements around them, without their attributes
+    labels: tuple[str, ...]  # the labels of these elements
     encoding: str
 
-    def content(self, data: bytes, start: int = 0) -> bytes:
-        """The XML of the piece; `data` starts at this offset of the file."""
+    def content(self, data: bytes, start: int = 0, *, in_place: bool = False) -> bytes:
+        """The XML of the piece; `data` starts at this offset of the file.
+
+        The records are in one element, or `in_place`: in the elements that are around them.
+        """
+        opening, closing = self.around if in_place else (self.opening, "</_>")
         parts = [data[a - start : b - start] for a, b in self.spans]
-        head = f'<?xml version="1.0" encoding="{self.encoding}"?>{self.opening}'
-        return head.encode() + b"".join(parts) + b"</_>"
+        head = f'<?xml version="1.0" encoding="{self.encoding}"?>{opening}'
+        return head.encode() + b"".join(parts) + closing.encode()
+
+    def key(self, key: bytes) -> bytes:
+        """The id in the file of a node of the piece `in_place`, which is in one of its records."""
+        ends = component_ends(key)
+        record = key[ends[len(self.labels) - 1] if self.labels else 0 : ends[len(self.labels)]]
+        return self.keys[self._numbers[record]] + key[ends[len(self.labels)] :]
+
+    @cached_property
+    def _numbers(self) -> dict[bytes, int]:
+        return {encode((number + 1,)): number for number in range(len(self.keys))}
 
     def rows(
         self, data: bytes, start: int = 0, limits: Limits = DEFAULT_LIMITS
@@ -215,6 +233,8 @@ def _pieces(
             tuple(keys[node] for node, _ in chosen),
             keys[parent],
             _opening(tree, parent),
+            _around(tree, parent),
+            tuple(tree.label(node) for node in _path(tree, parent)),
             encoding,
         )
 
@@ -228,6 +248,25 @@ def _opening(tree: Tree, parent: int) -> str:
     if _preserves(tree, parent):
         attributes += ' xml:space="preserve"'
     return f"<_{attributes}>"
+
+
+def _path(tree: Tree, node: int) -> list[int]:
+    """The elements from the root to a node."""
+    above = [at for at in tree.ancestors(node) if at != DOCUMENT_NODE]
+    return [*reversed(above), node] if node != DOCUMENT_NODE else []
+
+
+def _around(tree: Tree, parent: int) -> tuple[str, str]:
+    """The start tags and the end tags of the elements around the children of a node."""
+    starts, ends = "", ""
+    for node in _path(tree, parent):
+        address, _, local = tree.label(node).rpartition("}")
+        scope = tree.namespaces(node)
+        prefix = next((prefix for prefix, uri in scope.items() if uri == address[1:]), None)
+        name = f"{prefix}:{local}" if prefix else local
+        starts = f"{starts}<{name}{_opening(tree, node)[2:-1]}>"
+        ends = f"</{name}>{ends}"
+    return starts, ends
 
 
 def _preserves(tree: Tree, node: int) -> bool:

@@ -44,12 +44,15 @@ class Node(NamedTuple):
     """A node of the message in the code: the variable that holds it, and its kind.
 
     The variable holds an element, or the string of a text or an attribute. For the document node it
-    holds the message's root element. The label of an attribute is an expression.
+    holds the message's root element. The label of an attribute is an expression. So is the handle
+    of a text or an attribute, which tells it from others with the same string
+    (`document_rows.py`); the texts of a loop have none.
     """
 
     name: str
     kind: str = ELEMENT
     label: str = ""
+    handle: str = ""
 
 
 class _Children(NamedTuple):
@@ -247,7 +250,7 @@ class WalkWriter(CodeWriter):
         self.open("else:")
         text = self.fresh("s")
         self.line(f"{text} = {at.name}.text")
-        self.write_text(node, text, then)
+        self.write_text(node, text, then, f"({at.name}, 0, {text})")
         self.close()
 
     def _texts(
@@ -262,13 +265,13 @@ class WalkWriter(CodeWriter):
         self.close()
         self.descents -= axis in DESCENT
 
-    def write_text(self, node: PatternNode, text: str, then: Then) -> None:
+    def write_text(self, node: PatternNode, text: str, then: Then, handle: str = "") -> None:
         """A text, if it passes the test; the empty string is not a text."""
         if isinstance(node.test, Literal):
             self.open(f"if {text} == {node.test.text!r}:" if node.test.text else "if False:")
         else:
             self.open(f"if {text}:")
-        then(Node(text, TEXT))
+        then(Node(text, TEXT, handle=handle))
         self.close()
 
     def _attributes(self, relation: Relation, node: PatternNode, at: Node, then: Then) -> None:
@@ -281,7 +284,7 @@ class WalkWriter(CodeWriter):
             name = self.fresh("a")
             self.open(f"for {name}, {text} in {at.name}.attrib.items():{self.describe(relation)}")
             label = f"'@' + {name}"
-        then(Node(text, ATTRIBUTE, label))
+        then(Node(text, ATTRIBUTE, label, f"({at.name}, {label}, {text})"))
         self.close()
 
     def walk_string(self, axis: Axis, relation: Relation, at: Node, then: Then) -> None:
@@ -295,12 +298,14 @@ class WalkWriter(CodeWriter):
         reaches = (Axis.CHILD, *DESCENT) if at.kind == ATTRIBUTE else (Axis.SELF, *DESCENT[1:])
         if axis not in reaches:
             return
+        inside = Node(at.name, TEXT, handle=f"({at.handle}, 0, {at.name})")
+        text = at if at.kind == TEXT else inside
         if isinstance(test, Literal):
             self.open(f"if {at.name} == {test.text!r}:{self.describe(relation)}")
-            then(Node(at.name, TEXT))
+            then(text)
             self.close()
         elif isinstance(test, AnyText | AnyNode | Variable):
-            then(Node(at.name, TEXT))
+            then(text)
 
     # Values ---------------------------------------------------------------------------------------
 

@@ -5,7 +5,8 @@ check both. `prepare_environment` finds Java and Python; every session start cal
 
 The public functions:
 
-    shred, evaluate, explain    documents as node tables, views on them by joins
+    files, evaluate, explain    views on documents, where they are read
+    shred                       documents as node tables, for views by joins
     differences, propagate      the differences of node tables, and a view table kept by them
     maintain                    a document maintained by a streaming query
     register                    sources by `format("axlog")` with plain options
@@ -29,7 +30,7 @@ Modules in reading order:
     backfill.py         fill views that are added to a checkpoint
     state_partitions.py another number of state partitions
     pipeline.py         axlog run with engine: spark
-    batch/              node tables: shred and evaluate
+    batch/              documents in batch: files, evaluate, shred
     propagation.py      maintain a view table by delta terms
     restatement.py      nodes whose `or` and `not` an update changes
 """
@@ -41,7 +42,7 @@ from axlog.spark.java import find_java, prepare_environment
 from axlog.spark.session import session
 
 if TYPE_CHECKING:
-    from axlog.spark.batch import evaluate, explain, shred
+    from axlog.spark.batch import evaluate, explain, files, shred
     from axlog.spark.change_frames import changes, view
     from axlog.spark.propagation import differences, propagate
     from axlog.spark.sources import register
@@ -53,6 +54,7 @@ _LATER = {
     "differences": "axlog.spark.propagation",
     "evaluate": "axlog.spark.batch",
     "explain": "axlog.spark.batch",
+    "files": "axlog.spark.batch",
     "shred": "axlog.spark.batch",
     "view": "axlog.spark.change_frames",
     "maintain": "axlog.spark.streaming_query",
@@ -66,6 +68,7 @@ __all__ = [
     "differences",
     "evaluate",
     "explain",
+    "files",
     "find_java",
     "maintain",
     "prepare_environment",

@@ -18,7 +18,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 from axlog.connect.locations import is_address
@@ -37,6 +37,7 @@ FILE = "axlog.json"
 _FORM = 8
 _FREE = ("collect", "cache", "memory", "on_violation")
 """Settings of a definition that may change between runs."""
+_RESCALING = "rescaling"
 PARTITIONS = 4
 """State partitions of a new checkpoint, at most one per bucket: tasks of the stateful stage."""
 _EVEN = 64
@@ -217,6 +218,14 @@ class Shape:
     state: str
     width: int  # its buckets
     partitions: int
+    rescaling: Rescaling | None = None  # one that has begun
+
+
+class Rescaling(NamedTuple):
+    """A change of the number of partitions that has begun."""
+
+    partitions: int
+    version: int | None  # of the driver's state before; None if it has none
 
 
 def shape_of(spark: SparkSession, place: str) -> Shape | None:
@@ -227,12 +236,21 @@ def shape_of(spark: SparkSession, place: str) -> Shape | None:
     known = json.loads(found)
     if known.get("form") != _FORM:
         raise _refused(place, [_EARLIER])
-    return Shape(known["state"], known["width"], known["partitions"])
+    begun = known.get(_RESCALING)
+    shape = Shape(known["state"], known["width"], known["partitions"])
+    return shape if begun is None else replace(shape, rescaling=Rescaling(*begun))
 
 
-def repartitioned(spark: SparkSession, place: str, partitions: int) -> None:
-    """Record that the state of a checkpoint has another number of partitions."""
+def record_rescaling(spark: SparkSession, place: str, begun: Rescaling) -> None:
+    """Record that the number of partitions is being changed."""
     known = json.loads(_read(spark, place) or "{}")
+    _write(spark, place, json.dumps({**known, _RESCALING: begun}, indent=1))
+
+
+def record_partitions(spark: SparkSession, place: str, partitions: int) -> None:
+    """Record the number of state partitions, and that nothing is changing it."""
+    known = json.loads(_read(spark, place) or "{}")
+    known.pop(_RESCALING, None)
     _write(spark, place, json.dumps({**known, "partitions": partitions}, indent=1))
 
 

@@ -35,7 +35,8 @@ from axlog.errors import QueryError
 from axlog.query.compile import Relation, compile_pattern
 from axlog.query.pattern import AnyText, Axis, Kind, Literal, Pattern
 from axlog.query.query import Query, parse_query
-from axlog.spark.batch.evaluation import name, with_shown
+from axlog.spark.batch.embedded import column_name
+from axlog.spark.batch.evaluation import with_shown
 from axlog.spark.batch.joins import Joins, ancestors_column, safe
 from axlog.spark.restatement import refuses, restated
 from axlog.views.algebraic.shape import ROOT, Shape, ShapeNode, refusal, shape_of
@@ -75,7 +76,7 @@ def propagate(
     if reason is not None:
         raise QueryError("AX211", f"no propagation: {reason}", advice="evaluate the view again")
     known = _without_values(pattern)
-    keys = ["document", *(name(output) for output in known.outputs)]
+    keys = ["document", *(column_name(output) for output in known.outputs)]
     still, moved = restated(stays, delta, shape_of(known))
     signed = [_rows_of_term(term, still, moved) for term in terms_left(moved, known)]
     whole = reduce(lambda a, b: a.unionByName(b), signed, view.select(*keys, "count"))
@@ -98,9 +99,9 @@ def _with_values(
     from pyspark.sql import functions as f
 
     keys = [column for column in rows.columns if column != "count"]
-    columns = ["document", *(name(output) for output in pattern.outputs), "count"]
+    columns = ["document", *(column_name(output) for output in pattern.outputs), "count"]
     read = [output for output in pattern.outputs if output.kind in _READ]
-    ids = {output.of: name(output) for output in pattern.outputs if output.kind is Kind.ID}
+    ids = {output.of: column_name(output) for output in pattern.outputs if output.kind is Kind.ID}
     above = f.concat(ancestors_column()(f.col("id")), f.array("id"))
     touched = delta.select("document", f.explode(above).alias("id")).distinct()
     kept = rows.join(view.drop("count"), keys)
@@ -110,7 +111,7 @@ def _with_values(
     nodes = stays.select(*_COLUMNS).unionByName(delta.where(f.col("sign") == 1).select(*_COLUMNS))
     again = again.withColumn("document_", f.col("document"))
     for output in read:
-        again = with_shown(nodes, again, ids[output.of], name(output), output.kind)
+        again = with_shown(nodes, again, ids[output.of], column_name(output), output.kind)
     return kept.select(*columns).unionByName(again.select(*columns))
 
 
@@ -222,7 +223,7 @@ def _rows_of_term(term: Term, stays: DataFrame, delta: DataFrame) -> DataFrame:
     rows = joins.answers(program.root)
     sources = {Kind.VARIABLE: "${}", Kind.LABEL: "{}.label", Kind.ID: "{}.node"}
     shown = [
-        f.col(safe(sources[output.kind].format(output.of))).alias(name(output))
+        f.col(safe(sources[output.kind].format(output.of))).alias(column_name(output))
         for output in pattern.outputs
     ]
     counted = (f.col("n") * f.lit(term.sign)).alias("count")

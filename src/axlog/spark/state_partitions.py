@@ -5,7 +5,8 @@ per batch. Buckets move between them as they are, so there are at most as many p
 (`settings: {buckets: N}` of a new checkpoint). Spark moves the state itself, as one batch without
 input, with its `StreamingCheckpointManager` (experimental in PySpark 4.3).
 
-A rescale that is interrupted leaves a checkpoint that continues as before, or with the new number.
+A rescale records first what it does. If it is interrupted, the next start of the query, or the next
+rescale, finishes it: Spark starts no query from a checkpoint whose state it has begun to move.
 """
 
 from __future__ import annotations
@@ -16,10 +17,18 @@ from axlog.connect.locations import is_address
 from axlog.errors import PipelineError
 from axlog.runtime.driver_buckets import durable_state, has_durable_state
 from axlog.runtime.state_placement import DRIVER
-from axlog.spark.checkpoint import repartitioned, shape_of
+from axlog.spark.checkpoint import (
+    Rescaling,
+    record_partitions,
+    record_rescaling,
+    shape_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_DONE = "SHUFFLE_PARTITIONS_ALREADY_MATCH"
+"""Spark's word for a repartitioning that has nothing to do."""
 
 
 def rescale(spark: SparkSession, checkpoint: str, partitions: int) -> int:
@@ -46,36 +55,56 @@ def rescale(spark: SparkSession, checkpoint: str, partitions: int) -> int:
             expected=f"1 to {shape.width} partitions",
             advice="a new checkpoint with settings: {buckets: N} has more buckets",
         )
+    if shape.rescaling is not None:
+        finish_rescaling(spark, checkpoint)
+        return rescale(spark, checkpoint, partitions)
     if partitions == shape.partitions:
         return shape.partitions
-    if not is_address(checkpoint):
-        _skip_a_batch(checkpoint)
-    _repartition(spark, checkpoint, partitions)
-    repartitioned(spark, checkpoint, partitions)
+    has_steps = not is_address(checkpoint) and has_durable_state(checkpoint)
+    begun = Rescaling(partitions, _version(checkpoint) if has_steps else None)
+    record_rescaling(spark, checkpoint, begun)
+    try:
+        _move(spark, checkpoint, begun)
+    except PipelineError:
+        record_partitions(spark, checkpoint, shape.partitions)
+        raise
     return shape.partitions
 
 
+def finish_rescaling(spark: SparkSession, checkpoint: str) -> None:
+    """Finish a rescale of a checkpoint that was interrupted, if there is one."""
+    shape = shape_of(spark, checkpoint)
+    if shape is not None and shape.rescaling is not None:
+        _move(spark, checkpoint, shape.rescaling)
+
+
+def _move(spark: SparkSession, checkpoint: str, begun: Rescaling) -> None:
+    if begun.version is not None:
+        _skip_a_batch(checkpoint, begun.version)
+    _repartition(spark, checkpoint, begun.partitions)
+    record_partitions(spark, checkpoint, begun.partitions)
+
+
 def _repartition(spark: SparkSession, checkpoint: str, partitions: int) -> None:
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     found: Any = spark
     try:
         found._streamingCheckpointManager.repartition(checkpoint, partitions)
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:  # not all of these errors are converted
+        said = str(getattr(error, "java_exception", error))
+        if _DONE in said:
+            return
         raise PipelineError(
             "AX855",
-            f"Spark cannot repartition {checkpoint}: {str(error).splitlines()[0]}",
+            f"Spark cannot repartition {checkpoint}: {said.splitlines()[0]}",
             advice="finish the last batch (axlog run PIPELINE --once), stop the query, try again",
         ) from error
 
 
-def _skip_a_batch(checkpoint: str) -> None:
-    """Let the final steps on the driver expect the batch after the one that moves the state.
-
-    If Spark does not move it, the next start goes back to the state before.
-    """
-    if not has_durable_state(checkpoint):
-        return
+def _version(checkpoint: str) -> int:
+    """The last batch of the final steps on the driver, which must be finished."""
     state = durable_state(checkpoint)
     try:
         if state.unfinished() is not None:
@@ -84,7 +113,20 @@ def _skip_a_batch(checkpoint: str) -> None:
                 f"the last batch of {checkpoint} was interrupted",
                 advice="finish it (axlog run PIPELINE --once), then try again",
             )
-        state.begin(state.version + 1, [])
-        state.commit()
+        return state.version
+    finally:
+        state.close()
+
+
+def _skip_a_batch(checkpoint: str, version: int) -> None:
+    """Let the final steps on the driver expect the batch after the one that moves the state.
+
+    If Spark does not move it, the next start goes back to the state before.
+    """
+    state = durable_state(checkpoint)
+    try:
+        if state.version == version:
+            state.begin(version + 1, [])
+            state.commit()
     finally:
         state.close()

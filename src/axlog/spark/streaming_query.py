@@ -58,6 +58,7 @@ from axlog.spark.frames import FROM_FRAME
 from axlog.spark.rejections import Rejections
 from axlog.spark.session import check_classic, check_state_store
 from axlog.spark.sources import MOST, PACKETS, Through, frame_of, made_of
+from axlog.spark.state_partitions import finish_rescaling
 from axlog.spark.task import batch_of_task, partition_of_task
 
 if TYPE_CHECKING:
@@ -211,6 +212,7 @@ def maintain(
 
         return fill(spark, place, given, settled, units, left)
 
+    finish_rescaling(spark, place)
     settled = settle(spark, place, definition, rest, filled)
     if begin is not None:
         begin(settled)

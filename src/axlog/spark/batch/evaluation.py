@@ -1,7 +1,8 @@
-"""`evaluate`: the rows of a view on documents or a node table, a DataFrame in and a DataFrame out.
+"""`evaluate`: the rows of a view on documents or a node table, as a DataFrame.
 
-Documents as texts (columns `document` and `xml`) are parsed and evaluated by the embedded engine
-where they are read, without a shuffle: the way for many files that each fit into memory.
+Documents in files (`files`) and as texts (columns `document` and `xml`) are parsed and evaluated by
+the embedded engine where they are read, without a shuffle (`embedded.py`). A large file is read in
+pieces; where a row of the view may span records, its node table is used.
 
 For a node table there are two plans. `joins`: the view's program as structural joins (`joins.py`),
 for documents too large for one task. `documents`: each document is rebuilt in one task and
@@ -14,25 +15,30 @@ binary ids of the node table; a collected path is an array of strings, with ids 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from axlog.document.ids import Id
-from axlog.document.loader import load
 from axlog.document.node_table import NodeRow, read_rows
 from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.document.serializer import serialise
-from axlog.document.tree import Tree
 from axlog.errors import QueryError
 from axlog.evaluate.collected_paths import gather
-from axlog.live.document import Document
 from axlog.query.compile import Gather, Program, compile_pattern
 from axlog.query.pattern import Kind, Output, nodes_of
 from axlog.query.query import Query, parse_query
 from axlog.query.rules import explain_program
+from axlog.spark.batch.embedded import (
+    by_files,
+    by_groups,
+    by_texts,
+    collected_names,
+    column_name,
+    spans_records,
+)
+from axlog.spark.batch.files import Files
 from axlog.spark.batch.joins import Joins, ancestors_column, safe
+from axlog.spark.batch.shredder import shred
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,7 +49,7 @@ PLANS = ("joins", "documents")
 
 
 def evaluate(
-    nodes: DataFrame,
+    nodes: DataFrame | Files,
     query: str | Query,
     *,
     plan: str | None = None,
@@ -53,19 +59,24 @@ def evaluate(
 ) -> DataFrame:
     """Return the rows of a query on every document, with `document` and `count`.
 
-    `nodes` is a node table, or has the columns `document` and `xml` (text or bytes): then each
-    document is evaluated by the embedded engine where it is read (`limits` are those of parsing).
+    `nodes` is a node table, `files(...)`, or has the columns `document` and `xml` (text or bytes):
+    then each document is evaluated by the embedded engine where it is read (`limits` are those of
+    parsing; files have their own).
 
     A column is named after its output, with `_` for `.`: `x` for `$x`, `t_id` for `t.id`.
     """
     asked = (
         query if isinstance(query, Query) else parse_query(query, dict(namespaces or {}), language)
     )
+    if isinstance(nodes, Files):
+        if plan is None and spans_records(nodes, asked) is None:
+            return by_files(nodes, asked)
+        nodes = shred(nodes.spark, nodes)
     if "xml" in nodes.columns and "parent" not in nodes.columns:
-        return _by_texts(nodes, asked, limits)
+        return by_texts(nodes, asked, limits)
     chosen, _ = chosen_plan(asked, plan)
     if chosen == "documents":
-        return _by_documents(nodes, asked)
+        return by_groups(nodes, asked)
     return _by_joins(nodes, compile_pattern(asked.pattern))
 
 
@@ -132,106 +143,6 @@ def _stays_below(each: Gather) -> bool:
     return each.anchor is not None and all(node.axis.is_downward for node in nodes_of(each.node))
 
 
-# Each document in one task ----------------------------------------------------------------------
-
-
-def _schema(query: Query, collected: dict[str, int]) -> str:
-    columns = [f"`{name(o)}` {_type(o, collected)}" for o in query.pattern.outputs]
-    return ", ".join(["document string", *columns, "count bigint"])
-
-
-def _by_documents(nodes: DataFrame, query: Query) -> DataFrame:
-    collected = _collected(compile_pattern(query.pattern))
-
-    def rows(table: pa.Table) -> pa.Table:
-        records = table.to_pylist()
-        given = [NodeRow(r["id"], r["parent"], r["label"], r["kind"], r["value"]) for r in records]
-        tree, keys = read_rows(given)
-        ids = {tree.id(node).key: key for node, key in keys.items()}
-        found = _rows_of(records[0]["document"], tree, query, collected, ids)
-        return pa.Table.from_pylist(found, schema=_arrow(query, collected))
-
-    return nodes.groupBy("document").applyInArrow(rows, _schema(query, collected))
-
-
-def _by_texts(texts: DataFrame, query: Query, limits: Limits) -> DataFrame:
-    """Evaluate every document where it is read."""
-    collected = _collected(compile_pattern(query.pattern))
-
-    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        schema = _arrow(query, collected)
-        for batch in batches:
-            columns = (column.to_pylist() for column in batch.columns)
-            for document, xml in zip(*columns, strict=True):
-                found = _rows_of(str(document), load(xml, limits=limits), query, collected)
-                yield pa.RecordBatch.from_pylist(found, schema=schema)
-
-    return texts.select("document", "xml").mapInArrow(rows, _schema(query, collected))
-
-
-def _rows_of(
-    document: str,
-    tree: Tree,
-    query: Query,
-    collected: dict[str, int],
-    ids: Mapping[bytes, bytes] | None = None,
-) -> list[dict[str, Any]]:
-    """Return the rows of a query on a tree; `ids`: those to show, by the ids of the tree."""
-    columns = query.pattern.outputs
-    return [
-        {
-            "document": document,
-            **{
-                name(o): _shown(value, ids, o, collected)
-                for o, value in zip(columns, row.values_, strict=True)
-            },
-            "count": row.count,
-        }
-        for row in Document(tree).watch(query).rows()
-    ]
-
-
-def _shown(
-    value: Any, ids: Mapping[bytes, bytes] | None, output: Output, collected: dict[str, int]
-) -> Any:
-    def key(one: Id) -> bytes:
-        return one.key if ids is None else ids[one.key]
-
-    if output.of in collected and output.kind is not Kind.VARIABLE:
-        return [str(Id(key(v))) if isinstance(v, Id) else str(v) for v in value]
-    return key(value) if isinstance(value, Id) else value
-
-
-def _arrow(query: Query, collected: dict[str, int]) -> pa.Schema:
-    types = {
-        "string": pa.string(), "binary": pa.binary(), "bigint": pa.int64(),
-        "array<string>": pa.list_(pa.string()),
-    }  # fmt: skip
-    fields = [(name(o), types[_type(o, collected)]) for o in query.pattern.outputs]
-    return pa.schema([("document", pa.string()), *fields, ("count", pa.int64())])
-
-
-def name(output: Output) -> str:
-    """Return the name of an output's column."""
-    return output.column.replace(".", "_")
-
-
-def _type(output: Output, collected: dict[str, int]) -> str:
-    if output.kind is not Kind.VARIABLE and output.of in collected:
-        return "array<string>"
-    return {Kind.ID: "binary", Kind.TIME: "bigint"}.get(output.kind, "string")
-
-
-def _collected(program: Program) -> dict[str, int]:
-    """Return the names inside collected paths, with the path's number."""
-    return {
-        node.name: number
-        for number, each in enumerate(program.gathers)
-        for node in nodes_of(each.node)
-        if node.name is not None
-    }
-
-
 # By joins ---------------------------------------------------------------------------------------
 
 
@@ -240,7 +151,7 @@ def _by_joins(nodes: DataFrame, program: Program) -> DataFrame:
 
     joins = Joins(nodes)
     rows = joins.answers(program.root)
-    collected = _collected(program)
+    collected = collected_names(program)
     shown: list[Any] = [f.col("document_").alias("document")]
     for number, output in enumerate(program.pattern.outputs):
         fresh = f"shown{number}_"
@@ -259,7 +170,7 @@ def _by_joins(nodes: DataFrame, program: Program) -> DataFrame:
             column = f.col(fresh)
         else:
             column = f.col(safe(f"{output.of}.{_SOURCE.get(output.kind, 'node')}"))
-        shown.append(column.alias(name(output)))
+        shown.append(column.alias(column_name(output)))
     return rows.select(*shown, f.col("n").alias("count"))
 
 
