@@ -194,10 +194,10 @@ BENCHMARKS: dict[str, Benchmark] = {
     "spark-documents": Benchmark(
         tiny=lambda: spark_documents(0.001, 3, quick=True, views=("Q1",)),
         quick=spark_documents,
-        full=lambda: spark_documents(0.87, 1000),
+        full=lambda: spark_documents(0.87, 1000, shreds=False),
         in_parts={
             "quick": lambda done: spark_documents(done=done),
-            "full": lambda done: spark_documents(0.87, 1000, done=done),
+            "full": lambda done: spark_documents(0.87, 1000, done=done, shreds=False),
         },
     ),
     "search": Benchmark(

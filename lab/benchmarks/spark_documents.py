@@ -2,7 +2,7 @@
 
 One large document of XMark's kind (`samples/auction.py`), cut at its records, and many files of the
 same kind. The views are those of paper 5's appendix. Spark's side is the processor time of all its
-processes (driver, Java, tasks) for one view, after a warm-up on a small document: reading, cutting,
+processes (driver, Java, tasks) for one view, after a warm-up on small documents: reading, cutting,
 parsing, evaluating, and handing over all rows. lxml parses the same files one after the other,
 evaluates the view's XPath and makes the same strings.
 
@@ -42,6 +42,7 @@ def spark_documents(
     done: Parts | None = None,
     quick: bool = False,
     views: Sequence[str] = tuple(VIEWS),
+    shreds: bool = True,
 ) -> Result:
     """Evaluate the views on one document of this factor and on many files, with both systems.
 
@@ -63,7 +64,7 @@ def spark_documents(
             each = f"spark-documents: {what}"
             by_lxml = done.part(f"{each}, lxml", partial(_by_lxml, write, views))
             task = {"kind": "documents", "records": RECORDS, "views": views, "place": str(place),
-                    "cores": cores, "quick": quick}  # fmt: skip
+                    "cores": cores, "quick": quick, "shreds": shreds}  # fmt: skip
             by_spark = done.part(f"{each}, {cores} cores", partial(_by_spark, write, task))
             _add(result, what, by_lxml, by_spark, views)
     return result
@@ -113,12 +114,14 @@ def _many(place: Path, count: int, factor: float) -> list[Path]:
 
 
 def _by_spark(write: Any, task: dict[str, Any]) -> dict[str, Any]:
-    small = Path(task["place"]) / "small.xml"
+    small = Path(task["place"]) / "small"
     if not small.exists():
-        small.write_text("".join(auction(0.001)), encoding="utf-8")
+        small.mkdir()
+        for number in range(4 * task["cores"]):  # each process of Spark gets some
+            (small / f"{number}.xml").write_text("".join(auction(0.01)), encoding="utf-8")
     paths = write()
     path = paths[0].parent if len(paths) > 1 else paths[0]
-    shreds = len(paths) == 1
+    shreds = task["shreds"] and len(paths) == 1
     return apart({**task, "path": str(path), "small": str(small), "shreds": shreds})
 
 

@@ -66,7 +66,7 @@ VIEWS = {
 """Views of every kind: split by a key, with rows that never come, with a `not`, with a branch that
 goes to all buckets, in one bucket, over nodes, and with final steps on the driver (partial
 aggregates and candidates)."""
-LONGEST = 240.0
+LONGEST = 600.0
 """Seconds to wait for a batch, or for the end of a run."""
 
 
@@ -330,7 +330,7 @@ def _reached(place: Path, batch: int, process: subprocess.Popen[bytes]) -> bool:
         if process.poll() is not None:
             return _last_batch(place) >= batch
         if time.monotonic() > until:
-            raise AssertionError(_logs(place))
+            raise AssertionError(f"batch {batch} took over {LONGEST} s", _logs(place))
         time.sleep(0.02)
     return True
 

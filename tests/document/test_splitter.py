@@ -29,8 +29,7 @@ def pieces_of(data: bytes, *records: str) -> list[tuple[object, ...]]:
     cut = split(data, records)
     rows = list(cut.spine)
     for piece in cut.pieces:
-        start, end = piece.spans[0][0], piece.spans[-1][1]
-        rows += piece.rows(data[start:end], start)
+        rows += piece.rows(data[piece.start : piece.end])
     return sorted(rows)
 
 

@@ -50,7 +50,8 @@ _XML = "{http://www.w3.org/XML/1998/namespace}"
 _DECLARATION = re.compile(rb"<\?xml[^>]*\?>\s*")
 _DEEPEST = 1000
 """The deepest limit that is checked by one expression of XPath."""
-_BLANKS = re.compile(r">[ \t\r\n]+<")
+_BLANKS = re.compile(r">[ \t\n]+(?=<)")
+_ESCAPED = re.compile(r'="[^"<]*&gt;')
 
 
 class DocumentRows:
@@ -296,12 +297,22 @@ class _Document:
 def content_of(element: Element) -> str:
     """The text of an element without namespaces and markup, as `serializer.py` writes it."""
     written: str = etree.tostring(element, encoding="unicode", with_tail=False)
-    # Blanks beside elements may be left, and lxml also escapes `>` in values of attributes.
-    if "&gt;" not in written and _BLANKS.search(written) is None:
-        return written
-    parts: list[str] = []
-    _write(element, parts)
-    return "".join(parts)
+    # lxml also escapes `>` in values of attributes, and carriage returns in blanks.
+    if "&#13;" in written or ("&gt;" in written and _ESCAPED.search(written)):
+        parts: list[str] = []
+        _write(element, parts)
+        return "".join(parts)
+    return _BLANKS.sub(_without_blanks, written) if _BLANKS.search(written) else written
+
+
+def _without_blanks(found: re.Match[str]) -> str:
+    """Blanks between tags are dropped, unless they are all that an element has."""
+    written, at = found.string, found.start()
+    if written.startswith("</", found.end()) and written[at - 1] != "/":
+        opened = written.rfind("<", 0, at)
+        if written[opened + 1] != "/":
+            return found[0]
+    return ">"
 
 
 def _write(element: Element, parts: list[str]) -> None:

@@ -9,7 +9,7 @@ document are those of its records, each with the elements around it, and those o
     if steps is not None and not any(reaches(steps, labels) for labels in around_records): ...
 
 Law: then the rows of the document, with their counts, are the sum of the rows of its records and of
-the document without them.
+the document without them. Records that the steps do not enter have no rows.
 """
 
 from __future__ import annotations
@@ -56,21 +56,32 @@ def _only_leads(relation: Relation) -> bool:
 
 def reaches(steps: Sequence[Step], labels: Sequence[str]) -> bool:
     """Whether the steps may end at one of these elements, each of which contains the next one."""
-    at = [{0}]  # for the document node and each element: the numbers of steps that end there
-    above: set[int] = {0}
+    return len(steps) in _ended(steps, labels)[1]
+
+
+def enters(steps: Sequence[Step], labels: Sequence[str]) -> bool:
+    """Whether the steps may lead into the last of these elements."""
+    here, anywhere = _ended(steps, labels)
+    return any(
+        number in (here if axis is Axis.CHILD else anywhere)
+        for number, (axis, _) in enumerate(steps)
+    )
+
+
+def _ended(steps: Sequence[Step], labels: Sequence[str]) -> tuple[set[int], set[int]]:
+    """How many steps may end at the last of these elements, and at any of them."""
+    here: set[int] = {0}  # at the document node
+    anywhere = here
     for label in labels:
-        here: set[int] = set()
+        above, here = here, set()
         for number, (axis, test) in enumerate(steps):
-            if not _may_pass(test, label):
-                continue
-            starts = at[-1] if axis is Axis.CHILD else above
+            starts = above if axis is Axis.CHILD else anywhere
             if axis is Axis.DESCENDANT_OR_SELF:
                 starts = starts | here
-            if number in starts:
+            if number in starts and _may_pass(test, label):
                 here.add(number + 1)
-        at.append(here)
-        above = above | here
-    return len(steps) in above
+        anywhere = anywhere | here
+    return here, anywhere
 
 
 def _may_pass(test: Test, label: str) -> bool:

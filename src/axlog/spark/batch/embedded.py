@@ -6,12 +6,14 @@ they are found on the parsed document (`match/document_rows.py`); otherwise the 
 
 A file that is cut at its records is evaluated piece by piece if no row spans records
 (`query/record_scope.py`). Rows that show no node may be in several pieces: their counts are added.
+Pieces that the pattern does not enter are not read, so that errors in them are not found.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,8 +28,8 @@ from axlog.match.document_rows import DocumentRows, refusal
 from axlog.query.compile import Program, compile_pattern
 from axlog.query.pattern import Kind, Output, nodes_of
 from axlog.query.query import Query
-from axlog.query.record_scope import reaches, steps_to_top
-from axlog.spark.batch.files import Files, Work, bytes_of, spine_of
+from axlog.query.record_scope import enters, reaches, steps_to_top
+from axlog.spark.batch.files import Files, Work, bytes_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -71,15 +73,24 @@ def by_files(files: Files, query: Query) -> DataFrame:
     """Evaluate files, and pieces of files, where `spans_records` gives no reason against it."""
     columns, limits = RowColumns(query), files.limits
 
-    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def rows(work: Iterable[Work]) -> Iterator[pa.RecordBatch]:
         engine = _Engine(query, limits)
-        for batch in batches:
-            work = map(json.loads, batch.column(0).to_pylist())
-            found = ((one["document"], columns.plain(*_on_work(one, engine))) for one in work)
-            yield from columns.batches(found)
+        found = ((one["document"], columns.plain(*_on_work(one, engine))) for one in work)
+        return columns.batches(found)
 
-    found = files.whole_spines().frame().mapInArrow(rows, columns.schema)
+    found = _entered(files.whole_spines(), query).map(rows, columns.schema)
     return columns.added(found) if files.is_cut and not columns.has_nodes else found
+
+
+def _entered(files: Files, query: Query) -> Files:
+    """The same files without the pieces that no row of a query can be in: they are not read."""
+    steps = steps_to_top(compile_pattern(query.pattern)) if files.is_cut else None
+    if steps is None:
+        return files
+    found = {labels for labels in files.around_records if enters(steps, labels)}
+    return replace(
+        files, work=tuple(w for w in files.work if "piece" not in w or w["piece"].labels in found)
+    )
 
 
 def spans_records(files: Files, query: Query) -> str | None:
@@ -98,11 +109,11 @@ def spans_records(files: Files, query: Query) -> str | None:
 
 def _on_work(work: Work, engine: _Engine) -> tuple[Found, Keys | None]:
     if "spine" in work:
-        return _on_rows(spine_of(work), engine.query)
+        return _on_rows(work["spine"], engine.query)
     data, piece = bytes_of(work)
     if piece is None:
         return engine.rows(data), None
-    return engine.rows(piece.content(data, piece.spans[0][0], in_place=True)), piece.key
+    return engine.rows(piece.content(data, in_place=True)), piece.key
 
 
 def _on_rows(rows: Sequence[NodeRow], query: Query) -> tuple[Found, Keys]:
@@ -123,11 +134,15 @@ class _Engine:
         self.query = query
         self._limits = limits
         is_direct = query.is_pattern and refusal(query.pattern) is None
-        self._direct = DocumentRows(query.pattern, limits) if is_direct else None
+        self._direct = _document_rows(query.pattern, limits) if is_direct else None
 
     def rows(self, xml: str | bytes) -> Found:
         found = None if self._direct is None else self._direct.of(xml)
         return _on_tree(load(xml, limits=self._limits), self.query) if found is None else found
+
+
+_document_rows = lru_cache(maxsize=64)(DocumentRows)
+"""Code is generated once for a process, which runs many tasks."""
 
 
 class RowColumns:

@@ -8,26 +8,26 @@ system that all machines can reach.
 
 from __future__ import annotations
 
-import json
 import os
-from base64 import b64decode, b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from axlog.document.node_table import NodeRow
+import pyarrow as pa
+
 from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.document.splitter import Piece, can_split, split
 from axlog.errors import InputError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 LARGE = 8 << 20
 """Minimum size in bytes of a file that is split."""
-TASKS_PER_CORE = 4
+TASKS_PER_CORE = 2
+"""Each task costs about 0.1 s of processor time, most of it in Spark."""
 
 _SPINE = 10_000
 """Nodes of a spine in one piece of work."""
@@ -49,7 +49,7 @@ class Files:
     def around_records(self) -> set[tuple[str, ...]]:
         """The labels of the elements around records, from the root on."""
         pieces = (one["piece"] for one in self.work if "piece" in one)
-        return {tuple(piece["labels"]) for piece in pieces}
+        return {piece.labels for piece in pieces}
 
     @property
     def is_cut(self) -> bool:
@@ -64,11 +64,17 @@ class Files:
         merged = ({"document": key, "spine": rows} for key, rows in spines.items() if rows)
         return replace(self, work=(*(w for w in self.work if "spine" not in w), *merged))
 
-    def frame(self) -> DataFrame:
-        """The work as rows of one text, distributed."""
-        tasks = self.spark.createDataFrame([(json.dumps(one),) for one in self.work], "work string")
+    def map(self, rows: Callable[[Iterable[Work]], Iterator[pa.RecordBatch]], schema: str) -> Any:
+        """A DataFrame of what tasks make of their part of the work."""
+        work = self.work
+
+        def perform(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield from rows(work[number] for number in batch.column(0).to_pylist())
+
         cores = self.spark.sparkContext.defaultParallelism
-        return tasks.repartition(max(1, min(len(self.work), TASKS_PER_CORE * cores)))
+        tasks = max(1, min(len(work), TASKS_PER_CORE * cores))
+        return self.spark.range(0, len(work), 1, tasks).mapInArrow(perform, schema)
 
 
 def files(
@@ -91,20 +97,13 @@ def files(
 
 
 def bytes_of(work: Work) -> tuple[bytes, Piece | None]:
-    """The content of a file, or of a piece of one, which begins at its first record."""
-    path = Path(work["path"])
-    if "piece" not in work:
+    """The content of a file, or the bytes of a piece of one."""
+    path, piece = Path(work["path"]), work.get("piece")
+    if piece is None:
         return path.read_bytes(), None
-    piece = _unpacked(work["piece"])
-    start, end = piece.spans[0][0], piece.spans[-1][1]
     with path.open("rb") as file:
-        file.seek(start)
-        return file.read(end - start), piece
-
-
-def spine_of(work: Work) -> list[NodeRow]:
-    """The nodes outside of all records."""
-    return [NodeRow(b64decode(i), b64decode(p), *rest) for i, p, *rest in work["spine"]]
+        file.seek(piece.start)
+        return file.read(piece.end - piece.start), piece
 
 
 def _paths(source: Source) -> list[Path]:
@@ -137,35 +136,6 @@ def _work(path: Path, records: Sequence[str], limits: Limits, large: int) -> Ite
         return
     cut = split(data, records, limits)
     for at in range(0, len(cut.spine), _SPINE):
-        part = cut.spine[at : at + _SPINE]
-        yield {"document": str(path), "spine": [_plain(row) for row in part]}
+        yield {"document": str(path), "spine": cut.spine[at : at + _SPINE]}
     for piece in cut.pieces:
-        yield {**whole, "piece": _packed(piece)}
-
-
-def _plain(row: NodeRow) -> list[Any]:
-    return [b64encode(row.id).decode(), b64encode(row.parent).decode(), *row[2:]]
-
-
-def _packed(piece: Piece) -> dict[str, Any]:
-    return {
-        "spans": piece.spans,
-        "keys": [b64encode(key).decode() for key in piece.keys],
-        "parent": b64encode(piece.parent).decode(),
-        "opening": piece.opening,
-        "around": piece.around,
-        "labels": piece.labels,
-        "encoding": piece.encoding,
-    }
-
-
-def _unpacked(packed: dict[str, Any]) -> Piece:
-    return Piece(
-        tuple((a, b) for a, b in packed["spans"]),
-        tuple(b64decode(key) for key in packed["keys"]),
-        b64decode(packed["parent"]),
-        packed["opening"],
-        tuple(packed["around"]),
-        tuple(packed["labels"]),
-        packed["encoding"],
-    )
+        yield {**whole, "piece": piece}

@@ -6,7 +6,6 @@ passed as a DataFrame with the columns `document` and `xml`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ import pyarrow as pa
 from axlog.document.loader import load
 from axlog.document.node_table import NODES, NodeRow, rows_of
 from axlog.document.parser import DEFAULT_LIMITS, Limits
-from axlog.spark.batch.files import LARGE, Files, Source, Work, bytes_of, files, spine_of
+from axlog.spark.batch.files import LARGE, Files, Source, Work, bytes_of, files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,26 +52,24 @@ def shred(
         return source.select("document", "xml").mapInArrow(_shred_texts(limits), NODES)
     if not isinstance(source, Files):
         source = files(spark, source, record, limits=limits, large=large)
-    return source.frame().mapInArrow(_shred_work(source.limits), NODES)
+    return source.map(_shred_work(source.limits), NODES)
 
 
 def _shred_work(limits: Limits) -> Any:
-    def shred_work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for text in batch.column(0).to_pylist():
-                work = json.loads(text)
-                yield from _batches(work["document"], _rows(work, limits))
+    def shred_work(work: Iterable[Work]) -> Iterator[pa.RecordBatch]:
+        for one in work:
+            yield from _batches(one["document"], _rows(one, limits))
 
     return shred_work
 
 
 def _rows(work: Work, limits: Limits) -> Iterator[NodeRow]:
     if "spine" in work:
-        return iter(spine_of(work))
+        return iter(work["spine"])
     data, piece = bytes_of(work)
     if piece is None:
         return rows_of(load(data, limits=limits))
-    return piece.rows(data, piece.spans[0][0], limits)
+    return piece.rows(data, limits)
 
 
 def _shred_texts(limits: Limits) -> Any:
