@@ -132,7 +132,7 @@ def _by_lxml(write: Any, views: Sequence[str]) -> dict[str, Any]:
     costs = {name: [0.0, 0] for name in views}
     for path in paths:
         started = process_time()
-        tree = etree.parse(str(path), make_parser())
+        tree: Any = etree.parse(str(path), make_parser())
         parse = process_time() - started
         found["parse"] += parse
         for name in views:

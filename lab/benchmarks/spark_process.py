@@ -283,8 +283,8 @@ def documents(spark: Session, task: dict[str, Any]) -> dict[str, Any]:
             used, started = processor_total(), time.perf_counter()
             read = files(spark, path, task["records"])
             rows = evaluate(read, VIEWS[name].xquery, language="xquery")
-            count = rows.selectExpr("count(struct(*))").first()[0]
-            found[name] = [processor_total() - used, time.perf_counter() - started, count]
+            (counted,) = rows.selectExpr("count(struct(*))").collect()
+            found[name] = [processor_total() - used, time.perf_counter() - started, counted[0]]
     if task["shreds"]:
         used = processor_total()
         nodes = shred(spark, task["path"], record=task["records"])

@@ -275,7 +275,7 @@ class _Document:
             self._enter(parent)
         return self._keys[handle]
 
-    def _enter(self, parent: Element) -> None:
+    def _enter(self, parent: Any) -> None:
         """Find the keys of the attributes and children of an element."""
         self._entered.add(parent)
         above, keys = self._key(parent), self._keys
@@ -315,7 +315,7 @@ def _without_blanks(found: re.Match[str]) -> str:
     return ">"
 
 
-def _write(element: Element, parts: list[str]) -> None:
+def _write(element: Any, parts: list[str]) -> None:
     tag = element.tag
     parts.append(f"<{tag}")
     for name, text in element.items():

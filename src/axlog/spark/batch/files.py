@@ -22,7 +22,7 @@ from axlog.document.splitter import Piece, can_split, split
 from axlog.errors import InputError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 LARGE = 8 << 20
 """Minimum size in bytes of a file that is split."""
@@ -64,7 +64,9 @@ class Files:
         merged = ({"document": key, "spine": rows} for key, rows in spines.items() if rows)
         return replace(self, work=(*(w for w in self.work if "spine" not in w), *merged))
 
-    def map(self, rows: Callable[[Iterable[Work]], Iterator[pa.RecordBatch]], schema: str) -> Any:
+    def map(
+        self, rows: Callable[[Iterable[Work]], Iterator[pa.RecordBatch]], schema: str
+    ) -> DataFrame:
         """A DataFrame of what tasks make of their part of the work."""
         work = self.work
 
@@ -106,7 +108,7 @@ def bytes_of(work: Work) -> tuple[bytes, Piece | None]:
         return file.read(piece.end - piece.start), piece
 
 
-def _paths(source: Source) -> list[Path]:
+def _paths(source: Any) -> list[Path]:
     """Return the matching files, each once, in order."""
     found: dict[Path, None] = {}
     for one in source if isinstance(source, list | tuple) else [source]:
