@@ -10,13 +10,13 @@ Law: the result is that of matching every sibling with the pattern itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from axlog.document.tree import CALL, ELEMENT, Tree
 from axlog.document.value_index import ValueIndex
 from axlog.evaluate.answers import answers
-from axlog.query.compile import compile_pattern
+from axlog.query.compile import Program, compile_pattern
 from axlog.query.generalize import General, generalize
 from axlog.query.pattern import (
     AnyText,
@@ -35,7 +35,7 @@ MOST_REFUSED = 256
 
 
 @dataclass(frozen=True, slots=True)
-class _Anchor:
+class Anchor:
     """An element or attribute whose value a pattern names: a constant, or one of its parameters."""
 
     label: str
@@ -58,16 +58,31 @@ class SiblingPattern:
         ]
         self._labels = [top.test.label for top in tops if isinstance(top.test, Name)]
         self._numbers = {each.variable: n for n, each in enumerate(general.parameters)}
-        self._anchors = [anchor for top in tops for anchor in self._anchors_of(top)]
-        columns = compile_pattern(general.pattern).root.columns if general.parameters else ()
-        self._columns = [columns.index(f"${each.variable}") for each in general.parameters]
+        self.anchors = [anchor for top in tops for anchor in self._anchors_of(top)]
+        self._parameters = [f"${each.variable}" for each in general.parameters]
+        columns = self.program.root.columns if general.parameters else ()
+        self._columns = self.places_in(columns)
+
+    @property
+    def program(self) -> Program:
+        """The compiled pattern."""
+        return compile_pattern(self._pattern)
+
+    def places_in(self, columns: Sequence[str]) -> list[int]:
+        """The places of the parameters among these columns."""
+        return [columns.index(each) for each in self._parameters]
+
+    def value_of(self, anchor: Anchor, constants: tuple[Constant, ...]) -> str:
+        """The value that an anchor must have."""
+        value = anchor.value
+        return str(constants[self._numbers[value.name]] if isinstance(value, Variable) else value)
 
     def matching(
         self, tree: Tree, index: ValueIndex, call: int, constants: tuple[Constant, ...] = ()
     ) -> list[int]:
         """The siblings of a call that match, without calls, in document order."""
         parent = tree.parent_column[call]
-        found: Iterable[int] | None = self._by_value(tree, index, parent, constants)
+        found: Iterable[int] | None = self.by_value(tree, index, parent, constants)
         if found is None:
             kinds = tree.kind_column
             found = (node for node in tree.children(parent) if kinds[node] != CALL)
@@ -86,18 +101,16 @@ class SiblingPattern:
         columns = self._columns
         return any(tuple(row[column] for column in columns) == constants for row in rows)
 
-    def _by_value(
+    def by_value(
         self, tree: Tree, index: ValueIndex, parent: int, constants: tuple[Constant, ...]
     ) -> list[int] | None:
         """The children of a node that have a value which the pattern names; None: it names none."""
         above = tree.parent_column
         best: Collection[int] | None = None
         levels = 0
-        for anchor in self._anchors:
-            value = anchor.value
-            text = constants[self._numbers[value.name]] if isinstance(value, Variable) else value
+        for anchor in self.anchors:
             find = index.find_text if anchor.is_text else index.find
-            nodes = find(anchor.label, str(text))
+            nodes = find(anchor.label, self.value_of(anchor, constants))
             if nodes is not None and (best is None or len(nodes) < len(best)):
                 best, levels = nodes, anchor.levels
         if best is None:
@@ -108,22 +121,22 @@ class SiblingPattern:
         siblings = [node for node in found if above[node] == parent]
         return sorted(siblings, key=tree.id) if len(siblings) > 1 else siblings
 
-    def _anchors_of(self, step: PatternNode, levels: int = 0) -> Iterator[_Anchor]:
+    def _anchors_of(self, step: PatternNode, levels: int = 0) -> Iterator[Anchor]:
         """The values that a pattern node names: its own, those of its attributes and children."""
         if not isinstance(step.test, Name):
             return
         is_attribute = step.axis is Axis.ATTRIBUTE
         label = f"@{step.test.label}" if is_attribute else step.test.label
         for value in self._equal(step):
-            yield _Anchor(label, value, levels, False)
+            yield Anchor(label, value, levels, False)
         for below in step.branches:
             if not isinstance(below, PatternNode) or below.axis not in (Axis.CHILD, Axis.ATTRIBUTE):
                 continue
             if isinstance(below.test, Literal) and below.axis is Axis.CHILD and not is_attribute:
-                yield _Anchor(label, below.test.text, levels, True)
+                yield Anchor(label, below.test.text, levels, True)
             if isinstance(below.test, AnyText) and below.axis is Axis.CHILD and not is_attribute:
                 for value in self._equal(below):
-                    yield _Anchor(label, value, levels, True)
+                    yield Anchor(label, value, levels, True)
             yield from self._anchors_of(below, levels + 1)
 
     def _equal(self, step: PatternNode) -> Iterator[str | Variable]:
@@ -146,12 +159,13 @@ class SiblingPatterns:
 
     def matching(self, tree: Tree, text: str, index: ValueIndex, call: int) -> list[int]:
         """The siblings of a call that match the pattern of a text, in document order."""
-        found = self._templates.find(text)
-        if found is None:
-            found = self._compiled(text)
-        pattern, constants = found
-        assert isinstance(pattern, SiblingPattern)
+        pattern, constants = self.find(text)
         return pattern.matching(tree, index, call, constants)
+
+    def find(self, text: str) -> tuple[SiblingPattern, tuple[Constant, ...]]:
+        """The compiled pattern of a text, and its constants."""
+        found = self._templates.find(text)
+        return self._compiled(text) if found is None else found
 
     def _compiled(self, text: str) -> tuple[SiblingPattern, tuple[Constant, ...]]:
         query = self._parse(text)

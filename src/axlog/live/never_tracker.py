@@ -80,6 +80,11 @@ class NeverTracker:
         self._is_eager = any(evidence.is_eager for evidence in self._evidence.values())
         self.is_busy = self._is_eager or bool(self._update.closed) or self._update.is_stale
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no possible rows are kept that an update might change."""
+        return not self.is_busy and not any(each.is_kept for each in self._evidence.values())
+
     def _give_up(self, evidence: Evidence, error: AxlogError) -> None:
         """Emit no more `never` changes of a view: an analysis does not decide."""
         self._evidence[evidence.view] = Evidence(evidence.view, reason=error.message)

@@ -80,7 +80,7 @@ class StreamEngine:
         self._old_ways: dict[str, ShortWay | None] = {}  # before views were added
         self._old_feeds: dict[str, Feed] = {}
         self._routes = StreamRoutes(document, collector)
-        self.aside: list[Aside] = []  # stream, message, time, number
+        self.aside: list[Aside | None] = []  # stream, message, time, number; None: deleted
         self._delivered: dict[str, Deliveries] = {}  # of streams that replace
         self._statuses: dict[str, StreamStatus] = {}
         self._acquire, self._release = document.lock.acquire, document.lock.release
@@ -273,6 +273,13 @@ class StreamEngine:
         """Compute the short paths of all streams, before their first messages."""
         for stream in list(self._document.tree.calls_by_stream):
             self._find(stream)
+
+    def short_way(self, stream: str) -> ShortWay | None:
+        """Return how a stream's messages are processed now. None: they become nodes."""
+        is_current = self.version == self._document.engine.version
+        is_open = stream in self._document.tree.calls_by_stream
+        way = self._ways.get(stream) if is_current and is_open else None
+        return way or self._find(stream)
 
     def plan(self, stream: str) -> MessagePlan | None:
         """Return how a stream's messages are read, as data that can be sent.
@@ -579,7 +586,7 @@ class StreamEngine:
         self.version = -1
         if not self.aside:
             return
-        aside, self.aside = self.aside, []
+        aside, self.aside = [each for each in self.aside if each is not None], []
         for each in self._delivered.values():
             each.settle()
         make_nodes(self._document, aside)

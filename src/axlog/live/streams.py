@@ -53,6 +53,7 @@ from axlog.live.feed_writer import Feed
 from axlog.live.hooks import How, StreamHooks
 from axlog.live.key_guard import KeyGuard
 from axlog.live.maintained import MaintainedTree
+from axlog.live.message_deletes import MessageDeletes
 from axlog.live.options import Options, Policy
 from axlog.live.source_filter import filter_at_source
 from axlog.live.stream_engine import StreamEngine
@@ -114,6 +115,9 @@ class Streams(StreamHooks):
         self.engine.ends_a_message = not (self._counts or self._collects)
         self.guard = KeyGuard(maintained.tree, maintained.tree.facts, maintained.tree.references)
         self.tuner = Tuner(maintained, self.engine, self._policy)
+        self._message_deletes = MessageDeletes(
+            maintained, self.engine, self.collector, self._deletes
+        )
 
     # Hooks of the maintained tree -----------------------------------------------------------------
 
@@ -259,6 +263,9 @@ class Streams(StreamHooks):
                 tree, stream, lambda call: self._deletes.matching(tree, pattern, index, call)
             )
 
+        changes = self._message_deletes.apply(stream, pattern, at, latest)
+        if changes is not None:
+            return changes
         return self._take(stream, pattern, at, latest, operations, is_deletion=True)
 
     def end(self, stream: str, at: Time | None, latest: int | None) -> list[Change]:
