@@ -45,7 +45,7 @@ from axlog.future.generalized_rows import add_need, project
 from axlog.future.keys import Key, mentions
 from axlog.future.references import ForeignKey
 from axlog.future.time_constraints import CLOCK, Inequality, TimeSystem, at_or_after, inequalities
-from axlog.query.compile import Column, Relation, Test
+from axlog.query.compile import Column, Form, Relation, Test, form_of
 from axlog.query.pattern import (
     Comparison,
     TimeConstraint,
@@ -413,9 +413,26 @@ def never_empty(relation: Relation, is_root: bool) -> frozenset[Column] | None:
         return None
 
 
-@lru_cache(maxsize=8192)
+_KNOWN: dict[tuple[Form, bool], frozenset[Column] | None] = {}
+_MOST_KNOWN, _LARGEST_KNOWN = 4096, 64
+
+
 def _never_empty(relation: Relation, is_root: bool) -> frozenset[Column] | None:
-    """Cached: all joins are judged again when a view is added, and most of them are the same."""
+    """Known for equal relations: documents have the same views, and a view judges all joins again.
+
+    Raises if it is not decided.
+    """
+    if sum(1 for _ in relation.walk()) > _LARGEST_KNOWN:
+        return _found_never_empty(relation, is_root)
+    form = form_of(relation), is_root
+    if form not in _KNOWN:
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[form] = _found_never_empty(relation, is_root)
+    return _KNOWN[form]
+
+
+def _found_never_empty(relation: Relation, is_root: bool) -> frozenset[Column] | None:
     rows, layout = bringable((relation,), is_root)
     found = project(rows, layout, (), relation.columns, add_need)
     needs = found.get(tuple(None for _ in relation.columns), [])

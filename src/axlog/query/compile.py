@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from axlog.query.hoist import Token, hoist, own_mentions
 from axlog.query.normalize import normalise
@@ -56,6 +57,9 @@ class Test:
 
     constraint: Constraint
     columns: tuple[Column, ...]
+
+
+Form: TypeAlias = tuple[object, ...]
 
 
 @dataclass(eq=False, slots=True)
@@ -161,17 +165,26 @@ def share(relation: Relation, known: dict[tuple[object, ...], Relation]) -> Rela
         choice.alternatives = tuple(share(a, known) for a in choice.alternatives)
     for absence in relation.absences:
         absence.body = share(absence.body, known)
+    return known.setdefault(_form(relation, lambda below: below), relation)
+
+
+def form_of(relation: Relation) -> Form:
+    """A value that equal relations of several programs have in common."""
+    return _form(relation, form_of)
+
+
+def _form(relation: Relation, of: Callable[[Relation], object]) -> Form:
+    """The test, the parts and the columns of a relation; `of` gives those of the ones below it."""
     node = relation.node
-    key = (
+    return (
         None if node is None else (node.test, node.comparisons, _ATTRIBUTES.get(node.axis)),
         relation.own,
-        tuple((edge.axis, edge.relation) for edge in relation.edges),
-        tuple((choice.alternatives, choice.columns) for choice in relation.choices),
-        tuple((absence.body, absence.tests) for absence in relation.absences),
+        tuple((edge.axis, of(edge.relation)) for edge in relation.edges),
+        tuple((tuple(map(of, each.alternatives)), each.columns) for each in relation.choices),
+        tuple((of(absence.body), absence.tests) for absence in relation.absences),
         relation.tests,
         relation.columns,
     )
-    return known.setdefault(key, relation)
 
 
 _ATTRIBUTES = {Axis.ATTRIBUTE: "attribute", Axis.SELF: "any"}

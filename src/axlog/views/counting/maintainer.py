@@ -9,6 +9,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from math import gcd
 from typing import Any
 
@@ -28,6 +29,12 @@ from axlog.views.outputs import shown_of
 
 _READ = (Kind.VAL, Kind.CONT)
 _OF_NODES = (Kind.ID, Kind.VAL, Kind.CONT)
+
+
+@lru_cache(maxsize=1024)
+def _refusal(pattern: Pattern) -> str | None:
+    """Why the pattern cannot be counted; None: it can."""
+    return compile_pattern(pattern).refusal
 
 
 class Counting(Maintainer):
@@ -133,7 +140,7 @@ class Counting(Maintainer):
 
     @staticmethod
     def refusal(pattern: Pattern) -> str | None:
-        return compile_pattern(pattern).refusal
+        return _refusal(pattern)
 
     def rows(self) -> Iterable[Row]:
         self.engine.build(self.root)
