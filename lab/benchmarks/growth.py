@@ -187,9 +187,71 @@ def _joined_shapes(size: int) -> Operation:
     return lambda number: doc.feed("orders", f"<order><oid>{number}</oid><a1/></order>")
 
 
-def _delete(never: Literal["kept", "joins"]) -> Callable[[int], Operation]:
+def _branches(size: int) -> Operation:
+    """A view with this many branches, each with a stream; a message completes one of them."""
+    names = [f"b{number}" for number in range(max(size, 1))]
+    calls = "".join(f'<{name}><ax:call stream="{name}"/></{name}>' for name in names)
+    query = f"match /shop{''.join(f'[{name}/p/$x]' for name in names)} return $x"
+    doc = axlog.parse(f'<shop xmlns:ax="urn:axlog">{calls}</shop>', views={"v": query})
+    for name in names[1:]:
+        doc.feed_many(name, [f"<p>o{number}</p>" for number in range(2 * RUNS + 2)])
+    return lambda number: doc.feed("b0", f"<p>o{number}</p>")
+
+
+def _elements(size: int) -> Operation:
+    """A message with this many elements that the view shows."""
+    doc = _fed({"ids": _IDS}, 3)
+    return lambda number: doc.feed(
+        "orders", "<order>" + f"<oid>o{number}</oid>" * size + f"<a{number}/></order>"
+    )
+
+
+def _contents(size: int) -> Operation:
+    """A message that becomes nodes at once, beside this many siblings."""
+    doc = _fed({"whole": "match /shop/orders/order#o/oid/$x return $x, o.cont"}, size)
+    return lambda number: doc.feed("orders", _order(10**6 + number))
+
+
+def _replaced(size: int) -> Operation:
+    """A message that replaces another, of this many keys."""
+    view = "match //positions/p[@v = $v]/at/$a return $v, $a"
+    doc = Document(streams={"positions": {"replace": "@v"}}, views={"at": view})
+    doc.feed_many("positions", [f'<p v="{n}"><at>0</at></p>' for n in range(size)])
+    return lambda number: doc.feed("positions", f'<p v="{number}"><at>{number}</at></p>')
+
+
+def _clock(size: int) -> Operation:
+    """One of this many deadlines passes."""
+    query = "match /shop[orders/order#o/oid/$x][paid/p#p/$x] where p - o <= 5 return $x"
+    doc = axlog.parse(_SHOP, views={"v": query}, options=Options(keep="needed"))
+    for number in range(size):
+        doc.feed("orders", _order(number), at=100 + number / size)
+    return lambda number: doc.advance(105 + number / size)
+
+
+def _top(size: int) -> Operation:
+    query = "match /shop/orders/order[oid/$x]/sum/$s return $x, $s order by $s descending limit 10"
+    doc = _fed({"top": query}, size, options=Options(keep="needed"))
+    return lambda number: doc.feed("orders", _order(10**6 + number))
+
+
+def _extreme(size: int) -> Operation:
+    """The largest sum of one group, of which this many rows are known; one is deleted."""
+    query = "match /shop/orders/order/sum/$s return max(number($s)) as largest"
+    doc = _fed({"largest": query}, size, _DELETING, options=Options(never="joins"))
+
+    def operation(number: int) -> object:
+        doc.feed("orders", _order(10**6 + number))
+        return doc.delete("orders", f'match /order[oid/"o{10**6 + number}"]')
+
+    return operation
+
+
+def _delete(
+    never: Literal["kept", "joins"], views: dict[str, str] | None = None
+) -> Callable[[int], Operation]:
     def make(size: int) -> Operation:
-        doc = _fed({"ids": _IDS}, size, _DELETING, options=Options(never=never))
+        doc = _fed(views or {"ids": _IDS}, size, _DELETING, options=Options(never=never))
 
         def operation(number: int) -> object:
             doc.feed("orders", _order(10**6 + number))
@@ -297,6 +359,17 @@ FEATURES = (
     ),
     Feature("a stream's delete by key, never=joins", "siblings", "constant", _delete("joins")),
     Feature("a stream's delete by key, never=kept", "siblings", "constant", _delete("kept")),
+    Feature("a stream's delete by key, of a join", "rows in progress", "constant",
+            _delete("joins", {"paid": _PAID})),
+    Feature("a delete of the largest value of a group", "rows of the group", "constant", _extreme),
+    Feature("a message that replaces another", "keys", "constant", _replaced),
+    Feature("a message that becomes nodes at once", "siblings", "constant", _contents),
+    Feature("a message of the ten largest", "rows", "constant", _top),
+    Feature("a deadline that passes", "rows in progress", "constant", _clock),
+    Feature("a message of one branch", "branches", "linear", _branches, 40,
+            "it is joined with each of the other branches"),
+    Feature("a message", "its elements that a view shows", "linear", _elements, 1000,
+            "each is a row"),
     Feature("taking back a message", "messages", "constant", _retract),
     Feature("a statement that finds its target by value", "elements", "constant", _statement),
     Feature("status of a row", "rows in progress", "constant", _status),

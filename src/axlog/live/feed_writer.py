@@ -175,7 +175,7 @@ class _FeedWriter(RowWriter):
         signs = self._pass_unmatched()
         self.open("if e is None:")
         self.line("e = fromstring(m, parser)")
-        self.open(f"if len(m) > {self._plan.bounds.safe} and is_deep(m, e):")
+        self.open(f"if size > {self._plan.bounds.safe} and is_deep(m, e):")
         self.line("return None")
         self.close()
         if self.layouts is not None:
@@ -200,10 +200,10 @@ class _FeedWriter(RowWriter):
             return {}
         names = {test: self.fresh("has") for test in inside.values()}
         for test, name in names.items():
-            self.line(f"{name} = len(m) > {LONGEST_SIGNED} or {test}")
+            self.line(f"{name} = size > {LONGEST_SIGNED} or {test}")
         signs = [names.get(test, test) for test in tests]
         if plan.wanted is None:
-            signs = [f"len(m) > {LONGEST_SIGNED}", *signs]
+            signs = [f"size > {LONGEST_SIGNED}", *signs]
             self.open(f"if e is None and layouts.left > 1 and not ({' or '.join(signs)}):")
             self.open("if is_well_formed(m):")
             self.line("layouts.left -= 1")
@@ -239,7 +239,7 @@ class _FeedWriter(RowWriter):
         self.close(2)
         safe = plan.bounds.safe
         conditions = [
-            f"not {SHORTEST - 1} < len(m) <= {safe} and (len(m) < {SHORTEST} or not admits(m))",
+            f"not {SHORTEST - 1} < size <= {safe} and (size < {SHORTEST} or not admits(m))",
             f"m[0] != {ord('<')}",
             "m[1] in ODD",
             "m.find(b'=') > 0 and m.find(b'xml') > 0 and may_need_tree(m)",
@@ -247,8 +247,10 @@ class _FeedWriter(RowWriter):
         if plan.sees_markup:
             conditions.append("may_have_markup(m)")
         declined = f"if {' or '.join(conditions)}:"
+        self.line("size = len(m)")
         self.open(declined)
         self.line("m = without_declaration(m)")
+        self.line("size = len(m)")
         self.open(declined)
         self.line("return None")
         self.close(2)

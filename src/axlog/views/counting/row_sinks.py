@@ -102,7 +102,9 @@ def scale_all(views: Iterable[MaintainedView], before: int, after: int) -> bool:
 def has_sink_for_rows(state: SiteRelation) -> bool:
     """Whether a relation at a site, with its connectives, looks only downward and is generated."""
     own = (Axis.SELF, Axis.DESCENDANT_OR_SELF)
-    if any(edge.axis in own for edge in state.relation.edges) or not can_generate(state.rule):
+    if any(edge.axis in own for edge in state.relation.edges) or not can_generate(
+        state.rule, state.join.kept
+    ):
         return False
     inside = [each for inputs in state.alternatives for each in inputs]
     return all(map(has_sink_for_rows, [*inside, *state.bodies]))

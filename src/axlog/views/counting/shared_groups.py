@@ -35,7 +35,7 @@ class Arrangement:
 class GroupShare(Group):
     """The group of one view that others use, too."""
 
-    __slots__ = ("_arrangement", "_turn")
+    __slots__ = ("_arrangement", "_put", "_turn")
 
     def __init__(self, arrangement: Arrangement) -> None:
         group = arrangement.group
@@ -43,6 +43,7 @@ class GroupShare(Group):
             setattr(self, name, getattr(group, name))
         self._arrangement = arrangement
         self._turn = arrangement.version
+        self._put = group.put
         self.put = self._put_once
 
     def _is_first(self) -> bool:
@@ -55,10 +56,13 @@ class GroupShare(Group):
         return not behind
 
     def _put_once(self, row: Row, count: int) -> tuple[Row | None, Row | None]:
-        arrangement = self._arrangement
-        if self._is_first():
-            arrangement.moved = arrangement.group.put(row, count)
-        return arrangement.moved
+        arrangement, turn = self._arrangement, self._turn
+        if arrangement.version != turn:
+            self._is_first()  # another view has applied it
+            return arrangement.moved
+        self._turn = arrangement.version = turn + 1
+        moved = arrangement.moved = self._put(row, count)
+        return moved
 
     def apply(self, port: int, delta: Bag) -> Bag:
         if len(delta) == 1:

@@ -29,10 +29,11 @@ def generate_put(
     """
     reads = measures.reads
     scope: dict[str, Any] = {
-        "groups": groups, "new": measures.new, "Decimal": Decimal, "plus": EXACT.add,
+        "groups": groups, "Member": Member, "Decimal": Decimal, "plus": EXACT.add,
         "shown": DECIMALS.add, "DecimalException": DecimalException,
     }  # fmt: skip
     scope.update((f"read{at}", read) for at, read in enumerate(reads))
+    scope.update((f"new{at}", make) for at, make in enumerate(measures.makers))
     source = _source(tuple(keys), measures.summed, measures.shown, always)
     put: Put = function_of("put", source, scope)
     return put
@@ -44,12 +45,13 @@ def _source(
     shown: Sequence[int | None],
     always: bool,
 ) -> str:
+    new = ", ".join(f"new{at}()" for at in range(len(summed)))
     lines = [
         "def put(row, count):",
         f"key = {_tuple([f'row[{at}]' for at in keys])}",
         "member = groups.get(key)",
         "if member is None:",
-        "    member = groups[key] = new()",
+        f"    member = groups[key] = Member([{new}])",
         "before = member.row",
         "total = member.count = member.count + count",
     ]

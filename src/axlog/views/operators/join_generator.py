@@ -19,7 +19,7 @@ from axlog.evaluate.work import Meter
 from axlog.match.matcher_generator import Sink
 from axlog.query.compile import Column, Relation, Test
 from axlog.query.pattern import TimeConstraint
-from axlog.views.operators.join import Join, JoinRule, Term
+from axlog.views.operators.join import Join, JoinRule, Step, Term
 from axlog.views.operators.table import Table
 
 if TYPE_CHECKING:
@@ -28,19 +28,27 @@ if TYPE_CHECKING:
 Keeper: TypeAlias = Callable[[Row, int], None]
 """Keeps a row of a join, with its count."""
 
-MOST_PARTS = 15
-"""The largest number of parts in generated code: each is a loop, and Python nests twenty."""
+MOST_LOOPS = 15
+"""The largest number of parts with a loop in generated code: Python nests twenty."""
+MOST_PARTS = 40
+"""The largest number of parts in generated code: each is a block, and Python nests a hundred."""
 MOST_PRODUCTS = 1
 """The largest number of parts that share no column with the others: generated code does not count
 the rows that it joins."""
 
 
-def can_generate(rule: JoinRule) -> bool:
+def can_generate(rule: JoinRule, tables: Sequence[Table]) -> bool:
     """Whether code can be generated for a join: it must not have too many parts."""
-    if sum(map(bool, rule.plan.parts)) > MOST_PARTS:
+    parts = rule.plan.parts
+    if sum(map(bool, parts)) > MOST_PARTS:
         return False
-    terms = (rule.term(part) for part in range(len(rule.plan.parts)))
-    return all(term.products <= MOST_PRODUCTS for term in terms)
+    is_plain = all(table.is_plain for table in tables)
+    for term in map(rule.term, range(len(parts))):
+        looked = [step for step in term.steps if parts[step.part]]
+        loops = sum(not (is_plain and _names_row(step, parts[step.part])) for step in looked)
+        if loops > MOST_LOOPS or term.products > MOST_PRODUCTS:
+            return False
+    return True
 
 
 Scale: TypeAlias = Callable[[object, int, int], bool]
@@ -166,16 +174,22 @@ class _SinkWriter:
             if step.range is not None:
                 scope[f"find{at}"] = tables[step.part].finder(step.range, self.meter)
                 self.line(depth, f"if index{at}:")
+                counts.append(f"count{at}")
                 pairs = f"find{at}({where[step.range.column]})"
             else:
                 key = self._tuple([where[columns[i]] for i in step.meeting.positions])
                 self.line(depth, f"found = index{at}.get({key})")
                 self.line(depth, "if found is not None:")
+                counts.append(f"count{at}")
+                if tables[step.part].is_plain and _names_row(step, columns):
+                    self.line(depth + 1, f"count{at} = found[1]")
+                    tests = [_condition(test, where, scope) for test in step.tests]
+                    depth = self._open_if(depth + 1, tests)
+                    continue
                 pairs = "read(found) if type(found) is dict else (found,)"
             self.line(depth + 1, f"for row{at}, count{at} in {pairs}:")
             for i, column in enumerate(columns):
                 where.setdefault(column, f"row{at}[{i}]")
-            counts.append(f"count{at}")
             tests = [_condition(test, where, scope) for test in step.tests]
             depth = self._open_if(depth + 2, tests)
         shown = self._tuple([where[column] for column in self.term.schema])
@@ -234,6 +248,11 @@ class _SinkWriter:
         if values and all(value.startswith("row[") for value in values):
             return self.keys.setdefault(made, f"key{len(self.keys)}")
         return made
+
+
+def _names_row(step: Step, columns: Sequence[Column]) -> bool:
+    """Whether a part is looked up by all its columns: then it has one row with these values."""
+    return step.range is None and len(set(step.meeting.positions)) == len(columns)
 
 
 def _condition(test: Test, where: dict[Column, str], constants: dict[str, object]) -> str:

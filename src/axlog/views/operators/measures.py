@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from axlog.evaluate.joins import Row
 from axlog.query.compile import Column
-from axlog.views.operators.aggregates import Aggregate, Count, State, Sum
+from axlog.views.operators.aggregates import Aggregate, Count, State, Sum, SumState
 from axlog.views.operators.operator import Counted
 
 Tables: TypeAlias = Sequence[Iterable[Counted]]
@@ -49,6 +49,11 @@ class Measures:
     def new(self) -> Member:
         """A set of no rows."""
         return Member([each.new() for each in self._kept])
+
+    @property
+    def makers(self) -> list[Callable[[], State]]:
+        """Functions that make the states of a set of no rows."""
+        return [SumState if type(each) is Sum else each.new for each in self._kept]
 
     def expect_insertions(self, members: Iterable[Member]) -> None:
         """Prepare for rows that only come: the states of some aggregates become smaller."""
