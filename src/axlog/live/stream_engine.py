@@ -4,8 +4,8 @@ A stream's messages can take the short path if the views need only strings and t
 generated matcher extracts these from the parsed message, and the route carries them to the views.
 The message itself is set aside and becomes nodes only when the document is read (`keep="all"`), or
 it is dropped (`keep="needed"`). Messages that the short path cannot handle (several trees, calls
-inside, a DOCTYPE, a declared encoding, `xml:space`, anything near a limit, any error) take the long
-path, through the document. Law: the answers are the same.
+inside, a DOCTYPE, another encoding than UTF-8, `xml:space`, anything near a limit, any error) take
+the long path, through the document. Law: the answers are the same.
 
 The cost of a message arises here. `StreamEngine.feed` is therefore one straight line, and work that
 does not depend on the message is done once for a stream, in `ShortWay`. The two halves can run in
@@ -114,15 +114,9 @@ class StreamEngine:
         tree = document.tree
         self._acquire()
         try:
-            way = self._ways.get(stream)
-            if (
-                way is None
-                or self.version != document.engine.version
-                or stream not in tree.calls_by_stream
-            ):
-                way = self._find(stream)
-                if way is None:
-                    return None
+            way = self.short_way(stream)
+            if way is None:
+                return None
             try:
                 time = tree.clock if at is None else microseconds(at)
                 if type(message) is str:
