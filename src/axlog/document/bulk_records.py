@@ -88,33 +88,40 @@ class _Reader:
         self.keeps = keeps
         self.name = name
         self.bytes = np.frombuffer(text, dtype=np.uint8)
+        self.kind = np.int32 if len(text) < 1 << 31 else np.int64  # of positions
         self.opening = self._where(b"<")
         self.closing = self._where(b">")
-        self.spaces = np.append(self._where(b" "), len(text))
 
     def _where(self, byte: bytes) -> Column:
-        return np.flatnonzero(self.bytes == byte[0])
+        return np.flatnonzero(self.bytes == byte[0]).astype(self.kind)
 
     def records(self) -> Records | None:
         after_opening = self.bytes[self.opening + 1]
-        if np.isin(after_opening, (ord("!"), ord("?"))).any():  # comments, instructions
-            return None
-        is_end = after_opening == ord("/")
+        if (after_opening == ord("!")).any() or (after_opening == ord("?")).any():
+            return None  # comments, instructions
+        begins = after_opening != ord("/")
         is_empty = self.bytes[self.closing - 1] == ord("/")
-        steps = np.where(is_end, -1, np.where(is_empty, 0, 1))
-        after = np.cumsum(steps)  # elements open after each tag
-        begins = ~is_end
+        steps = begins.astype(np.int8) * 2 - 1
+        steps -= is_empty
+        after = np.cumsum(steps, dtype=np.int32)  # elements open after each tag
         level = (after - steps)[begins]
         if int(level.max()) >= self.limits.depth:
             return None
         tags = _Tags(self.opening[begins], self.closing[begins], level, is_empty[begins])
-        by_level = [np.flatnonzero(level == each) for each in range(int(level.max()) + 1)]
+        by_level = [
+            np.flatnonzero(level == each).astype(np.int32) for each in range(int(level.max()) + 1)
+        ]
 
-        elements = np.full(len(level), NONE, dtype=np.int64)
+        elements = np.full(len(level), NONE, dtype=np.int32)
         for above, below in pairwise(by_level):
             elements[below] = above[np.searchsorted(above, below) - 1]
-        labels = self._element_names(tags)
-        attributes = self._attributes(tags)
+        quotes = self._where(b'"')
+        inside = np.searchsorted(tags.starts, quotes, side="right") - 1
+        is_inside = quotes < tags.ends[inside]
+        quotes, inside = quotes[is_inside], inside[is_inside]
+        spaces = self._spaces(tags, inside[::2])
+        labels = self._element_names(tags, inside[::2], spaces)
+        attributes = self._attributes(quotes, inside, spaces)
         if labels is None or attributes is None:
             return None
         texts = self._texts(after, begins, is_empty, by_level)
@@ -122,10 +129,18 @@ class _Reader:
 
     # Names --------------------------------------------------------------------------------------
 
-    def _element_names(self, tags: _Tags) -> Column | None:
-        ends = tags.ends - tags.is_empty
-        first_space = self.spaces[np.searchsorted(self.spaces, tags.starts)]
-        return self._names(tags.starts + 1, np.minimum(ends, first_space), "")
+    def _spaces(self, tags: _Tags, owners: Column) -> Column:
+        """The spaces in the tags that have attributes, in order."""
+        if not len(owners):
+            return owners
+        own = owners[np.r_[True, owners[1:] != owners[:-1]]]
+        places = _places(tags.starts[own], (tags.ends - tags.starts)[own], self.kind)
+        return places[self.bytes[places] == ord(" ")]
+
+    def _element_names(self, tags: _Tags, owners: Column, spaces: Column) -> Column | None:
+        ends = tags.ends - tags.is_empty.astype(self.kind)
+        ends[owners] = spaces[np.searchsorted(spaces, tags.starts[owners])]
+        return self._names(tags.starts + 1, ends, "")
 
     def _names(self, starts: Column, ends: Column, mark: str) -> Column | None:
         """The name index of each name; None if one is long or has an unknown prefix."""
@@ -150,14 +165,15 @@ class _Reader:
             found[bucket] = self.name(mark + (_XML + local if colon else written))
         return found[group]
 
-    def _attributes(self, tags: _Tags) -> tuple[Column, Column, Column, Column, Column] | None:
-        """For each attribute its element, its name, the start of it, and both ends of the value."""
-        quotes = self._where(b'"')
-        inside = np.searchsorted(tags.starts, quotes, side="right") - 1
-        is_inside = quotes < tags.ends[inside]
-        quotes, inside = quotes[is_inside], inside[is_inside]
+    def _attributes(
+        self, quotes: Column, inside: Column, spaces: Column
+    ) -> tuple[Column, Column, Column, Column, Column] | None:
+        """For each attribute its element, its name, the start of it, and both ends of the value.
+
+        `quotes` are those in tags, `inside` the tags that they are in.
+        """
         starts, ends, elements = quotes[::2] + 1, quotes[1::2], inside[::2]
-        names = self.spaces[np.searchsorted(self.spaces, starts) - 1] + 1
+        names = spaces[np.searchsorted(spaces, starts) - 1] + 1
         labels = self._names(names, starts - 2, "@")
         return None if labels is None else (elements, labels, names, starts, ends)
 
@@ -170,7 +186,7 @@ class _Reader:
         starts, ends = self.closing[:-1] + 1, self.opening[1:]
         has_text: Column = np.flatnonzero(starts < ends)
         starts, ends = starts[has_text], ends[has_text]
-        number = np.cumsum(begins) - 1  # of the last element that began
+        number = np.cumsum(begins, dtype=np.int32) - 1  # of the last element that began
         is_first: Column = (begins & ~is_empty)[has_text]
         if not self.keeps:
             is_whole = is_first & ~begins[has_text + 1]  # all that an element has
@@ -246,9 +262,10 @@ class _Reader:
         sizes = ends - starts
         if int(sizes.max(initial=0)) > self.limits.text:
             return None
-        references = self._where(b"&")
         resolved: dict[int, bytes] = {}
-        for first, last in ((0, own), (own, len(starts))) if len(references) else ():
+        has_references = b"&" in self.text
+        references = self._where(b"&") if has_references else ()
+        for first, last in ((0, own), (own, len(starts))) if has_references else ():
             found = np.searchsorted(starts[first:last], references, side="right") - 1 + first
             for at in np.unique(found[found >= first]).tolist():
                 resolved[at] = _resolved(self.text[starts[at] : ends[at]])
@@ -258,7 +275,12 @@ class _Reader:
         texts = etree.tostring(self.root, method="text", encoding="UTF-8")
         if len(texts) != spans[own]:  # white space was dropped
             texts = b"".join(self._pieces(starts, ends, resolved, 0, own))
-        return texts + b"".join(self._pieces(starts, ends, resolved, own, len(starts))), spans
+        if max(resolved, default=0) >= own:
+            values = b"".join(self._pieces(starts, ends, resolved, own, len(starts)))
+        else:
+            places = _places(starts[own:], sizes[own:], self.kind)
+            values = self.bytes[places].tobytes()
+        return texts + values, spans
 
     def _pieces(
         self, starts: Column, ends: Column, resolved: dict[int, bytes], first: int, last: int
@@ -270,6 +292,13 @@ class _Reader:
             if first <= at < last:
                 pieces[at - first] = piece
         return pieces
+
+
+def _places(starts: Column, sizes: Column, kind: Any) -> Column:
+    """The positions of all bytes of some pieces, one piece after the other."""
+    places: Column = np.repeat(starts - (np.cumsum(sizes) - sizes).astype(kind), sizes)
+    places += np.arange(len(places), dtype=kind)
+    return places
 
 
 def _resolved(text: bytes) -> bytes:

@@ -315,9 +315,12 @@ def links_of(
 
     sizes = np.diff(np.r_[starts, len(above)])
     rank = np.arange(len(above)) - np.repeat(starts, sizes) + 1
-    rank -= _attributes_before(kinds[by_parent] == ATTRIBUTE, starts, sizes)
+    is_attribute = kinds[by_parent] == ATTRIBUTE
+    if is_attribute.any():
+        rank -= _attributes_before(is_attribute, starts, sizes)
     order = np.ones(count, dtype=np.int32)
-    order[by_parent] = rank + _gaps(kinds[by_parent] == CALL, starts, sizes)
+    is_call = kinds[by_parent] == CALL
+    order[by_parent] = rank + _gaps(is_call, starts, sizes) if is_call.any() else rank
     return first, last, following, previous, order
 
 
@@ -376,7 +379,7 @@ def _joined(texts: list[str]) -> tuple[bytes, Column]:
 
 def _attributes_before(is_attribute: Column, starts: Column, sizes: Column) -> Column:
     """The number of attributes before each child: children are numbered separately."""
-    counts = np.add.reduceat(is_attribute.astype(np.int64), starts)
+    counts = np.add.reduceat(is_attribute, starts, dtype=np.int32)
     return np.where(is_attribute, 0, np.repeat(counts, sizes))
 
 
