@@ -1,11 +1,12 @@
 """Measured costs of maintaining a view and of evaluating it again; the cheaper way is chosen.
 
-Every update that concerns the view is measured. If updates of a kind took longer to propagate than
-the whole view takes to evaluate, the view is evaluated. Updates are of one kind if they have the
-same labels at the same depths and the same order of size (a power of two of nodes). The first
-update of a kind is maintained. Where the two costs are close, one update is evaluated, for a better
-measurement than that of the first evaluation. Noise only adds to a measurement, so the least of the
-last few counts. A kind is maintained again from time to time, because documents drift.
+Updates that concern the view are measured: the first of each kind, then some. If updates of a kind
+took longer to propagate than the whole view takes to evaluate, the view is evaluated. Updates are
+of one kind if they have the same labels at the same depths and the same order of size (a power of
+two of nodes). The first update of a kind is maintained. Where the two costs are close, one update
+is evaluated, for a better measurement than that of the first evaluation. Noise only adds to a
+measurement, so the least of the last few counts. A kind is maintained again from time to time,
+because documents drift.
 
 The results do not depend on the choice: both ways give the same table of rows with signed counts.
 (Paper 5, section 6.5, compares the two ways in retrospect.)
@@ -25,6 +26,8 @@ LAST = 3
 """The number of recent measurements that count."""
 MARGIN = 1.2
 """Evaluation is chosen if maintenance takes this many times as long."""
+EVERY = 8
+"""Of updates of a kind that was measured, one of this many is measured again: clocks take time."""
 AGAIN = 16
 """A kind of update is maintained again after this many evaluations, to measure it again."""
 MOST = 1024
@@ -47,6 +50,7 @@ class Cost:
 
     last: deque[float] = field(default_factory=lambda: deque(maxlen=LAST))
     evaluated: int = 0
+    updates: int = 0  # since the first measurements
 
     @property
     def least(self) -> float:
@@ -64,6 +68,14 @@ class Measured:
     def evaluated(self, seconds: float, size: int) -> None:
         """Record an evaluation of the view, over relations of `size` nodes."""
         self._evaluations.append((seconds, size))
+
+    def is_due(self, kind: Kind) -> bool:
+        """Whether an update of a kind is to be timed: the first few, then one of `EVERY`."""
+        cost = self._kinds.get(kind)
+        if cost is None or len(cost.last) < LAST or cost.evaluated:
+            return True
+        cost.updates += 1
+        return cost.updates % EVERY == 0
 
     def maintained(self, kind: Kind, seconds: float) -> None:
         """Record an update that was propagated by its terms."""

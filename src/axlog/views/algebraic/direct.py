@@ -140,7 +140,7 @@ class Direct:
         self.key = key
         self._way = {key, *self.shape.above[key]}
         self._known: dict[tuple[int, int], int] = {}
-        self._tests: dict[int, tuple[int, int, bool] | None] = {}
+        self._tests = selections.name_tests
         self._most: int | None = None
         self._arrays: Evaluation | None = None
         self.scanned = 0  # nodes read beside the path
@@ -258,6 +258,8 @@ class Direct:
             kind = ATTRIBUTE if shaped.step.axis is Axis.ATTRIBUTE else ELEMENT
             label = self.tree.name_ids.get(shaped.wanted, NONE)
             test = (kind, label, bool(shaped.constants))
+            if label == NONE:  # a later update may bring the name
+                return test
         self._tests[number] = test
         return test
 

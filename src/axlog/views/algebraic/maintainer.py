@@ -72,6 +72,7 @@ class Algebraic(Maintainer):
         self.shape = shape_of(pattern)
         self.selections = Selections(tree, self.shape, Codes())
         self.relation = rows_of(self.shape, len(tree.kind_column))
+        self._columns = pattern.columns
         self._read = self._columns_read()
         self._propagation: Propagation | None = None
         self._before: dict[int, Values] = {}
@@ -209,12 +210,15 @@ class Algebraic(Maintainer):
         size = self.selections.size
         if self.options.is_measured:
             propagation.advice = self.costs.advice(kind, size)
+        is_timed = bool(propagation.advice) or self.costs.is_due(kind)
         with columns_of(self.tree) as columns:
-            start = self.costs.clock()
+            start = self.costs.clock() if is_timed else 0.0
             moved = propagation.after(columns, self.relation, kept, unseen)
-            took = self.costs.clock() - start
+            took = self.costs.clock() - start if is_timed else 0.0
         self._report = propagation.report
-        if self._report.is_evaluated:
+        if not is_timed:
+            pass
+        elif self._report.is_evaluated:
             self.costs.evaluated(took, size())
         elif unseen is None:
             self.costs.maintained(kind, took)
@@ -266,7 +270,7 @@ class Algebraic(Maintainer):
             for slot in places:
                 self._kept.pop(slot, None)
         shown = (earlier[slot] for slot in places)
-        gone = map(Row, repeat(self.pattern.columns), shown, counts.tolist())
+        gone = map(Row, repeat(self._columns), shown, counts.tolist())
         op: Op = "delete"
         return list(map(Change, repeat(op), gone))
 
@@ -276,7 +280,7 @@ class Algebraic(Maintainer):
         slots = [s for s in self._before if counts[s] and earlier.get(s, 1)]
         now = self._read_anew(np.array(slots, dtype=np.int64))
         changes: list[Change] = []
-        columns = self.pattern.columns
+        columns = self._columns
         for slot in slots:
             was, values = self._before[slot], now[slot]
             if was != values:
@@ -288,7 +292,7 @@ class Algebraic(Maintainer):
 
     def _shown(self, slots: Integers, read: Callable[[Integers], dict[int, Values]]) -> list[Row]:
         values, counts = read(slots).values(), self.relation.counts[slots].tolist()
-        return list(map(Row, repeat(self.pattern.columns), values, counts))
+        return list(map(Row, repeat(self._columns), values, counts))
 
     def _values(self, slots: Integers) -> dict[int, Values]:
         """The values of rows, in the order of their slots; kept ones, or read."""
