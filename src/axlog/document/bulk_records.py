@@ -135,7 +135,8 @@ class _Reader:
             return owners
         own = owners[np.r_[True, owners[1:] != owners[:-1]]]
         places = _places(tags.starts[own], (tags.ends - tags.starts)[own], self.kind)
-        return places[self.bytes[places] == ord(" ")]
+        spaces: Column = places[self.bytes[places] == ord(" ")]
+        return spaces
 
     def _element_names(self, tags: _Tags, owners: Column, spaces: Column) -> Column | None:
         ends = tags.ends - tags.is_empty.astype(self.kind)
