@@ -24,6 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -98,22 +99,37 @@ class Kill(NamedTuple):
     """`batch`: after a random delay; `commit`: when the sink has begun to write the next one."""
 
 
+Made = list[Kill]
+"""The kills that were made: a process that was to be killed may not be there any more."""
+
+
 def kill_drivers(
-    place: Path, state: str, kills: Sequence[Kill], draw: Random, messages: int = MESSAGES
+    place: Path,
+    state: str,
+    kills: Sequence[Kill],
+    draw: Random,
+    messages: int = MESSAGES,
+    made: Made | None = None,
 ) -> Counter[str]:
     """Run on one machine, killing as told; return the outcome."""
     write_pipeline(place, f"cores: 1, state: {state}", messages)
-    _killed_run(place, kills, draw, lambda: _run(place))
+    _killed_run(place, kills, draw, lambda: _run(place), made)
     return logged(place)
 
 
 def kill_on_cluster(
-    place: Path, on: Cluster, kills: Sequence[Kill], draw: Random, messages: int = MESSAGES
+    place: Path,
+    on: Cluster,
+    kills: Sequence[Kill],
+    draw: Random,
+    messages: int = MESSAGES,
+    made: Made | None = None,
 ) -> Counter[str]:
     """Run on a cluster of two workers, killing as told; return the outcome."""
     more, forked = quick_settings()
     write_pipeline(place, f"partitions: 2, {more}", messages)
-    _killed_run(place, kills, draw, lambda: _run(place, "--master", on.address, **forked), on)
+    start = partial(_run, place, "--master", on.address, **forked)
+    _killed_run(place, kills, draw, start, made, on)
     return logged(place)
 
 
@@ -122,6 +138,7 @@ def _killed_run(
     kills: Sequence[Kill],
     draw: Random,
     start: Callable[[], subprocess.Popen[bytes]],
+    made: Made | None,
     on: Cluster | None = None,
 ) -> None:
     """Run to the end; each kill ends at most one process of `start`."""
@@ -135,23 +152,26 @@ def _killed_run(
             _wait_for_writing(place, process)
         else:
             time.sleep(draw.random() * 0.3)
-        _kill(kill.victim, process, draw, on)
+        if _kill(kill.victim, process, draw, on) and made is not None:
+            made.append(kill)
     while process.wait(timeout=LONGEST) != 0:
         process, starts = start(), starts + 1
         if starts > 1 + len(kills):
             raise AssertionError(_logs(place))
 
 
-def _kill(victim: str, process: subprocess.Popen[bytes], draw: Random, on: Cluster | None) -> None:
-    """Kill the victim, and wait for the driver if it is that."""
+def _kill(victim: str, process: subprocess.Popen[bytes], draw: Random, on: Cluster | None) -> bool:
+    """Kill the victim, and wait for the driver if it is that; whether it was there."""
     if victim == "worker":
         assert on is not None
         os.killpg(on.workers[0].pid, signal.SIGKILL)
-        return
+        return True
     if victim == "driver":
-        os.killpg(process.pid, signal.SIGKILL)
+        is_there = process.poll() is None
+        if is_there:
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        return
+        return is_there
     leaders = [process.pid] if on is None or victim == "java" else [w.pid for w in on.workers]
     java = victim in ("java", "executor")
     found = [
@@ -159,9 +179,12 @@ def _kill(victim: str, process: subprocess.Popen[bytes], draw: Random, on: Clust
         for pid, name in _processes_of(leaders)
         if (name == "java") == java and pid not in leaders
     ]
-    for pid in draw.sample(found, min(1, len(found))):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    if not found:
+        return False
+    with suppress(ProcessLookupError):
+        os.kill(draw.choice(found), signal.SIGKILL)
+        return True
+    return False
 
 
 def _processes_of(leaders: Sequence[int]) -> list[tuple[int, str]]:
@@ -176,7 +199,12 @@ def _processes_of(leaders: Sequence[int]) -> list[tuple[int, str]]:
 
 
 def kill_rescaling(
-    place: Path, batch: int, partitions: Sequence[int], draw: Random, messages: int = MESSAGES
+    place: Path,
+    batch: int,
+    partitions: Sequence[int],
+    draw: Random,
+    messages: int = MESSAGES,
+    made: Made | None = None,
 ) -> Counter[str]:
     """Kill a run after a batch, then rescaling to each of these numbers, at any moment, with more
     messages after each. Return the outcome.
@@ -192,9 +220,8 @@ def kill_rescaling(
         scaling = _start(place, "rescale", "pipeline.yaml", "--partitions", str(number))
         with suppress(subprocess.TimeoutExpired):
             scaling.wait(timeout=4 + draw.random() * 12)
-        if scaling.poll() is None:
-            os.killpg(scaling.pid, signal.SIGKILL)
-            scaling.wait()
+        if _kill("driver", scaling, draw, None) and made is not None:
+            made.append(Kill("rescaling", batch))
     _finish(_run(place), place)
     return logged(place)
 
@@ -216,16 +243,17 @@ def on_spark(seed: int) -> Counter[str]:
     """Run one random case and compare it with the embedded engine; return what was killed."""
     draw = Random(f"spark:{seed}")
     killed: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory(prefix="axlog-torture-") as made:
-        undisturbed, place = Path(made) / "embedded", Path(made) / "spark"
+    made: Made = []
+    with tempfile.TemporaryDirectory(prefix="axlog-torture-") as directory:
+        undisturbed, place = Path(directory) / "embedded", Path(directory) / "spark"
         undisturbed.mkdir()
         place.mkdir()
         messages = MESSAGES
         case = draw.choice(("cluster", "cluster", "rescaling", "driver", "executors"))
         if case == "rescaling":
             partitions = draw.sample((1, 2, 3), 2)
-            found = kill_rescaling(place, draw.randrange(3), partitions, draw)
-            killed += Counter({"driver": 1, "rescaling": len(partitions)})
+            found = kill_rescaling(place, draw.randrange(3), partitions, draw, made=made)
+            killed += Counter(["driver, state: executors, batch", *(kill.victim for kill in made)])
         elif case == "cluster":
             messages *= 4
             # A task is repeated without a new start of anything, so these kills are cheap.
@@ -234,12 +262,12 @@ def on_spark(seed: int) -> Counter[str]:
             draw.shuffle(victims)
             kills = _drawn(draw, victims, messages)
             with cluster(place) as started:
-                found = kill_on_cluster(place, started, kills, draw, messages)
-            killed += Counter(f"{each.victim} on a cluster, {each.moment}" for each in kills)
+                found = kill_on_cluster(place, started, kills, draw, messages, made)
+            killed += Counter(f"{each.victim} on a cluster, {each.moment}" for each in made)
         else:
             kills = _drawn(draw, draw.choices(("driver", "java", "task"), k=3), messages)
-            found = kill_drivers(place, case, kills, draw)
-            killed += Counter(f"{e.victim}, state: {case}, {e.moment}" for e in kills)
+            found = kill_drivers(place, case, kills, draw, made=made)
+            killed += Counter(f"{e.victim}, state: {case}, {e.moment}" for e in made)
         expected = by_embedded(undisturbed, messages)
     if found != expected:
         raise AssertionError(f"seed {seed}: lost {expected - found}, too many {found - expected}")
