@@ -196,11 +196,11 @@ def test_cases_have_rows_changes_and_dead_letters() -> None:
 @pytest.mark.parametrize(
     ("kind", "state", "seed"),
     [
-        ("memory", "driver", 25),
-        ("jsonl", "executors", 11),
-        ("directory", "driver", 7),
-        ("kafka", "executors", 25),
-        ("frame", "executors", 7),
+        ("memory", "driver", 3),
+        ("jsonl", "executors", 21),
+        ("directory", "driver", 29),
+        ("kafka", "executors", 22),
+        ("frame", "executors", 53),
     ],
 )
 def test_spark_does_what_the_definition_says(spark: Any, kind: str, state: str, seed: int) -> None:

@@ -97,7 +97,16 @@ SHOP = (
             " the first 2 rows of each bucket are merged on the driver)",
         ),
         ("//order/t/$t return $t * 2 as c", "equal rows of buckets are merged on the driver"),
-        ("/shop[a/order/t/$t][b/order/t/$u] return $t * $u as c", "one partition, bindings travel"),
+        (
+            "/shop[a/order/t/$t][b/order/t/$u] return $t * $u as c",
+            "16 buckets, keys $t (4 parts) x $u (4 parts), bindings travel",
+        ),
+        ("/shop[a/order/t#x/$t][b/order/t#y/$u] where y - x <= 1s return $t, $u", "16 buckets"),
+        (
+            "/shop[a/order[not(s)]/t#x/$t][b/order/t#y/$u][not(b/none)] where y - x <= 1s"
+            " return $t, $u",
+            "deadlines stand beside keys or `not`",
+        ),
         ("/shop[a/order/k/$k][b/order[k/$k]/t/$t] return $t", "no column that splits it is shown"),
     ],
 )
