@@ -334,7 +334,12 @@ def _run(place: Path, *options: str, **environment: str) -> subprocess.Popen[byt
 
 
 def _start(place: Path, *words: str, **environment: str) -> subprocess.Popen[bytes]:
-    """Start a command of axlog, with a process group of its own."""
+    """Start a command of axlog, with a process group of its own, and with the sources in use here,
+    wherever it runs.
+    """
+    given = os.environ.get("PYTHONPATH", "")
+    paths = [str(Path(each).absolute()) for each in given.split(os.pathsep) if each]
+    environment = {"PYTHONPATH": os.pathsep.join(paths), **environment}
     with (place / "spark.log").open("ab") as log:
         return subprocess.Popen(
             [sys.executable, "-c", "from axlog.cli import main; main()", *words],

@@ -10,7 +10,7 @@ import pytest
 
 from axlog.errors import PipelineError
 from axlog.runtime.definition import Definition
-from axlog.runtime.driver_buckets import durable_state
+from axlog.runtime.driver_buckets import durable_state, has_durable_state
 from axlog.runtime.plan import make_plan
 from axlog.spark import rescale
 from axlog.spark.checkpoint import FILE
@@ -96,15 +96,18 @@ def test_an_interrupted_rescale_is_finished_by_the_next_start(
     spark: Any, tmp_path: Path, moment: str
 ) -> None:
     """It is killed before Spark begins, before Spark commits, or before its end is recorded."""
-    totals = ("match /shop[a/item/k/$x]/a/item/v/$y return count() as n", None)
+    totals = ("match /shop/a/item/v/$y return count() as n", None)
     definition = Definition(SHOP, {"join": (VIEWS["join"], None), "totals": totals})
     messages = [m._replace(source=0) for m in updates(Random(12), 40)]
     place = tmp_path / "checkpoint"
     options = {"checkpoint": str(place), "limit": 20, "hold": 0, "state": "executors", "buckets": 4}
     sink = Collecting()
     run(spark, definition, messages[:20], sink, partitions=2, **options)
+    assert has_durable_state(str(place))
     state = durable_state(str(place))
+    assert state.unfinished() is None
     version = state.version
+    assert version >= 0
     state.close()
     if moment != "recorded":
         rescale(spark, str(place), 4)

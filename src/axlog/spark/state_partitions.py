@@ -125,6 +125,7 @@ def _skip_a_batch(checkpoint: str, version: int) -> None:
     """
     state = durable_state(checkpoint)
     try:
+        state.unfinished()  # restores it; a batch that was skipped only by half is skipped again
         if state.version == version:
             state.begin(version + 1, [])
             state.commit()
