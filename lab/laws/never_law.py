@@ -5,7 +5,7 @@
 
 The definition is computed by a walk over the whole document before and after (`future/truth.py`,
 which law 4 compares with brute force over futures). Excluded, as in `views/counting/prospects.py`:
-a row whose deadline was the clock at which its match began.
+a row with known values whose deadline was the clock at which its match began.
 
 A case is a small document with three calls, a view over two of them, declared keys, and steps:
 messages that the view needs or not, the clock, ends of streams. Messages respect the keys.
@@ -143,7 +143,11 @@ class Definition:
         """The rows that have become impossible since the last call."""
         outlook = self._outlook()
         columns = self._view.columns
-        under_way = {row for (row, _, until), since in self._since.items() if until != since}
+        under_way = {
+            row
+            for (row, _, until), since in self._since.items()
+            if until != since or all(value is None for value in row)
+        }
         found = [
             row
             for row in under_way

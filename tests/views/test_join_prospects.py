@@ -195,3 +195,15 @@ def test_the_generated_questions_are_the_walk(seed: int) -> None:
                 assert _known(asked) == _known(walked), (known, step)
                 there = next(outlook.rows(known), None) is not None
                 assert outlook.holds(known) == there, (known, step)
+
+
+def test_a_bound_on_a_sum_of_times_ends_after_its_last_moment() -> None:
+    call = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
+    query = "match /r[p/a/k/$x#t1][q/d/k/$x#t2] where t2 + t1 <= 6us return t2.time"
+    doc = axlog.parse("<r>" + "".join(f"<{s}>{call.format(s)}</{s}>" for s in "pqe") + "</r>")
+    view = doc.watch(query)
+    doc.feed("q", "<d><k>1</k></d>", at=1e-6)
+    doc.end("e", at=3e-6)  # the joins are found anew at the last moment for two new rows
+    found = doc.advance(6e-6)
+    assert [(c.op, c.row["t2.time"]) for c in found] == [("never", None), ("never", 1e-6)]
+    assert view.truth is axlog.Truth.NEVER

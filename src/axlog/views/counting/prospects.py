@@ -95,7 +95,6 @@ class Prospects:
         waiting.rows_with.append(self._has_row_with)
         self._could_start = self._may_start()
         self.has_stopped = False  # whether the last update was the last before which rows may start
-        self._starts_late = waiting.pair.both_until != waiting.tree.clock
 
     # Rows that hold ------------------------------------------------------------------------------
 
@@ -349,10 +348,10 @@ class Prospects:
         self.has_stopped = False
         if self._could_start and not self._may_start():
             self._could_start = False
-            self.has_stopped = self._starts_late
+            self.has_stopped = True
             is_empty = all(table.is_empty for table in self.waiting.live)
             # whatever keys are known besides
-            if self._starts_late and is_empty and not self.maintainer.has_rows:
+            if is_empty and not self.maintainer.has_rows:
                 until = self.waiting.pair.both_until if all(self.waiting.open) else None
                 nothing = tuple(None for _ in self._columns)
                 found[nothing] = [until, *(each.limit for each in ended)]
