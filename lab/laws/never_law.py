@@ -5,7 +5,8 @@
 
 The definition is computed by a walk over the whole document before and after (`future/truth.py`,
 which law 4 compares with brute force over futures). Excluded, as in `views/counting/prospects.py`:
-a row with known values whose deadline was the clock at which its match began.
+a row whose deadline was the clock at which its match began, except for the row without known values
+while both streams are open.
 
 A case is a small document with three calls, a view over two of them, declared keys, and steps:
 messages that the view needs or not, the clock, ends of streams. Messages respect the keys.
@@ -138,6 +139,7 @@ class Definition:
         clock = maintained(self._document).tree.clock
         ways = {(tuple(one.row.values()), one.needs, one.deadline) for one in possible}
         self._since = {way: self._since.get(way, clock) for way in ways}
+        self._may_start = {"f", "g"} <= set(maintained(self._document).tree.calls())
 
     def after(self) -> list[tuple[Any, ...]]:
         """The rows that have become impossible since the last call."""
@@ -146,7 +148,7 @@ class Definition:
         under_way = {
             row
             for (row, _, until), since in self._since.items()
-            if until != since or all(value is None for value in row)
+            if until != since or (self._may_start and all(value is None for value in row))
         }
         found = [
             row

@@ -171,8 +171,9 @@ def test_completion(tmp_path: Path) -> None:
 def test_an_interrupt_is_quiet() -> None:
     program = [sys.executable, "-m", "axlog", "maintain", "<a/>", "//b", "-"]
     process = subprocess.Popen(
-        program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+        program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
     assert process.stdin is not None and process.stdout is not None  # noqa: PT018  # for mypy
     process.stdin.write("insert node <b/> into /a;\n")
     process.stdin.flush()

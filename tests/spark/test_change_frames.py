@@ -110,12 +110,17 @@ def test_a_session_is_checked_for_what_it_lacks(
     spark: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The store of state must be RocksDB, and far more partitions than buckets are told."""
-    names = ("spark.sql.streaming.stateStore.providerClass", "spark.sql.shuffle.partitions")
+    form = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+    names = ("spark.sql.streaming.stateStore.providerClass", "spark.sql.shuffle.partitions", form)
     before = {name: spark.conf.get(name) for name in names}
     try:
         spark.conf.set(names[1], "200")
         changes(spark, definition_of("join"), [partial(MemorySource, [])])
         assert "many state partitions" in caplog.text
+        spark.conf.set(form, "1")
+        with pytest.raises(PipelineError, match="without their lineage"):
+            changes(spark, definition_of("join"), [partial(MemorySource, [])])
+        spark.conf.set(form, "2")
         place = "org.apache.spark.sql.execution.streaming.state"
         spark.conf.set(names[0], f"{place}.HDFSBackedStateStoreProvider")
         with pytest.raises(PipelineError, match="needs RocksDB"):

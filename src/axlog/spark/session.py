@@ -39,6 +39,8 @@ SETTINGS: dict[str, str] = {
     f"{_STORE}.providerClass": _ROCKS,
     f"{_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
     f"{_STORE}.rocksdb.trackTotalNumberOfRows": "false",
+    # States name their lineage: a batch that is run again may write another state.
+    f"{_STORE}.checkpointFormatVersion": "2",
     "spark.sql.streaming.checkpointFileManagerClass": _MANAGER,
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
@@ -138,6 +140,14 @@ def check_state_store(spark: SparkSession) -> None:
             f"the session keeps state with {store.rpartition('.')[2]}, and transformWithState"
             " needs RocksDB",
             advice=f"spark.conf.set({provider!r}, {_ROCKS!r}), or axlog.spark.session()",
+        )
+    form = f"{_STORE}.checkpointFormatVersion"
+    if str(spark.conf.get(form, "1")) == "1":
+        raise PipelineError(
+            "AX868",
+            "the session stores states without their lineage: a batch that is run again after a"
+            " crash writes another state, and Spark may continue with a part of each",
+            advice=f"spark.conf.set({form!r}, '2'), or axlog.spark.session()",
         )
 
 
