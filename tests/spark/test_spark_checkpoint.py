@@ -133,3 +133,24 @@ def test_views_that_came_later_have_engines_of_their_own() -> None:
     names = [unit.name for unit in make_plan(later).units]
     assert names == ["messages", "view join +1"]
     assert Definition.read(json.loads(json.dumps(later.plain()))) == later
+
+
+def test_a_checkpoint_keeps_the_format_in_which_it_began(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A state that was stored without its lineage is continued by a session that stores it."""
+    form = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+    definition = Definition(SHOP, {"join": (VIEWS["join"], None)})
+    messages = [m._replace(source=0) for m in updates(Random(12), 40)]
+    options = {"checkpoint": str(tmp_path / "c"), "limit": 20, "hold": 0, "state": "executors"}
+    sink = Collecting()
+    with monkeypatch.context() as patched:
+        patched.setattr("axlog.spark.streaming_query.check_state_store", lambda spark: None)
+        spark.conf.set(form, "1")
+        try:
+            run(spark, definition, messages[:20], sink, **options)
+        finally:
+            spark.conf.set(form, "2")
+    run(spark, definition, messages, sink, **options)
+    told = [c for b in by_document(definition, [[[m]] for m in messages]) for c in b]
+    assert rows(sink, "join") == state_after(told) != Counter()
