@@ -335,3 +335,17 @@ def test_a_message_that_makes_views_leave_their_family_reaches_them() -> None:
         open=("q",),
     )
     assert check_shared(case)["emitted insert"] == 2
+
+
+def test_families_that_wait_in_one_join_have_their_own_deadlines() -> None:
+    text = 'match /r[p/a[k/"{}"]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u - t {} return $x, {}'
+    steps = (
+        ("watch", "v3", text.format("3", "<= 2", "t.time")),
+        ("watch", "v5", text.format("3", "<= 2", "t.time")),
+        ("watch", "v6", text.format("3", "< 2", "u.time")),
+        ("watch", "v7", text.format("2", "< 1.5", "u.time")),
+        ("feed", "p", "<a m='3'><k>3</k><k>1</k><n>1</n><x>3</x></a>", 27),
+        ("feed", "p", "<a m='2'><k>1</k><n>2</n><x>2</x></a>", 31),
+    )
+    options = (("collect", "state"), ("keep", "all"), ("never", "all"))
+    check_shared(SharedCase(steps=steps, facts=(), options=options, open=("p", "q"), is_many=False))

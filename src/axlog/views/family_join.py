@@ -51,7 +51,7 @@ class FamilyJoin:
         self._groups: dict[Row, dict[Bounds, dict[Member, None]]] = {}
         for member in kept.members.values():
             self._add(member)
-        self._noted = waiting.follow_members(self._next)
+        self._noted = waiting.follow_members(kept, self._next)
 
     # Members --------------------------------------------------------------------------------------
 

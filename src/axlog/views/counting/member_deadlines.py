@@ -1,4 +1,4 @@
-"""Deadlines of members of a family, for rows that wait in the join that the members share.
+"""Deadlines of members of families, for rows that wait in the join that the members share.
 
 The join has a deadline for each of its rows. A member with a shorter duration has an earlier one
 (`views/family_join.py`). When it passes, the row is recorded as ended, and waits on for the others.
@@ -27,7 +27,7 @@ NextDeadline = Callable[[int, Row, float], "float | None"]
 
 
 class Join(Protocol):
-    """The join of a family."""
+    """The join of one family or several."""
 
     tree: Tree
     live: list[Table]
@@ -43,11 +43,11 @@ class Join(Protocol):
 class MemberDeadlines:
     """The deadlines of the members that share one join."""
 
-    def __init__(self, join: Join, following: NextDeadline) -> None:
-        self._join, self._following = join, following
+    def __init__(self, join: Join) -> None:
+        self._join = join
+        self._families: dict[object, NextDeadline] = {}
         self._passed: dict[Row, float] = {}  # rows that wait, with the last deadline that passed
         join.followers.append(self._follow)
-        self.start()
 
     def start(self) -> None:
         """Note the deadlines for all rows that wait; the heap of the join has none of them."""
@@ -56,10 +56,15 @@ class MemberDeadlines:
             for row in table.rows():
                 self.note(part, row)
 
-    def follows_with(self, following: NextDeadline) -> None:
-        """Take the deadlines from other members, and note them for all rows that wait."""
-        self._following = following
+    def add(self, family: object, following: NextDeadline) -> None:
+        """Take the deadlines of a family's members, and note them for all rows that wait."""
+        self._families[family] = following
         self.start()
+
+    def _following(self, part: int, row: Row, after: float) -> float | None:
+        """The first deadline of a member of any family."""
+        found = [each(part, row, after) for each in self._families.values()]
+        return min((limit for limit in found if limit is not None), default=None)
 
     def _follow(self, part: int, row: Row, count: int) -> None:
         if count > 0:

@@ -214,13 +214,12 @@ class WaitingRows:
 
     # Members of a family --------------------------------------------------------------------------
 
-    def follow_members(self, following: NextDeadline) -> MemberDeadlines:
-        """Record rows in `ended` when deadlines of members pass, too."""
+    def follow_members(self, family: object, following: NextDeadline) -> MemberDeadlines:
+        """Record rows in `ended` when deadlines of a family's members pass, too."""
         self.settle()
         if self._members is None:
-            self._members = MemberDeadlines(self, following)
-        else:
-            self._members.follows_with(following)
+            self._members = MemberDeadlines(self)
+        self._members.add(family, following)
         return self._members
 
     # What the collector reads --------------------------------------------------------------------
