@@ -9,7 +9,7 @@ worker is one of two of a standalone cluster on this machine; the query goes on 
 once more after its driver is killed too.
 
 `tests/spark/test_spark_kills.py` kills one driver and one worker, each in a short run; `python -m
-lab torture --spark N` runs N random cases, with both places of state and up to three kills.
+lab torture --spark N` runs random cases, with both places of state, until N processes were killed.
 """
 
 from __future__ import annotations
