@@ -1,8 +1,7 @@
 """Random pipelines whose views join relations that share no column: chains, triangles, products.
 
 Four streams bring items with three values each. The document has some items of its own. Spark
-splits such views over a grid of buckets (`runtime/grid.py`), except those with deadlines beside
-keys or `not`s.
+splits such views over a grid of buckets (`runtime/grid.py`).
 """
 
 from __future__ import annotations

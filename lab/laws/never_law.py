@@ -3,8 +3,10 @@
     never after an update  =  the rows that were possible before it, of which afterwards no
                               instance holds or is possible
 
-The definition is computed by a walk over the whole document before and after (`future/truth.py`,
-which law 4 compares with brute force over futures). Excluded, as in `views/counting/prospects.py`:
+The clock passes before a message is applied, one deadline after the other: each is an update of its
+own, so it does not matter which other messages arrive. The definition is computed by a walk over
+the whole document before and after (`future/truth.py`, which law 4 compares with brute force over
+futures). Excluded, as in `views/counting/prospects.py`:
 a row whose deadline was the clock at which its match began, except for the row without known values
 while both streams are open.
 
@@ -15,7 +17,7 @@ messages that the view needs or not, the clock, ends of streams. Messages respec
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -42,7 +44,7 @@ CONSTRAINTS = (
     "t1 - t2 <= 1us and t2 - t1 <= 1us", "t2 = t1", "t2 + t1 <= 7us", "t2 - t1 > 3us",
     "t1 - t2 < 0us", "2*t2 + t1 <= -1us", "2*t2 - t1 <= 4us", "t2 + 2*t1 <= 9us",
     "3*t1 - 2*t2 = 1us", "2*t2 = t1 + 3us", "2*t2 - 2*t1 = 1us",
-    "3*t2 - t1 >= 2us and 2*t2 - t1 < 6us",
+    "3*t2 - t1 >= 2us and 2*t2 - t1 < 6us", "t2 - t1 >= 1us and t2 - t1 <= 3us",
 )  # fmt: skip
 KEYS = ("key p/a by k trusted", "key q/d by k trusted")
 _VALUES = ("1", "2", "3")
@@ -128,7 +130,7 @@ class Definition:
     def __init__(self, doc: Document) -> None:
         self._document = doc
         self._view = doc.view("v")
-        self._since: dict[tuple[tuple[Any, ...], object, object], int] = {}
+        self._since: dict[tuple[tuple[Any, ...], object, float | Any | None], int] = {}
         self._note(self._outlook().possible())
 
     def _outlook(self) -> Outlook:
@@ -140,6 +142,19 @@ class Definition:
         ways = {(tuple(one.row.values()), one.needs, one.deadline) for one in possible}
         self._since = {way: self._since.get(way, clock) for way in ways}
         self._may_start = {"f", "g"} <= set(maintained(self._document).tree.calls())
+
+    def passing(self, time: int) -> list[tuple[Any, ...]]:
+        """The rows that become impossible while the clock passes, before an update."""
+        found: list[tuple[Any, ...]] = []
+        while (moment := self._next_moment(time)) is not None:
+            self._document.advance(moment / 1_000_000)
+            found += self.after()
+        return found
+
+    def _next_moment(self, time: int) -> int | None:
+        """The next moment of the clock up to a time: after a deadline, or the time itself."""
+        deadlines = (until for _, _, until in self._since)
+        return next_moment(maintained(self._document).tree.clock, deadlines, time)
 
     def after(self) -> list[tuple[Any, ...]]:
         """The rows that have become impossible since the last call."""
@@ -167,6 +182,12 @@ class Definition:
             shown_possible(one, self._view.query.pattern, "seconds")
             for one in self._outlook().possible()
         ]
+
+
+def next_moment(clock: int, deadlines: Iterable[float | Any | None], time: int) -> int | None:
+    """The clock after the next deadline before a time, or the time; None: it has come."""
+    passed = [int(each) + 1 for each in deadlines if each is not None and clock <= each < time]
+    return min(passed, default=time if clock < time else None)
 
 
 def take(doc: Document, step: Step) -> list[Change]:
@@ -197,8 +218,9 @@ def check_never(case: NeverCase, make: Callable[..., Document] = Document) -> Co
     prospects = streams_of(documents[0]).prospects(maintained(documents[0]).views["v"])
     is_certain = isinstance(prospects, Prospects | JoinProspects) and not prospects.waiting.is_late
     for step in case.steps:
+        wanted = definition.passing(step[2])
         take(defining, step)
-        wanted = sorted(definition.after(), key=str)
+        wanted = sorted([*wanted, *definition.after()], key=str)
         each = [take(doc, step) for doc in documents]
         *each, exact = each
         others = each[:1] * (len(each) - 1)

@@ -3,10 +3,12 @@
     truth, status(row), possible()   equal those that a walk over the whole document finds
                                      (`future/truth.py`, which law 4 compares with brute force)
     never after an update            the rows that were possible before it, of which afterwards no
-                                     instance holds or is possible
+                                     instance holds or is possible; the clock passes before it,
+                                     each deadline as an update of its own (`never_law.py`)
 
-Documents that keep all messages, or what is needed of them, that drop rows or not, and one that is
-saved and restored after every step, must all emit the same changes. Joins of two parts leave out a
+Documents that keep all messages, or what is needed of them, that drop rows or not, one that is
+saved and restored after every step, and one whose clock passes by itself before every message, must
+all emit the same changes. Joins of two parts leave out a
 row that only the same instant could have completed (`never_law.py`), and may report a row that a
 forgotten key value rules out at its deadline: `never` is compared for the others. `status` and
 `possible` are compared for documents that keep no messages unless key values were forgotten.
@@ -49,10 +51,12 @@ from axlog.views.change import Change
 from axlog.views.counting.prospects import Prospects
 from axlog.views.view import MaintainedView
 from axlog.views.why import shown_possible
-from lab.laws.never_law import Step, take
+from lab.laws.never_law import Step, next_moment, take
 from lab.laws.swept_law import dropped_beside_not, swept_every
 
 T = TypeVar("T")
+Told = tuple[str, tuple[Any, ...]]
+"""A change: what it does, and the values of its row."""
 _STREAMS = "fghi"
 _PARTS = {
     1: ("[f/a{w}/k/$x#t1]", "[f/a{w}[k/$x#t1]/y/$y]"),
@@ -268,6 +272,7 @@ class _Run:
             for options in _OPTIONS
         ]
         self.restored = self._fresh()
+        self.stepped = self._fresh()
         self._walk: _Walk | None = None
         self._effort = Effort(MOST_WAYS)
         self._walked: object = _NOT_ASKED
@@ -288,7 +293,7 @@ class _Run:
         """
         if not self._kind()[2]:
             return None
-        rows = [tuple(one.row.values()) for one in self.documents[0].view("v").possible()]
+        rows = [tuple(one.row.values()) for one in self.stepped.view("v").possible()]
         return [row for row in rows if None not in row]
 
     def _fresh(self) -> Document:
@@ -325,8 +330,8 @@ class _Run:
         each = [_told(take(doc, step)) for doc in self.documents]
         is_late, is_two, is_known = self._kind()
         same = each[:3] + each[4:] if is_late else each  # never="all" remembers key values
-        for options, told in zip(_OPTIONS, same, strict=False):
-            _same(f"the changes at {step} with {options}", told, each[0])
+        for options, mine in zip(_OPTIONS, same, strict=False):
+            _same(f"the changes at {step} with {options}", mine, each[0])
         if step[0] != "end":
             state = streams_of(self.restored).engine.state()
             fresh = self._fresh()
@@ -337,31 +342,65 @@ class _Run:
             self.restored = fresh
             seen["restored"] += 1
         _same(f"the changes at {step} after a restart", _told(take(self.restored, step)), each[1])
-        take(self.walked, step)
-        self._walk, self._walked = None, _NOT_ASKED
-        before, self.before = self.before, self._possible()
-        listed, self.listed = self.listed, self._listed()
-        if before is None and listed is not None and self.listed is not None:
-            self._compare_listed(step, listed, each[0], seen)
-        if before is None or self.before is None or is_two or not is_known:
+        told: list[Told] = []
+        fallen: set[tuple[Any, ...]] | None = set()
+        while (moment := self._next_moment(step[2])) is not None:
+            passed = self._stage(("advance", "", moment), told, seen)
+            fallen = None if fallen is None or passed is None else fallen | passed
+        passed = self._stage(step, told, seen)
+        told.sort(key=str)
+        _same(f"the changes of a clock that passes by itself until {step}", told, each[0])
+        if fallen is None or passed is None or is_two or not is_known:
             seen["never not compared"] += 1
             return
-        columns, outlook = self.walked.view("v").columns, self._outlook()
-        wanted = {
-            row
-            for row in before
-            if outlook.status(dict(zip(columns, row, strict=True))) is Truth.NEVER
-        }
+        wanted = fallen | passed
         wanted -= {values for op, values in each[0] if op == "insert"}
         never = sorted((values for op, values in each[0] if op == "never"), key=str)
         _same(f"what never comes after {step}", never, sorted(wanted, key=str))
         seen["never"] += len(never)
 
+    def _next_moment(self, time: int) -> int | None:
+        """The next moment up to a time at which rows may become impossible; None: none is left."""
+        found = self._to_come()
+        if found is not None:
+            deadlines = [one.deadline for one in found]
+        else:
+            shown = self.stepped.view("v").possible() if self.listed is not None else ()
+            deadlines = [one.deadline and round(one.deadline * 1e6) for one in shown]
+        return next_moment(maintained(self.walked).tree.clock, deadlines, time)
+
+    def _stage(
+        self, step: Step, told: list[Told], seen: Counter[str]
+    ) -> set[tuple[Any, ...]] | None:
+        """Apply a step, or a part of it; the rows that become impossible, None: not decided."""
+        before, listed = self.before, self.listed
+        new = _told(take(self.stepped, step))
+        told += new
+        take(self.walked, step)
+        fallen = self._fallen(before)
+        self.listed = self._listed()
+        if before is None and listed is not None and self.listed is not None:
+            self._compare_listed(step, listed, new, seen)
+        return fallen
+
+    def _fallen(self, before: list[tuple[Any, ...]] | None) -> set[tuple[Any, ...]] | None:
+        """The rows that were possible before the last step and are not; None: not decided."""
+        self._walk, self._walked = None, _NOT_ASKED
+        self.before = self._possible()
+        if before is None or self.before is None:
+            return None
+        columns, outlook = self.walked.view("v").columns, self._outlook()
+        return {
+            row
+            for row in before
+            if outlook.status(dict(zip(columns, row, strict=True))) is Truth.NEVER
+        }
+
     def _compare_listed(
         self,
         step: Step,
         listed: list[tuple[Any, ...]],
-        told: list[tuple[str, tuple[Any, ...]]],
+        told: list[Told],
         seen: Counter[str],
     ) -> None:
         """Compare `never` with the rows that were listed, where the walk decides single rows."""

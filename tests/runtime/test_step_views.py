@@ -105,7 +105,7 @@ SHOP = (
         (
             "/shop[a/order[not(s)]/t#x/$t][b/order/t#y/$u][not(b/none)] where y - x <= 1s"
             " return $t, $u",
-            "deadlines stand beside keys or `not`",
+            "16 buckets, keys $t (4 parts) x $u (4 parts), bindings travel",
         ),
         ("/shop[a/order/k/$k][b/order[k/$k]/t/$t] return $t", "no column that splits it is shown"),
     ],

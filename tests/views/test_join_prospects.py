@@ -197,13 +197,47 @@ def test_the_generated_questions_are_the_walk(seed: int) -> None:
                 assert outlook.holds(known) == there, (known, step)
 
 
-def test_a_bound_on_a_sum_of_times_ends_after_its_last_moment() -> None:
+@pytest.mark.parametrize("is_waiting", [False, True])
+def test_a_bound_on_a_sum_of_times_ends_after_its_last_moment(is_waiting: bool) -> None:
     call = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
     query = "match /r[p/a/k/$x#t1][q/d/k/$x#t2] where t2 + t1 <= 6us return t2.time"
     doc = axlog.parse("<r>" + "".join(f"<{s}>{call.format(s)}</{s}>" for s in "pqe") + "</r>")
     view = doc.watch(query)
-    doc.feed("q", "<d><k>1</k></d>", at=1e-6)
+    if is_waiting:  # until 5us: two new rows are not the last that may come
+        doc.feed("q", "<d><k>1</k></d>", at=1e-6)
     doc.end("e", at=3e-6)  # the joins are found anew at the last moment for two new rows
     found = doc.advance(6e-6)
-    assert [(c.op, c.row["t2.time"]) for c in found] == [("never", None), ("never", 1e-6)]
+    assert [(c.op, c.row["t2.time"]) for c in found] == [("never", 1e-6 if is_waiting else None)]
     assert view.truth is axlog.Truth.NEVER
+
+
+@pytest.mark.parametrize("keep", ["all", "needed"])
+@pytest.mark.parametrize(
+    ("query", "keyed", "never"),
+    [
+        ("[a/o/k/$x#t1][b/o/k/$x#t2]", "b", []),  # another row of a could come until the key did
+        ("[a/o/k/$x#t1][b/o/k/$x#t2]", "a", ["1"]),
+        ("[a/o/k/$x#t1][b/o/k/$x#t2][c/o/k/$x]", "b", []),
+        ("[not(c/o/k/$x)][a/o/k/$x#t1][b/o/k/$x#t2]", "b", []),
+    ],
+)
+def test_deadlines_pass_before_the_message_that_moves_the_clock(
+    query: str, keyed: str, never: list[str], keep: str
+) -> None:
+    text = f"match /r{query} where t2 - t1 >= 1 and t2 - t1 <= 3 return $x"
+    for others in ((), (7,), (5, 6, 7)):
+        doc = document(text, keep, (f"key {keyed}/o by k trusted",))
+        found = doc.feed("a", message(1), at=1)
+        for moment in others:
+            found += doc.advance(moment)
+        found += doc.feed("b", message(1), at=20)
+        assert [(c.op, c.row["x"]) for c in found] == [("never", x) for x in never]
+
+
+def test_a_rejected_message_passes_no_deadline() -> None:
+    doc = document(THREE)
+    doc.feed("a", message(1), at=1)
+    with pytest.raises(axlog.AxlogError):
+        doc.feed("b", "<o", at=20)
+    doc.feed("c", message(1), at=2)
+    assert [c.op for c in doc.feed("b", message(1), at=3)] == ["insert"]

@@ -150,6 +150,8 @@ class Collector:
         self.version = 0  # increases when generated joins are out of date
         self.timed: list[tuple[Watch, Deadlines, Quick | None]] = []
         """The joins with their deadlines, and how these pass in one step."""
+        self.examined: list[tuple[Watch, Deadlines]] = []
+        """Those of them that are examined when a deadline passes, before the update."""
         self._sweeps = JoinSweeps()
         self.is_busy = False  # whether a single message can drop rows
         self.collected: deque[Dropped] = deque(maxlen=REMEMBERED)
@@ -190,6 +192,7 @@ class Collector:
         self._sweeps.watch(self._joins)
         quick = self.tracker.quick
         self.timed = [(join, join.heap, quick.get(join)) for join in self._joins]
+        self.examined = [(j, heap) for j, heap, q in self.timed if q is None and j.is_timed]
         self._deadlines.watch(self.timed, self._document.few_joins)
         self.follows = any(each.is_partial for each in self.tracker.every_prospects)
         self.is_busy = self.is_busy or self.follows
@@ -285,6 +288,36 @@ class Collector:
         """Discard the preparations and the key values of a message that was rejected."""
         self._came.clear()
         self.tracker.abandon()
+
+    def has_passed(self, clock: int) -> bool:
+        """Return whether a deadline before a clock must be examined before the update."""
+        return bool(self.examined) and self.is_overdue(clock)
+
+    def pass_time(self, clock: int, emitted: ViewChanges | None = None) -> ViewChanges:
+        """Append the `never` changes of deadlines before a clock, one after the other.
+
+        Called before an update is applied: which rows can no longer come then follows from the
+        deadlines alone, and not from the times at which updates arrive, or how many. Joins whose
+        deadlines pass in one step do not need it.
+        """
+        emitted = [] if emitted is None else emitted
+        if not self.has_passed(clock):
+            return emitted
+        tree, tracker, examined = self._document.tree, self.tracker, self.examined
+        if self._deadlines:
+            numbers = self._deadlines.concerned(clock, ())
+            due = {self.timed[number][0] for number in numbers}
+            examined = [each for each in examined if each[0] in due or self.until < clock]
+        before = tree.clock
+        for join, heap in examined:
+            while (moment := tracker.next_deadline(join, heap) + 1) <= clock:
+                tree.clock = int(moment)
+                join.expire(tree.clock)
+                tracker.report(emitted, tree.clock, join)
+        tree.clock = before
+        if self._deadlines:
+            self._deadlines.note(numbers)
+        return emitted
 
     def is_overdue(self, clock: int) -> bool:
         """Return whether a clock may drop rows or emit `never`; runs for every message."""
@@ -452,7 +485,7 @@ class Collector:
         self._refreshed_at = None
         self.tracker.detach()
         self.version += 1
-        self.timed, self.until = [], inf
+        self.timed, self.examined, self.until = [], [], inf
         self.is_busy, self._keyed = False, []
         self._sweeps.watch(())
         self._deadlines.watch(self.timed, self._document.few_joins)

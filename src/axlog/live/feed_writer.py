@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from lxml.etree import XMLSyntaxError, fromstring
 
 from axlog.errors import QueryError
+from axlog.live.update_changes import together
 from axlog.match.layout_reader import LayoutReader
 from axlog.match.matcher_generator import RowWriter, as_bag, sign_of
 from axlog.match.message_limits import without_declaration
@@ -105,6 +106,7 @@ class _FeedWriter(RowWriter):
             "XMLSyntaxError": XMLSyntaxError, "QueryError": QueryError, "join": engine.join,
             "way": way, "noted": document.engine.noted, "meters": document.engine.meters,
             "profile": engine.profile, "clock": perf_counter, "is_overdue": collector.is_overdue,
+            "pass_time": collector.pass_time,
             "may_have_markup": may_have_markup, "is_well_formed": is_well_formed,
         }  # fmt: skip
         self.layouts: LayoutReader | None = None
@@ -210,7 +212,7 @@ class _FeedWriter(RowWriter):
             self._count()
             self.line("status.unmatched += 1")
             self._end_stage("parse", "messages += 1")
-            self.line("return join(way, (), t) if is_overdue(t) else []")
+            self.line("return join(way, (), t, pass_time(t)) if is_overdue(t) else []")
             self.close(2)
         return {each: names[test] for each, test in inside.items()}
 
@@ -298,7 +300,7 @@ class _FeedWriter(RowWriter):
         self.line("status.unparsed += 1")
         self.line("document.forgotten += 1")
         self._end_stage("check", "messages += 1", "unread += 1")
-        self.line("return join(way, (), t) if is_overdue(t) else []")
+        self.line("return join(way, (), t, pass_time(t)) if is_overdue(t) else []")
         self.close(len(plan.wanted))
 
     def _match(self, signs: dict[Relation, str]) -> list[str] | None:
@@ -333,6 +335,10 @@ class _FeedWriter(RowWriter):
         else:
             self.open("if found:")
         self.line("current.origin = stream, number")
+        passes = self._passes()
+        if passes:
+            self.constants["together"] = together
+            self.line(f"passed = pass_time(t) if {passes} else None")
         if way.arrive is not None:
             self.constants |= {"arrive": way.arrive, "found_bags": route.found_bags}
             self.line("arrive(found)" if found is None else "arrive(found_bags(bags))")
@@ -343,6 +349,10 @@ class _FeedWriter(RowWriter):
             self._deliver(found)
         else:
             self.line("emitted = carry(bags, t)")
+        if passes:
+            self.open("if passed:")
+            self.line("emitted = together(passed, emitted)")
+            self.close()
         bags = "found.values()" if found is None else "bags"
         self._end_stage("group", "matched += 1", f"rows += sum(map(len, {bags}))")
         self.line("engine.climbed += 1")
@@ -360,7 +370,7 @@ class _FeedWriter(RowWriter):
         self.close()
         self.line("status.unmatched += 1")
         self._end_stage("join", "messages += 1")
-        self.line("return join(way, (), t) if is_overdue(t) else []")
+        self.line("return join(way, (), t, pass_time(t)) if is_overdue(t) else []")
 
     def _call_after(self, found: list[str] | None) -> None:
         """Drop rows that the message made useless, and find what can no longer come."""
@@ -378,6 +388,15 @@ class _FeedWriter(RowWriter):
         self.open(f"if {self._needs_after()}:")
         self.line("emitted = collector.after(emitted, t)")
         self.close()
+
+    def _passes(self) -> str:
+        """Whether a deadline passes that must be examined before the message; empty: none can."""
+        examined = self._collector.examined
+        if not examined or self._collector.is_many or len(examined) > MOST_JOINS:
+            return "is_overdue(t)" if examined else ""
+        self.constants |= {f"due{number}": heap for number, (_, heap) in enumerate(examined)}
+        tests = [f"due{number} and due{number}[0][0] < t" for number in range(len(examined))]
+        return " or ".join([*tests, "collector.until < t"])
 
     def _needs_after(self) -> str:
         """Whether the message may have dropped rows, or made some impossible."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from axlog.document.delta import Delta
+from axlog.live.update_changes import ViewChanges
 from axlog.query.compile import Relation
 from axlog.views.view import MaintainedView
 
@@ -51,6 +52,10 @@ class StreamHooks:
 
         `was_aside`: the views have already processed it, as a message that was set aside.
         """
+
+    def pass_time(self, emitted: ViewChanges, clock: int) -> ViewChanges:
+        """Append the `never` changes of deadlines before a clock, before an update brings it."""
+        return emitted
 
     def may_come(self, view: MaintainedView) -> bool | None:
         """Return whether the view may still gain a row, by the scenarios kept as data arrives.

@@ -406,9 +406,10 @@ class MaintainedTree:
     def pass_time(self, clock: int) -> ViewChanges:
         """The changes that time alone causes until the clock has this time, before it has it.
 
-        Every update calls it before it is applied. Subscribers are not called yet.
+        Rows about the clock, and rows that can no longer come. Every update calls it before it is
+        applied. Subscribers are not called yet.
         """
-        if not self.clocked or clock <= self.tree.clock:
+        if clock <= self.tree.clock:
             return []
         emitted: ViewChanges = []
         for view in self.clocked:
@@ -416,7 +417,7 @@ class MaintainedTree:
                 changes = view.passed(clock)
                 if changes:
                     emitted.append((view, changes))
-        return emitted
+        return self.hooks.pass_time(emitted, clock)
 
     def next_moment(self) -> int | None:
         """The first moment after the clock at which time alone may change rows; None: never."""

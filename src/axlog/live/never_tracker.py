@@ -3,6 +3,9 @@
     never after an update  =  the rows that were possible before it, of which afterwards no instance
                               holds or is possible
 
+Where joins are the evidence, the clock passes before an update, and every deadline that passes is
+an update of its own (`Collector.pass_time`).
+
 One tracker emits them all. It keeps the evidence of each view (`never_evidence.py`), brings it what
 updates did, and asks it after each update. It gives evidence up, with the reason, where the
 analyses do not decide. Deferred views emit no `never` changes. None are emitted for rows that a
@@ -24,6 +27,7 @@ from axlog.future.restoration import loses_no_future
 from axlog.future.scenario_tracker import may_fall_by_message
 from axlog.future.scenarios import may_bring
 from axlog.live.hooks import How
+from axlog.live.join_deadlines import Deadlines
 from axlog.live.maintained import MaintainedTree
 from axlog.live.never_evidence import (
     Choice,
@@ -296,6 +300,15 @@ class NeverTracker:
         """Return the clock after which rows may become impossible without a message."""
         soonest = -inf if self._is_eager else inf
         for each in self._joined:
+            limit = each.prospects.until
+            if limit is not None and limit < soonest:
+                soonest = limit
+        return soonest
+
+    def next_deadline(self, join: Watch, heap: Deadlines) -> float:
+        """Return the clock after which rows may become impossible at a join; inf: none."""
+        soonest = heap[0][0] if heap else inf
+        for each in self._by_join.get(join, ()):
             limit = each.prospects.until
             if limit is not None and limit < soonest:
                 soonest = limit

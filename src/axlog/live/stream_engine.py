@@ -135,7 +135,8 @@ class StreamEngine:
             except (StreamError, UnicodeEncodeError, QueryError):
                 # The long path raises the error, or sets aside the view that exceeds a limit.
                 return None
-            passed = self._pass_time(way, time) if document.clocked else _NO_CHANGES
+            may_pass = document.clocked or self._collector.has_passed(time)
+            passed = self._pass_time(way, time) if may_pass else _NO_CHANGES
             if passed is None:
                 return None
             if isinstance(read, Replacement):
@@ -182,7 +183,7 @@ class StreamEngine:
         """
         if way.rejects:
             moment = self._document.next_moment()
-            if moment is not None and moment <= clock:
+            if (moment is not None and moment <= clock) or self._collector.has_passed(clock):
                 return None
         return self._document.pass_time(clock)
 

@@ -150,6 +150,9 @@ class Streams(StreamHooks):
     def how_shared(self, general: MaintainedView, sample: MaintainedView) -> How | None:
         return self.collector.tracker.how_shared(general, sample)
 
+    def pass_time(self, emitted: ViewChanges, clock: int) -> ViewChanges:
+        return self.collector.pass_time(clock, emitted)
+
     def prospects(self, view: MaintainedView) -> AnyProspects | MemberProspects | None:
         with self.maintained.lock:
             return self.collector.prospects(view)

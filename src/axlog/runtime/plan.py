@@ -41,13 +41,12 @@ from math import prod
 from zlib import crc32
 
 from axlog.document.message_key import KeyPath
-from axlog.future.grounding import has_not
 from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.view import View
 from axlog.match.stream_plan import MessagePlan
 from axlog.query.compile import Column
-from axlog.query.pattern import Axis, Name, Pattern, PatternNode, TimeConstraint, Variable
+from axlog.query.pattern import Axis, Name, PatternNode, Variable
 from axlog.query.steps import Compute, Group, Order, Step, clock_of, is_hidden, positions_of
 from axlog.query.syntax_tree import Reference
 from axlog.runtime.definition import Definition
@@ -282,19 +281,9 @@ def _of_view(
     if found is not None:
         return replace(_by_column(view, fed, found, outputs[found], count), unused=unused)
     unit = _cut(document, view, fed, count, finals)
-    if unit.buckets == 1 and not _ends_at_messages(document, maintainer.pattern):
+    if unit.buckets == 1:
         unit = _by_grid(view, maintainer, fed, {c: outputs[c] for c in columns}, count) or unit
     return replace(unit, unused=unused)
-
-
-def _ends_at_messages(document: Document, pattern: Pattern) -> bool:
-    """Return whether the messages between two others decide which rows get a `never`.
-
-    A row whose deadline has passed gets one if nothing can bring it again, which is asked at the
-    next message. A key or a `not` may rule it out later: a bucket with fewer messages asks later.
-    """
-    has_times = any(isinstance(each, TimeConstraint) for each in pattern.where)
-    return has_times and (bool(maintained(document).tree.facts) or has_not(pattern))
 
 
 def _by_grid(
@@ -313,10 +302,8 @@ def _by_grid(
     return _split(view, fed, grid)
 
 
-def _why_no_grid(document: Document, fed: Fed, maintainer: Maintainer, count: int) -> str:
+def _why_no_grid(fed: Fed, maintainer: Maintainer, count: int) -> str:
     """Return why no columns of a view split it."""
-    if _ends_at_messages(document, maintainer.pattern):
-        return "its deadlines stand beside keys or `not`, whose `never` depends on all messages"
     shown = set(map(column_of, maintainer.pattern.outputs))
     hidden = [
         repr(stream)
@@ -412,7 +399,7 @@ def _cut(document: Document, view: str, fed: Fed, count: int, finals: bool) -> U
         if fed.columns():
             reason = "rows of several buckets could be equal: no column that splits it is shown"
         else:
-            reason += f", and {_why_no_grid(document, fed, maintainer, count)}"
+            reason += f", and {_why_no_grid(fed, maintainer, count)}"
         return Unit(name, (view,), "bindings", 1, f"{reason}, so it cannot be partitioned")
     if count == 1:
         return Unit(name, (view,), "bindings", 1, "one bucket is configured")
@@ -427,9 +414,7 @@ def _cut(document: Document, view: str, fed: Fed, count: int, finals: bool) -> U
         return Unit(name, (view,), "bindings", 1, reason)
     found = by_steps(maintainer, maintained(document).tree, fed, count)
     if found is None:
-        reason += (
-            f", its messages meet in joins, and {_why_no_grid(document, fed, maintainer, count)}"
-        )
+        reason += f", its messages meet in joins, and {_why_no_grid(fed, maintainer, count)}"
         return Unit(name, (view,), "bindings", 1, reason)
     if not found.grid:
         replaced = {s for s, plan in fed.plans.items() if plan.replace is not None}

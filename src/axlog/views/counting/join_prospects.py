@@ -6,7 +6,8 @@
     never(u)  =  a way that shows u was possible before the update and is not any more, and now no
                  row agrees with u, and none that does may come
 
-A row that a `not` removes is a `delete`, and not `never`: it held.
+Deadlines pass before a message is applied: each is an update of its own. A row that a `not` removes
+is a `delete`, and not `never`: it held.
 """
 
 from __future__ import annotations

@@ -209,6 +209,11 @@ class JoinWatch:
         """Whether a single message can end a way."""
         return bool(self._keys or self.inputs.tests or self._guards)
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether deadlines may end ways."""
+        return any(self._offsets)
+
     def times_out_without(self, column: Column) -> bool:
         """Whether time alone can end a way that has no value in a column."""
         return any(

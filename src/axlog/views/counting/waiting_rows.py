@@ -250,6 +250,12 @@ class WaitingRows:
         return any(s.key or (s.is_bounded and not s.is_born_dead) for s in sides)
 
     @property
+    def is_timed(self) -> bool:
+        """Whether deadlines may drop rows, or end what no row waits for."""
+        pair = self.pair
+        return pair.both_until is not None or any(side.is_bounded for side in pair.sides)
+
+    @property
     def is_late(self) -> bool:
         """Whether key values are forgotten: rows that they rule out later wait till a deadline."""
         sides = self.pair.sides
