@@ -22,6 +22,7 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 from axlog.connect.kinds import Options, Origin, SourceKind
 from axlog.connect.protocol import Load, Plan, Position, Reading, Refusal
@@ -30,8 +31,8 @@ from axlog.document.times import microseconds
 from axlog.pipeline import kinds
 from axlog.pipeline.model import PipelineModel
 from axlog.query.generalize import generalize
+from axlog.runtime import bucket_state
 from axlog.runtime.bucket_engines import Buckets
-from axlog.runtime.bucket_state import forget_live
 from axlog.runtime.definition import Definition, FamilyDefinition
 from axlog.runtime.driver_buckets import DriverBuckets, durable_state
 from axlog.runtime.embedded import Runner
@@ -331,7 +332,8 @@ def run_buckets(made: BucketsCase) -> Answer:
     refused: list[Refusal] = []
     number = 0
     stores: dict[str, _Store] = {}
-    with TemporaryDirectory() as place:
+    longest = random.choice((0, 1, bucket_state.LONGEST_LOG))
+    with TemporaryDirectory() as place, patch.object(bucket_state, "LONGEST_LOG", longest):
         for part in messages_of(case):
             side = _Side(definition, plan, place, made.on_driver, stores)
             side.catch_up()
@@ -351,10 +353,9 @@ def run_buckets(made: BucketsCase) -> Answer:
                 changes += told.changes
                 refused += told.refused
                 number += 1
-                if random.random() < 0.3:
-                    forget_live()
+                if random.random() < 0.15:
+                    side.forget()
             side.close()
-    forget_live()
     return Answer.of(changes, refused)
 
 
@@ -404,6 +405,7 @@ class _Side:
     ) -> None:
         hold = None
         self._made = (definition, plan, place, on_driver)
+        self._drawn = Random(repr(sorted(plan.late)))
         self._driver: DriverBuckets | None = None
         self._finals: DurableFinalSteps | None = None
         if on_driver:
@@ -412,7 +414,10 @@ class _Side:
         else:
             steps = FinalSteps(definition, plan, "run", OrderedDict())
             self._finals = DurableFinalSteps(steps, durable_state(place)) if steps.units else None
-        self._buckets = Buckets(definition, plan, hold, "run")
+        # processes of an executor: a bucket may be in another one with the next batch
+        self._processes = [
+            Buckets(definition, plan, hold, "run", live=OrderedDict()) for _ in range(2)
+        ]
         self._stores = stores
 
     def catch_up(self) -> None:
@@ -457,7 +462,8 @@ class _Side:
                 said += [(ASIDE, body) for body in bodies]
             else:
                 store = self._stores.setdefault(key, _Store())
-                said += self._buckets.take(key, store, bodies).rows
+                process = self._drawn.choice(self._processes)
+                said += process.take(key, store, bodies).rows
         return said if self._finals is None else said + self._finals.take(number, said)
 
     def close(self) -> None:
@@ -465,4 +471,9 @@ class _Side:
             self._driver.close()
         if self._finals is not None:
             self._finals.close()
-        forget_live()
+        self.forget()
+
+    def forget(self) -> None:
+        """Lose the live engines."""
+        for each in self._processes:
+            each.live.clear()

@@ -7,10 +7,12 @@ stream has a source of its own, or all share one, which keeps its order.
 import json
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -121,8 +123,11 @@ def run(
     place: str | None = None,
     kept: list[int] | None = None,
     driver: Path | None = None,
+    moves: Random | None = None,
 ) -> tuple[list[list[Change]], list[str]]:
     """What a plan makes of batches, without Spark; tuned with a place for that.
+
+    With `moves`, a bucket may be in another process with the next batch.
 
     With a place for the `driver`, its buckets take them; one that `forgets` is started again there,
     and hears some batches twice.
@@ -133,6 +138,7 @@ def run(
     tuning = None if place is None else Tuning(plan, place)
     stores: dict[str, Memory] = {}
     buckets = Buckets(definition, plan, hold, "run", tunes=tuning is not None)
+    processes = [replace(buckets, live=OrderedDict()) for _ in range(3)] if moves else [buckets]
     told: list[list[Change]] = []
     refused: list[str] = []
     for number, batch in enumerate(batches):
@@ -152,7 +158,8 @@ def run(
             sent = [(key, body) for key, bodies in inbox.items() for body in bodies]
             local, rows = by_driver(local, start, number, sent, forgets)
         for key_, bodies in inbox.items() if local is None else ():
-            rows += buckets.take(key_, stores.setdefault(key_, Memory()), bodies).rows
+            process = moves.choice(processes) if moves else buckets
+            rows += process.take(key_, stores.setdefault(key_, Memory()), bodies).rows
         report = gather_batch(len(told), rows)
         if tuning is not None:
             tuning.receive(number, report.claims)
@@ -403,6 +410,43 @@ def test_the_order_monitor_with_snapshots(monkeypatch: pytest.MonkeyPatch) -> No
     assert [plain(one) for one in told] == [plain(one) for one in by_document(definition, parts)]
     assert sum(map(len, told)) > 20
     assert not refused
+
+
+@pytest.mark.parametrize("longest", [0, 1, 3])
+@settings(max_examples=cases(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 10_000))
+def test_an_engine_gets_the_state_of_a_snapshot_that_another_process_wrote(
+    monkeypatch: pytest.MonkeyPatch, longest: int, seed: int
+) -> None:
+    """Its own rows, deadlines, key values and ended streams of earlier batches are replaced."""
+    random = Random(seed)
+    views = random.sample(["join", "path", "not", "time", "cross", "some", "static"], 2)
+    facts = random.choice([(), ("key a/item by k trusted", "key b/item by k trusted")])
+    definition = replace(definition_of(*views), facts=facts)
+    messages = [m for m in updates(random, 80) if m.content.endswith(b"</item>")]
+    if random.random() < 0.5:
+        at = random.randrange(40, len(messages))
+        end = messages[at]._replace(action="end", content=b"")
+        rest = [m for m in messages[at + 1 :] if m.stream != end.stream]
+        messages = [*messages[:at], end, *rest]
+    parts = list(cut(random, messages, 14))
+    plan = make_plan(definition, buckets=random.choice([1, 3]))
+    with TemporaryDirectory() as place:
+        expected = run(definition, plan, parts, place=f"{place}")
+    may_restore, restored = Instance.may_restore, list[bool]()
+
+    def noted(self: Instance, state: Any) -> bool:
+        restored.append(may_restore(self, state))
+        return restored[-1]
+
+    with monkeypatch.context() as patched, TemporaryDirectory() as place:
+        patched.setattr(keeping, "LONGEST_LOG", longest)
+        patched.setattr(Instance, "may_restore", noted)
+        found = run(definition, plan, parts, place=place, moves=random)
+    assert [plain(one) for one in found[0]] == [plain(one) for one in expected[0]]
+    assert found[1] == expected[1]
+    if longest < 3:
+        assert any(restored)
 
 
 DELETING = SHOP.replace('stream="b"', 'stream="b" deletes="yes"')

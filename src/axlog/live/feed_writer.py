@@ -37,10 +37,12 @@ from axlog.views.counting.waiting_rows import WaitingRows
 
 if TYPE_CHECKING:
     from axlog.document.parser import Element
+    from axlog.evaluate.joins import Bag
     from axlog.live.collector import Collector
     from axlog.live.maintained import MaintainedTree
     from axlog.live.short_way import ShortWay
     from axlog.live.stream_engine import StreamEngine
+    from axlog.live.update_changes import ViewChanges
 
 
 class Feed(Protocol):
@@ -53,6 +55,15 @@ class Feed(Protocol):
     def __call__(
         self, message: object, at: object, root: Element | None, time: int | None = None, /
     ) -> list[Change] | None: ...
+
+
+class Apply(Protocol):
+    """Applies the bags of a message that was read elsewhere, and its time in microseconds.
+
+    Returns the changes of each view; subscribers are not called.
+    """
+
+    def __call__(self, bags: tuple[Bag, ...], time: int, /) -> ViewChanges: ...
 
 
 _LATEST = 1 << 63
@@ -77,6 +88,23 @@ def generate_feed(
     source = writer.feed()
     way.layouts = writer.layouts
     return cast("Feed", writer.compiled("feed", source)), source
+
+
+def generate_apply(
+    engine: StreamEngine,
+    document: MaintainedTree,
+    collector: Collector,
+    way: ShortWay,
+    route: Route,
+) -> Apply | None:
+    """The function of a stream for bags; None if the route has no sinks to write out.
+
+    Law: the effect and the result are those of `StreamEngine.apply_all` for one message.
+    """
+    if not route.is_direct or way.rejects or way.delivered is not None or document.clocked:
+        return None
+    writer = _FeedWriter(engine, document, collector, way, route)
+    return cast("Apply", writer.compiled("apply", writer.apply()))
 
 
 class _FeedWriter(RowWriter):
@@ -142,6 +170,24 @@ class _FeedWriter(RowWriter):
         self.line("release()")
         self.close(2)
         self.end()
+        return "\n".join(self.lines) + "\n"
+
+    def apply(self) -> str:
+        """The source of the function for bags."""
+        route = self._route
+        bags = [f"bag{number}" for number in range(len(route.here) + len(route.everywhere))]
+        self._profile = None
+        self.open("def apply(bags, t):")
+        self.line("tree.clock = t")
+        self.line("status.messages = number = status.messages + 1")
+        self.line("status.microseconds = t")
+        self.line("current.origin = stream, number")
+        if bags:
+            self.line(f"{', '.join(bags)}, = bags")
+        self._deliver(bags)
+        self._call_after(bags)
+        self.line("return emitted")
+        self.close()
         return "\n".join(self.lines) + "\n"
 
     def _read(self) -> list[str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.evaluate.joins import Bag
 from axlog.live.replacements import Deliveries
@@ -12,6 +12,9 @@ from axlog.live.stream_status import StreamStatus
 from axlog.match.layout_reader import LayoutReader
 from axlog.match.stream_plan import MessagePlan
 from axlog.views.counting.routes import Route
+
+if TYPE_CHECKING:
+    from axlog.live.feed_writer import Apply
 
 Reader: TypeAlias = Callable[[bytes, int], "tuple[Bag, ...] | None"]
 Read: TypeAlias = tuple[str, tuple[Bag, ...], int] | tuple[str, tuple[Bag, ...], int, str | None]
@@ -45,6 +48,10 @@ class ShortWay:
     """Whether the generated function gives every message with rows to the collector."""
     keeps: bool = True
     """Whether messages are set aside to become nodes."""
+    apply: Apply | None = field(repr=False, default=None)
+    """Applies bags that were read elsewhere; generated when the first arrive."""
+    has_apply: bool = False
+    """Whether it was attempted to generate it."""
 
     def is_alike(self, old: ShortWay) -> bool:
         """Whether the generated function of a stream serves it after views were added.

@@ -19,12 +19,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
-from axlog.document.operations import Operation, checked_time
+from axlog.document.operations import Operation
 from axlog.document.times import Time, microseconds
 from axlog.document.tree import NONE
 from axlog.errors import QueryError, StreamError, ValueProblem
 from axlog.evaluate.joins import Bag
 from axlog.future.deletions import reaching_stream
+from axlog.live.bag_application import apply_bags
 from axlog.live.collector import Collector
 from axlog.live.engine_state import SavedState, checked_messages, restore_state, saved_state
 from axlog.live.feed_writer import Feed, generate_feed
@@ -286,44 +287,15 @@ class StreamEngine:
             return None if way is None or way.needs_nodes else way.plan
 
     def apply_all(self, found: Iterable[Read]) -> list[Change]:
-        """Apply the results of plans that ran elsewhere, in order of time.
+        """Apply the results of plans that ran elsewhere, in order of time (`bag_application.py`).
 
         Each result is a stream, its bags and its time, and the key of a message that replaces. The
         messages are not kept. Subscribers are called at the end.
         """
-        document = self._document
-        tree, engine, collector = document.tree, document.engine, self._collector
-        emitted: ViewChanges = []
-        count = 0
-        with document.lock:
-            ways: dict[str, ShortWay] = {}
-            try:
-                for stream, bags, time, *keys in found:
-                    way = ways.get(stream)
-                    if way is None:
-                        way = ways[stream] = self._way_of_plan(stream)
-                    if time < tree.clock:
-                        checked_time(tree, time)  # raises
-                    passed = document.pass_time(time)
-                    tree.clock = time
-                    way.status.messages += 1
-                    way.status.microseconds = time
-                    document.current.origin = stream, way.status.messages
-                    if keys and keys[0] is not None:
-                        assert way.delivered is not None
-                        bags = way.delivered.replacement(keys[0], bags).enter()
-                    each = together(passed, way.route.carry(bags, time))
-                    if collector.is_busy or collector.is_many or collector.is_overdue(time):
-                        each = collector.after(each, time)
-                    emitted += document.families.distributed(each) if document.families else each
-                    count += 1
-            finally:
-                document.forgotten += count
-                engine.climbed += count
-                changes = document.announce(emitted) if emitted else []
-        return changes
+        return apply_bags(self, self._document, self._collector, found)
 
-    def _way_of_plan(self, stream: str) -> ShortWay:
+    def way_of_plan(self, stream: str) -> ShortWay:
+        """Return the short path of a stream whose plan runs elsewhere."""
         way = self._find(stream)
         if way is None or way.needs_nodes:
             raise StreamError("AX401", f"{stream!r} has no plan: its messages become nodes")

@@ -34,6 +34,7 @@ Spark (without importing it; `axlog.spark` calls these):
     source_options.py    sources that plain options name
     past.py              what tasks know of earlier batches
     bucket.py            the engine of a bucket, with its order
+    relation_shapes.py   the relations that its bindings are numbered by
     bucket_state.py      the state of an engine in a key-value store
     bucket_engines.py    the engines of a bucket: which wake with a batch
     driver_buckets.py    all buckets in the driver's process

@@ -39,7 +39,6 @@ from axlog.live.options import Keep
 from axlog.live.short_way import Read
 from axlog.match.stream_plan import MessagePlan
 from axlog.pipeline.families import family_of, is_pilot
-from axlog.query.compile import Relation
 from axlog.runtime.bindings import Keyed, bags_of, by_bucket, key_of
 from axlog.runtime.bucket_members import BucketMembers
 from axlog.runtime.change_packets import plain_change, value_of
@@ -68,18 +67,19 @@ from axlog.runtime.order import (
     Refused,
 )
 from axlog.runtime.plan import Unit
+from axlog.runtime.relation_shapes import relation_shapes
 from axlog.views.change import Change
 from axlog.views.counting.join_prospects import Watch
 from axlog.views.counting.stepped import SteppedCounting
 from axlog.views.operators.join import Share
 from axlog.views.step_cut import Handover, LocalSteps, StepCut
 
-Shape: TypeAlias = tuple[Any, ...]
 Claim: TypeAlias = dict[str, tuple[list[int], list[str]]]
 """By stream, the numbers of the relations that it is still needed for, and their patterns."""
 TUNE_EVERY = 16
 """Batches between two tunings."""
 _NOTHING: Bag = {}
+_ROWS = {"insert": 1, "delete": -1}
 _ANY = "/*"
 """The pattern of every message."""
 
@@ -108,7 +108,7 @@ class Instance:
     def __init__(
         self, definition: Definition, unit: Unit, bucket: int, hold: Hold = 0, document: str = ""
     ) -> None:
-        self.unit = unit
+        self.unit, self._outputs = unit, unit.outputs
         self.bucket = bucket
         self.document = document
         self._definition = definition
@@ -122,7 +122,7 @@ class Instance:
         self.order = Order(*_streams(self.doc), hold, start=definition.start)
         self._first_version = maintained(self.doc).tree.version
         self._ended: list[str] = []
-        self._shapes = {s: _shapes(self.doc, s) for s in self.order.streams}
+        self._shapes = {s: relation_shapes(self.doc, s) for s in self.order.streams}
         self._plans = {s: streams_of(self.doc).engine.plan(s) for s in self.order.streams}
         self._replacing = {s for s, plan in self._plans.items() if plan and plan.replace}
         self.voided: dict[str, None] = {}  # rows without a key that cannot come from here
@@ -178,7 +178,7 @@ class Instance:
         outcome.changes = headed(change for change in changes if self._is_own(change))
         outcome.handover = None if self._local is None else self._local.hand_over()
         # Counted from the changes: counting the rows of the views would cost their size.
-        self.rows += sum({"insert": 1, "delete": -1}.get(c.op, 0) for c in outcome.changes)
+        self.rows += sum(_ROWS.get(change.op, 0) for change in outcome.changes)
         outcome.voided = headed(change for change in changes if self._is_void(change))
         self.voided |= {json.dumps(plain_change(change)[:4]): None for change in outcome.voided}
         if self.unit.kind == "bindings" and not self._members.families:
@@ -373,7 +373,7 @@ class Instance:
         known = self._known_numbers.get(stream)
         if known is None or known[0] is not plan:
             first = self._shapes[stream]
-            now = _shapes(self.doc, stream)
+            now = relation_shapes(self.doc, stream)
             numbers = [first.index(shape) if shape in first else -1 for shape in now]
             known = self._known_numbers[stream] = plan, numbers
         return known[1]
@@ -382,15 +382,18 @@ class Instance:
 
     def _is_own(self, change: Change) -> bool:
         """Whether this bucket emits a change: without a key, all have the rows of the document."""
-        outputs = self.unit.outputs
+        outputs = self._outputs
         if not outputs:
             is_whole = self.unit.kind == "documents" or self.unit.parameter is not None
             return self.bucket == 0 or is_whole
+        if len(self.unit.grid) == 1:
+            value = value_of(change, outputs[0])
+            return value is not None and self.unit.bucket_of(value) == self.bucket
         values = [value_of(change, output) for output in outputs]
         return None not in values and self.unit.cells(values) == [self.bucket]
 
     def _is_void(self, change: Change) -> bool:
-        return any(value_of(change, output) is None for output in self.unit.outputs)
+        return any(value_of(change, output) is None for output in self._outputs)
 
     def sharers(self, change: Change) -> int:
         """Return how many buckets could produce a row, by the values of its key that are known."""
@@ -434,10 +437,26 @@ class Instance:
         streams_of(self.doc).collector.refresh()
         return list(streams_of(self.doc).collector.joins)
 
+    def may_restore(self, state: Mapping[str, Any]) -> bool:
+        """Whether `restore` replaces everything that an instance has from earlier batches.
+
+        It does for rows of joins and views. It does not for nodes, members, final steps, views that
+        were set aside, and streams that ended since.
+        """
+        return (
+            "engine" in state
+            and not self._members.families
+            and self._local is None
+            and list(state["ended"]) == self._ended
+            and not state["broken"]
+            and not self.set_aside()
+            and self._has_no_nodes()
+        )
+
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Resume from a state; this instance is fresh."""
+        """Resume from a state; this instance is fresh, or `may_restore` it."""
         self.order.restore(state["order"])
-        self._ended = list(state["ended"])
+        is_fresh, self._ended = not self._ended, list(state["ended"])
         self.voided = dict.fromkeys(state["voided"])
         members = state.get("members", {})
         if "parts" in state:
@@ -445,7 +464,7 @@ class Instance:
             self._load(state["parts"])
         else:
             self._members.restore(members, self._engine)
-            for stream in self._ended:
+            for stream in self._ended if is_fresh else ():
                 self.doc.end(stream)
             for name, broken in state.get("broken", {}).items():
                 maintained_view(self.doc.view(name)).put_aside(QueryError(*broken))
@@ -490,29 +509,6 @@ def _local_steps(doc: Document, unit: Unit, cut: StepCut, bucket: int) -> LocalS
     local = maintainer.run_local(cut, lambda row: unit.owner_of(row) == bucket)
     local.stamp = lambda: (inside.tree.clock, inside.current.origin)
     return local
-
-
-def _shapes(doc: Document, stream: str) -> list[Shape]:
-    """Return the identities of the relations matched with a stream's messages, in order."""
-    plan = streams_of(doc).engine.plan(stream)
-    if plan is None:
-        return []
-    relations = [(r, "here") for r in plan.here] + [(r, "below") for r in plan.everywhere]
-    return [(where, _shape(relation)) for relation, where in relations]
-
-
-def _shape(relation: Relation) -> Shape:
-    """Return a relation's form: relations of one form have the same rows in any message."""
-    node = relation.node
-    return (
-        None if node is None else (node.axis, node.test, node.comparisons),
-        relation.own,
-        relation.columns,
-        relation.tests,
-        tuple((edge.axis, _shape(edge.relation)) for edge in relation.edges),
-        tuple((c.columns, *map(_shape, c.alternatives)) for c in relation.choices),
-        tuple((a.tests, _shape(a.body)) for a in relation.absences),
-    )
 
 
 def _streams(doc: Document) -> tuple[tuple[str, ...], dict[str, str]]:

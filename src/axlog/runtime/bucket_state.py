@@ -4,8 +4,9 @@ For each instance (a bucket's engine, or that of one document) the store has a h
 the packets of every batch since the last snapshot, and that snapshot in chunks. A worker caches
 live instances. A cached instance is used only if its version and its mark equal those of the store.
 A mark is random for every version, so an engine of a failed attempt is never mistaken for the
-stored one. An engine that is behind catches up from the log; otherwise it is rebuilt from snapshot
-and log. A batch costs what it brings, and a restart costs the state once.
+stored one. An engine that is behind catches up from the log; otherwise it gets the state of the
+snapshot, or is rebuilt from snapshot and log. A batch costs what it brings, and a restart costs the
+state once.
 
 The store also has the engine's totals, for progress, and the due times of its documents
 (`timers.py`).
@@ -22,6 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
+from axlog.runtime.gc_pause import note_dropped, note_made
 from axlog.runtime.packet_rows import read_packet
 from axlog.runtime.packets import pack, unpack
 from axlog.runtime.timers import Due, Store
@@ -106,6 +108,7 @@ class Kept(Protocol):
     def batch(self, packets: Any) -> Any: ...
     def state(self) -> Any: ...
     def restore(self, state: Any) -> None: ...
+    def may_restore(self, state: Any) -> bool: ...
 
 
 K = TypeVar("K", bound=Kept)
@@ -203,7 +206,7 @@ class Keeper(Generic[K]):
         if live is not None and self._is_behind(name, live, head):
             instance, start = cast("K", live.instance), live.version
         else:
-            instance, start = self._restored(name, head), head.snapshot
+            instance, start = self._restored(name, head, live), head.snapshot
         for version in range(start + 1, head.version + 1):
             chunk = self._store.get(f"log {name} {version}")
             assert chunk is not None, f"the log lacks version {version} of {name!r}"
@@ -217,17 +220,33 @@ class Keeper(Generic[K]):
         chunk = self._store.get(f"log {name} {live.version}")
         return chunk is not None and unpack(chunk)[0] == live.mark
 
-    def _restored(self, name: str, head: Head) -> K:
-        instance = self._make(name)
+    def _restored(self, name: str, head: Head, live: _Live | None) -> K:
+        """Return an instance with the state of the snapshot: a live one from before it, or a new
+        one, which costs more.
+        """
+        state: Any = None
         if head.chunks:
             parts = [self._store.get(f"part {name} {n}") or b"" for n in range(head.chunks)]
-            instance.restore(unpack(b"".join(parts)))
+            state = unpack(b"".join(parts))
+        instance: K
+        if live is not None and state is not None and 0 < live.version < head.snapshot:
+            instance = live.instance
+            if instance.may_restore(state):
+                instance.restore(state)
+                return instance
+        if live is not None:
+            note_dropped()
+        note_made()
+        instance = self._make(name)
+        if state is not None:
+            instance.restore(state)
         return instance
 
     def _keep(self, name: str, head: Head, instance: K) -> None:
         self._live[self._run, name] = _Live(head.version, head.mark, instance)
         while len(self._live) > MOST_LIVE:
             self._live.popitem(last=False)
+            note_dropped()
 
     # The store ------------------------------------------------------------------------------------
 

@@ -85,6 +85,10 @@ class FinalStep:
             "broken": None if broken is None else (broken.code, broken.message),
         }
 
+    def may_restore(self, state: Mapping[str, Any]) -> bool:
+        """Only a new instance can resume from a state."""
+        return False
+
     def restore(self, state: Mapping[str, Any]) -> None:
         """Resume from a state."""
         self._maintainer.restore(state["state"])

@@ -29,7 +29,7 @@ from axlog.runtime.bucket_engines import Buckets, Fill, Reply
 from axlog.runtime.definition import Definition
 from axlog.runtime.driver_buckets import is_aside
 from axlog.runtime.extraction import ASIDE
-from axlog.runtime.gc_pause import collector_paused
+from axlog.runtime.gc_pause import collector_paused, exempt_made
 from axlog.runtime.order import Hold
 from axlog.runtime.packets import pack, unpack
 from axlog.runtime.plan import SparkPlan, make_plan
@@ -131,7 +131,8 @@ class Maintaining(StatefulProcessor):
         yield from self._said(key[0], [], timerValues)
 
     def close(self) -> None:
-        """Nothing to close: live engines stay in the worker for the next batch."""
+        """End a task: live engines stay in the worker for the next batch."""
+        exempt_made()
 
     def _said(self, key: str, bodies: list[bytes], times: TimerValues) -> list[Row]:
         batch = batch_of_task()

@@ -38,7 +38,7 @@ from axlog.runtime.definition import Definition
 from axlog.runtime.driver_buckets import DriverBuckets, durable_state
 from axlog.runtime.extraction import Message, extractor_of
 from axlog.runtime.final_step import DurableFinalSteps, FinalSteps
-from axlog.runtime.gc_pause import collector_paused
+from axlog.runtime.gc_pause import collector_paused, exempt_made
 from axlog.runtime.message_rows import Values
 from axlog.runtime.order import PARTITIONS_APART, Hold
 from axlog.runtime.packet_rows import packed
@@ -349,8 +349,8 @@ def sender(
         if delay is not None:
             extractor.past = extractor.past.at(round(1e6 * time()) - delay)
         with collector_paused():
-            extracted = extractor.extract(messages)
-            found = list(packed(extracted, extractor.plan))
+            found = list(packed(extractor.extract(messages), extractor.plan))
+        exempt_made()
         keyed = [names[bucket] for bucket, _ in found]
         return pa.RecordBatch.from_arrays(
             [pa.array(keyed, pa.string()), pa.array([body for _, body in found], pa.binary())],
