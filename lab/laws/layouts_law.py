@@ -29,9 +29,9 @@ from axlog.query.pattern import Axis, Kind, Pattern
 from lab.laws.filters_law import decorate
 from lab.laws.small_cases import Features, fragment, pattern
 
-_OF_STRINGS = Features(outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME), collects=False)
+OF_STRINGS = Features(outputs=(Kind.VARIABLE, Kind.LABEL, Kind.TIME), collects=False)
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
-_TIME = 3
+TIME = 3
 VALUES = (
     "1", "2", "a", "", " ", " 2 ", "\n", "\t1", "é", "\U0001f600", "a b", "x" * 40,
     ">", "]]>", "&amp;", "&#49;", "&", "<", "<b/>", "<!--1-->", "\r", "\x00", "\x1f", "\ufffe",
@@ -51,7 +51,7 @@ class LayoutsCase:
 
 def make_layouts_case(random: Random) -> LayoutsCase:
     """A random case."""
-    while compile_pattern(drawn := pattern(random, _OF_STRINGS)).refusal is not None:
+    while compile_pattern(drawn := pattern(random, OF_STRINGS)).refusal is not None:
         pass
     messages: list[str] = []
     while len(messages) < 3:
@@ -111,9 +111,9 @@ def check_layouts(case: LayoutsCase) -> int:
         assert leaf is not None
         bags = [
             ({(): each} if each else {}) if isinstance(each, int) else each
-            for each in leaf(found, _TIME, text)
+            for each in leaf(found, TIME, text)
         ]
-        expected = list(matcher.run(root, _TIME, text.encode()))
+        expected = list(matcher.run(root, TIME, text.encode()))
         if bags != expected:
             raise AssertionError(f"the bags of {text!r}: found {bags}, wanted {expected}")
     return read

@@ -24,6 +24,7 @@ from lab.laws.absence_law import check_absence
 from lab.laws.aggregates_cases import make_aggregates_case, smaller_aggregates
 from lab.laws.aggregates_law import check_aggregates
 from lab.laws.algebra_law import check_algebra, make_algebra_case, smaller_algebra
+from lab.laws.bytes_law import check_bytes, make_bytes_case, smaller_bytes
 from lab.laws.clock_cases import make_clock_case, smaller_clock
 from lab.laws.clock_filter_law import (
     check_clock_filter,
@@ -222,6 +223,8 @@ LAWS: dict[str, Law] = {
                 smaller_rows),
     "lists": Law("reduced, aggregated, integrated lists", make_lists_case, check_lists, 1620),
     "filters": Law("filters find what evaluation finds", make_filter_case, check_filter, 200),
+    "bytes": Law("messages matched on their bytes are as parsed", make_bytes_case,
+                 check_bytes, 200, smaller_bytes),
     "layouts": Law("messages read by their layout are as parsed", make_layouts_case,
                    check_layouts, 200, smaller_layouts),
     "feeds": Law("a feed's changes are told, all and only", make_feed_case, check_feed, 60,

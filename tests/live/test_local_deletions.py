@@ -156,6 +156,12 @@ def test_collection_changes_nothing(seed: int) -> None:
         "match /o[@k = '{}'][v/$x]",
         'match /o[v/$x][k/"{}"] where $x = "{}"',
         'match //k/"{}"',
+        'match //o[k/"{}"]',
+        'match //o[b/"{}"]',
+        'match /w[//k/"{}"]',
+        'match /w[//k = "{}"]/o',
+        "match //*[@k = '{}']/v",
+        "match /w//@k[. = '{}']",
         'match /o[k = "{}" or v = "{}"]',
         'match /o[not(k/"{}")]',
         "/o[k = '{}']",
@@ -172,6 +178,7 @@ def test_deletes_that_differ_in_strings_match_what_each_matches_by_itself(patter
             f"<v>{numbers.randrange(3)}</v></{name}>"
             for name in numbers.choices(("o", "p"), k=6)
         )
+        body += f"<w>{body}</w><w><p>{body}</p></w>" if numbers.random() < 0.3 else ""
         tree = load(f'<a xmlns:ax="urn:axlog"><ax:call stream="f" deletes="yes"/>{body}</a>')
         call, index = tree.calls()["f"], ValueIndex(tree)
         compiled = SiblingPatterns(parse_query)

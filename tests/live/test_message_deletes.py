@@ -24,8 +24,10 @@ PATTERNS = (
     'match /order[id = "{}"]', 'match /order[n = "{}"]/id', 'match /other[id/"{}"]',
     'match /order[n/m/"{}"]', 'match /*[id/"{}"]', "match /order", 'match //id/"{}"',
     'match /order[id/"{}" or n/"{}"]', 'match /order[id/"{}"][not n]', "message {}",
+    'match //order[id/"{}"]', 'match //n[m/"{}"]', 'match /order[//m/"{}"]', 'match //n//m/"{}"',
     'match /order[id/text() = "{}"]', 'match /order/@k[. = "{}"]', 'match /order#o[id/"{}"]',
 )  # fmt: skip
+PLAIN = (*PATTERNS[:4], *(each for each in PATTERNS if "//" in each))
 MESSAGES = (
     "<order><id>{}</id><n>{}</n></order>", '<order k="{}"><id>{}</id></order>',
     "<order><id>{}</id><n><m>{}</m>t</n><n>{}</n></order>", "<order><id>{}<!-- c --></id></order>",
@@ -71,7 +73,7 @@ def test_differential_deletes_of_messages_and_of_nodes(seed: int) -> None:
             given = filled(random, random.choice(MESSAGES[:3] if plain else MESSAGES))
             action = "feed"
         else:
-            given = filled(random, random.choice(PATTERNS[:4] if plain else PATTERNS))
+            given = filled(random, random.choice(PLAIN if plain else PATTERNS))
             action, stream = "delete", "s" if plain else stream
             long.xml()
         found = outcome(short, action, stream, given, at)

@@ -8,7 +8,7 @@ from lxml.etree import XMLSyntaxError, fromstring
 from axlog.document.parser import make_parser
 from axlog.errors import AxlogError
 from axlog.live.document import Document
-from axlog.match.quick_check import is_well_formed
+from axlog.match.quick_check import form_check, may_differ
 
 PARSER = make_parser()
 PIECES = (
@@ -51,10 +51,11 @@ def message_of(random: Random) -> bytes:
 @pytest.mark.parametrize("seed", range(4))
 def test_every_message_that_passes_is_accepted_by_the_parser(seed: int) -> None:
     random = Random(seed)
+    is_well_formed = form_check()
     passed = refused = 0
     for _ in range(5000):
         message = message_of(random)
-        if is_well_formed(message):
+        if message and not may_differ(message) and is_well_formed(message):
             assert accepted(message), message
             passed += 1
         else:

@@ -30,6 +30,7 @@ from axlog.query.pattern import (
 from axlog.query.query import Query
 from axlog.query.query_templates import QueryTemplates, skeleton_of
 
+_DOWN = (Axis.CHILD, Axis.ATTRIBUTE, Axis.DESCENDANT)
 MOST_REFUSED = 256
 """The most texts without a template that are remembered."""
 
@@ -40,8 +41,8 @@ class Anchor:
 
     label: str
     value: str | Variable
-    levels: int
-    """Its depth below the sibling."""
+    levels: int | None
+    """Its depth below the sibling; None: any depth."""
     is_text: bool
     """Whether the value is that of a text inside, not of the whole element."""
 
@@ -54,11 +55,13 @@ class SiblingPattern:
         tops = [
             branch
             for branch in general.pattern.branches
-            if isinstance(branch, PatternNode) and branch.axis is Axis.CHILD
+            if isinstance(branch, PatternNode) and branch.axis in (Axis.CHILD, Axis.DESCENDANT)
         ]
-        self._labels = [top.test.label for top in tops if isinstance(top.test, Name)]
+        self._labels = [
+            top.test.label for top in tops if isinstance(top.test, Name) and top.axis is Axis.CHILD
+        ]
         self._numbers = {each.variable: n for n, each in enumerate(general.parameters)}
-        self.anchors = [anchor for top in tops for anchor in self._anchors_of(top)]
+        self.anchors = [anchor for top in tops for anchor in self._anchors_of(top, _below(top, -1))]
         self._parameters = [f"${each.variable}" for each in general.parameters]
         columns = self.program.root.columns if general.parameters else ()
         self._columns = self.places_in(columns)
@@ -107,21 +110,23 @@ class SiblingPattern:
         """The children of a node that have a value which the pattern names; None: it names none."""
         above = tree.parent_column
         best: Collection[int] | None = None
-        levels = 0
+        levels: int | None = 0
         for anchor in self.anchors:
             find = index.find_text if anchor.is_text else index.find
             nodes = find(anchor.label, self.value_of(anchor, constants))
             if nodes is not None and (best is None or len(nodes) < len(best)):
                 best, levels = nodes, anchor.levels
-        if best is None:
-            return None
+        if not best:
+            return None if best is None else []
         found = set(best)
-        for _ in range(levels):
+        for _ in range(levels or 0):
             found = {above[node] for node in found}
+        if levels is None:
+            found = {each for node in found for each in (node, *tree.ancestors(node))}
         siblings = [node for node in found if above[node] == parent]
         return sorted(siblings, key=tree.id) if len(siblings) > 1 else siblings
 
-    def _anchors_of(self, step: PatternNode, levels: int = 0) -> Iterator[Anchor]:
+    def _anchors_of(self, step: PatternNode, levels: int | None) -> Iterator[Anchor]:
         """The values that a pattern node names: its own, those of its attributes and children."""
         if not isinstance(step.test, Name):
             return
@@ -130,14 +135,14 @@ class SiblingPattern:
         for value in self._equal(step):
             yield Anchor(label, value, levels, False)
         for below in step.branches:
-            if not isinstance(below, PatternNode) or below.axis not in (Axis.CHILD, Axis.ATTRIBUTE):
+            if not isinstance(below, PatternNode) or below.axis not in _DOWN:
                 continue
             if isinstance(below.test, Literal) and below.axis is Axis.CHILD and not is_attribute:
                 yield Anchor(label, below.test.text, levels, True)
             if isinstance(below.test, AnyText) and below.axis is Axis.CHILD and not is_attribute:
                 for value in self._equal(below):
                     yield Anchor(label, value, levels, True)
-            yield from self._anchors_of(below, levels + 1)
+            yield from self._anchors_of(below, _below(below, levels))
 
     def _equal(self, step: PatternNode) -> Iterator[str | Variable]:
         """The constants and parameters that the value of a node equals."""
@@ -147,6 +152,11 @@ class SiblingPattern:
             if asked.operator == "=" and (isinstance(operand, str) or is_parameter):
                 assert isinstance(operand, str | Variable)
                 yield operand
+
+
+def _below(step: PatternNode, levels: int | None) -> int | None:
+    """The depth of a step, from that of the step above it."""
+    return None if levels is None or step.axis is Axis.DESCENDANT else levels + 1
 
 
 class SiblingPatterns:

@@ -23,11 +23,12 @@ from lxml.etree import XMLSyntaxError, fromstring
 
 from axlog.errors import QueryError
 from axlog.live.update_changes import together
+from axlog.match.byte_generator import LONGEST, generate_reader
 from axlog.match.layout_reader import LayoutReader
 from axlog.match.matcher_generator import RowWriter, as_bag, sign_of
 from axlog.match.message_limits import without_declaration
 from axlog.match.message_values import may_have_markup
-from axlog.match.quick_check import is_well_formed
+from axlog.match.quick_check import form_check, may_differ
 from axlog.match.stream_plan import ODD_START, SHORTEST, MessagePlan, may_need_tree
 from axlog.query.compile import Relation
 from axlog.query.pattern import Name
@@ -134,8 +135,8 @@ class _FeedWriter(RowWriter):
             "XMLSyntaxError": XMLSyntaxError, "QueryError": QueryError, "join": engine.join,
             "way": way, "noted": document.engine.noted, "meters": document.engine.meters,
             "profile": engine.profile, "clock": perf_counter, "is_overdue": collector.is_overdue,
-            "pass_time": collector.pass_time,
-            "may_have_markup": may_have_markup, "is_well_formed": is_well_formed,
+            "pass_time": collector.pass_time, "may_differ": may_differ,
+            "may_have_markup": may_have_markup, "is_well_formed": form_check(),
         }  # fmt: skip
         self.layouts: LayoutReader | None = None
         if plan.shared is None:
@@ -221,6 +222,32 @@ class _FeedWriter(RowWriter):
         if self._plan.wanted is None:
             self._check_bytes()
         signs = self._pass_unmatched()
+        plan = self._plan
+        reader = None
+        if plan.shared is None:
+            reader = generate_reader(plan.here, plan.everywhere, plan.limits, signs)
+        if reader is None or self.layouts is None:
+            return self._walk(signs)
+        self.layouts.start_reading()
+        self.constants["read"] = reader[0]
+        self.open(f"if e is None and size <= {LONGEST} and layouts.reads and layouts.left > 1:")
+        self.line(f"found = read({', '.join(['m', 't', 'size', *dict.fromkeys(signs.values())])})")
+        self.open("if found is None or not is_well_formed(m):")
+        self.line("found = None")
+        self.line("layouts.decline(status.messages)")
+        self.close(2)
+        self.open("if found is None:")
+        found = self._walk(signs)
+        self.close()
+        assert found is not None
+        self.open("else:")
+        self.line("layouts.left -= 1")
+        self.line(f"{''.join(f'{_name_of(each)}, ' for each in found) or 'found'} = found")
+        self.close()
+        return found
+
+    def _walk(self, signs: dict[Relation, str]) -> list[str] | None:
+        """Parse the message and match its tree; see `_match`."""
         self.open("if e is None:")
         self.line("e = fromstring(m, parser)")
         self.open(f"if size > {self._plan.bounds.safe} and is_deep(m, e):")
@@ -253,7 +280,7 @@ class _FeedWriter(RowWriter):
         if plan.wanted is None:
             signs = [f"size > {LONGEST_SIGNED}", *signs]
             self.open(f"if e is None and layouts.left > 1 and not ({' or '.join(signs)}):")
-            self.open("if is_well_formed(m):")
+            self.open("if not may_differ(m) and is_well_formed(m):")
             self.line("layouts.left -= 1")
             self._count()
             self.line("status.unmatched += 1")

@@ -23,7 +23,7 @@ from functools import lru_cache
 
 from lxml.etree import fromstring
 
-from axlog.document.parser import Element, make_parser
+from axlog.document.parser import DEFAULT_LIMITS, Element, make_parser
 from axlog.document.stream_update import retracted
 from axlog.document.times import Time, microseconds
 from axlog.errors import AxlogError
@@ -34,6 +34,7 @@ from axlog.live.maintained import MaintainedTree
 from axlog.live.messages_aside import Aside
 from axlog.live.short_way import ShortWay
 from axlog.live.stream_engine import StreamEngine
+from axlog.match.byte_generator import LONGEST, Read, as_bags, generate_reader, is_plain
 from axlog.match.matcher_generator import Match, can_match, generate
 from axlog.match.message_limits import without_declaration
 from axlog.match.message_values import finds_markup, may_have_markup, texts, value
@@ -41,6 +42,7 @@ from axlog.query.pattern import Axis, Constant
 from axlog.views.change import Change
 
 _LATEST = 1 << 63
+_SLASH = ord("/")
 FEW = 64
 """Places of deleted messages that are not given back one by one."""
 
@@ -115,23 +117,23 @@ class MessageDeletes:
         """The places of the messages that match, among those set aside; None: not known."""
         document = self._document
         match, values = _matcher(pattern), document.value_index
-        named = [(anchor.label, pattern.value_of(anchor, constants)) for anchor in pattern.anchors]
-        if match is None or not named:
+        if match is None or not pattern.anchors:
             return None
         if pattern.by_value(document.tree, values, parent, constants) != []:
             return None
+        named = [(anchor.label, pattern.value_of(anchor, constants)) for anchor in pattern.anchors]
         index = self._index(parent, [label for label, _ in named])
         if index is None:
             return None
         aside = self._engine.aside
         found = min((index.places.get(each, []) for each in named), key=len)
-        columns = pattern.places_in(match.columns)
+        columns = match.columns
         matching = []
         for place in found:
             each = aside[place]
             if each is None:
                 continue
-            (bag,) = match.run(_root(each[1]), each[2], b"")
+            bag = match.bag(each[1], each[2])
             if any(tuple([row[at] for at in columns]) == constants for row in bag):
                 matching.append(place)
         return matching
@@ -160,7 +162,7 @@ class MessageDeletes:
 
     def _rows_of(self, places: list[int], way: ShortWay) -> tuple[Bag, ...] | None:
         """The rows of messages with negative counts; None: they are not known."""
-        moved: tuple[Bag, ...] = tuple({} for _ in (*way.plan.here, *way.plan.everywhere))
+        moved: tuple[Bag, ...] = tuple([{} for _ in range(way.plan.width)])
         for place in places:
             each = self._engine.aside[place]
             assert each is not None
@@ -169,13 +171,14 @@ class MessageDeletes:
             if own is None or own.route is not way.route:
                 return None
             try:
-                bags = own.plan.bags(message, time)
+                bags = own.plan.bags_of_known(message, time)
             except AxlogError:
                 return None
             if bags is None:
                 return None
             for into, bag in zip(moved, bags, strict=True):
-                add_all(into, bag, -1)
+                if bag:
+                    add_all(into, bag, -1)
         return moved
 
     def _remove(self, places: list[int]) -> None:
@@ -202,13 +205,42 @@ class _Index:
     places: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     end: int = 0  # the place of the first message that is not in it
     is_odd: bool = False  # whether some message has more than one tree
+    _tags: list[tuple[str, bytes, bytes]] | None = field(init=False)
+    """The labels of elements with their tags; None: they can have several forms."""
+
+    def __post_init__(self) -> None:
+        names = [label for label in self.labels if not label.startswith("@")]
+        is_simple = all(label.isascii() and not label.startswith("{") for label in names)
+        tags = [(each, f"<{each}>".encode(), f"<{each}/>".encode()) for each in names]
+        self._tags = tags if is_simple else None
 
     def add(self, place: int, message: bytes) -> None:
         if may_have_markup(without_declaration(message)):
             self.is_odd = True
             return
-        for each in set(self._values(_root(message))):
+        found = self._values_in_bytes(message)
+        if found is None:
+            found = set(self._values(_root(message)))
+        for each in found:
             self.places.setdefault(each, []).append(place)
+
+    def _values_in_bytes(self, message: bytes) -> set[tuple[str, str]] | None:
+        """The values, found without parsing the message; None: it has to be parsed."""
+        if self._tags is None or not message.isascii() or not is_plain(message):
+            return None
+        found: set[tuple[str, str]] = set()
+        for label, tag, empty in self._tags:
+            if message.find(empty) >= 0:
+                found.add((label, ""))
+            start = message.find(tag)
+            while start >= 0:
+                start += len(tag)
+                end = message.find(b"<", start)
+                if message[end + 1] != _SLASH:
+                    return None  # elements are in it
+                found.add((label, message[start:end].decode()))
+                start = message.find(tag, end)
+        return found
 
     def _values(self, root: Element) -> Iterator[tuple[str, str]]:
         for label in self.labels:
@@ -237,8 +269,17 @@ class _Index:
 class _Matcher:
     """Matches a message as a document."""
 
-    columns: tuple[str, ...]
+    columns: list[int]  # of the parameters
     run: Match
+    read: Read | None
+
+    def bag(self, message: bytes, time: int) -> Bag:
+        """The rows of a message."""
+        if self.read is not None and len(message) <= LONGEST:
+            found = self.read(message, time, len(message))
+            if found is not None:
+                return as_bags(found)[0]
+        return self.run(_root(message), time, b"")[0]
 
 
 @lru_cache(maxsize=256)
@@ -249,9 +290,14 @@ def _matcher(pattern: SiblingPattern) -> _Matcher | None:
         return None
     (edge,) = root.edges
     relation = edge.relation
-    if edge.axis is not Axis.CHILD or not can_match(relation) or finds_markup(relation):
+    if edge.axis not in (Axis.CHILD, Axis.DESCENDANT):
         return None
-    return _Matcher(relation.columns, generate((relation,), ()).run)
+    if not can_match(relation) or finds_markup(relation):
+        return None
+    here, everywhere = ((relation,), ()) if edge.axis is Axis.CHILD else ((), (relation,))
+    reader = generate_reader(here, everywhere, DEFAULT_LIMITS)
+    read = None if reader is None else reader[0]
+    return _Matcher(pattern.places_in(relation.columns), generate(here, everywhere).run, read)
 
 
 _parser = lru_cache(maxsize=1)(make_parser)

@@ -175,7 +175,7 @@ class StreamEngine:
         way = self._ways.get(stream)
         if way is None or stream not in self.feeds or way.unread is not None:
             return False
-        return way.layouts is None or way.layouts.match is None
+        return way.layouts is None or (way.layouts.match is None and not way.layouts.reads)
 
     def _pass_time(self, way: ShortWay, clock: int) -> ViewChanges | None:
         """Return the changes of the clock before a message; None: it must take the long path.

@@ -3,6 +3,7 @@
     match      the expression of the known layouts; None: none are known yet, or they do not help
     leaves     by the last group of a match: the matcher of that layout
     left       messages to be parsed before `note` is called
+    reads      whether messages without a known layout are matched on their bytes first
 
 The reader takes samples of the messages that it could not read. If most of them have a few layouts,
 it makes an expression for these. Later it counts how many messages still have to be parsed: it adds
@@ -37,6 +38,8 @@ MOST_TOKENS = 2048
 """The most tokens of all layouts in an expression: it takes 30 us to compile one."""
 WATCHED = 512
 """Messages that are not read before their layouts are looked at again; doubles each time."""
+MOST_DECLINED = 32
+"""Declined messages after which no others are matched on their bytes, if they are a half."""
 _VALUES = re.compile(r"(?<=>)[^<]+|\"[^\"]*\"|'[^']*'")  # nearly; a layout has them exactly
 _NO_MARKUP = bytes(each for each in range(256) if chr(each) not in "<>/='\"")
 _PAUSE = 1 << 14  # messages before another attempt, where layouts do not help
@@ -46,8 +49,9 @@ class LayoutReader:
     """Reads the messages of a stream that have a known layout."""
 
     __slots__ = (
-        "_everywhere", "_here", "_is_useless", "_known", "_limits", "_parsed", "_samples", "_seen",
-        "_shapes", "_since", "_wait", "_waited", "leaves", "left", "longest", "match",
+        "_can_read", "_declined", "_declined_since", "_everywhere", "_here", "_is_useless",
+        "_known", "_limits", "_parsed", "_samples", "_seen", "_shapes", "_since", "_wait",
+        "_waited", "leaves", "left", "longest", "match", "reads",
     )  # fmt: skip
 
     def __init__(
@@ -59,6 +63,8 @@ class LayoutReader:
         self.match: Callable[[str], Match | None] | None = None
         self.leaves: list[Leaf | None] = []
         self.left = EVERY
+        self.reads = self._can_read = False
+        self._declined = self._declined_since = 0  # messages; the number of the message before them
         self._known: list[Layout] = []
         self._seen: Counter[str] = Counter()  # samples by their outlines
         self._shapes: dict[bytes, bytes] = {}  # the first sample of a shape; empty: it is counted
@@ -71,6 +77,7 @@ class LayoutReader:
     def note(self, message: bytes, root: Element, number: int) -> None:
         """Take a message that was parsed into account; `number`: of the messages so far."""
         if self._samples < 0:
+            self.reads = self._can_read
             self._review(number)
             return
         self.left = EVERY
@@ -78,6 +85,17 @@ class LayoutReader:
         self._sample(message, root)
         if self._samples >= SAMPLES:
             self._decide(number)
+
+    def start_reading(self) -> None:
+        """Match messages on their bytes, unless most are declined."""
+        self.reads = self._can_read = True
+
+    def decline(self, number: int) -> None:
+        """Take into account that a message could not be matched on its bytes."""
+        self._declined += 1
+        if self._declined == MOST_DECLINED:
+            self.reads = number - self._declined_since > 2 * MOST_DECLINED
+            self._declined, self._declined_since = 0, number
 
     def _sample(self, message: bytes, root: Element) -> None:
         if len(message) > min(self.longest, LARGEST):

@@ -27,6 +27,7 @@ from axlog.document.parser import Element, Limits, make_parser
 from axlog.document.tree import Tree
 from axlog.evaluate.interpreter import Interpreter
 from axlog.evaluate.joins import Bag
+from axlog.match.byte_generator import LONGEST, Read, as_bags, generate_reader
 from axlog.match.filters import Filter
 from axlog.match.linear_paths import AUTOMATON_FROM
 from axlog.match.matcher_generator import Match, Matcher, generate
@@ -214,6 +215,24 @@ class MessagePlan:
         if root is None:
             root = self._parsed(message)
         return None if root is None else self.match(root, time, message)
+
+    @cached_property
+    def width(self) -> int:
+        """The number of bags of a message."""
+        return len(self.here) + len(self.everywhere)
+
+    @cached_property
+    def _reader(self) -> Read | None:
+        made = generate_reader(self.here, self.everywhere, self.limits)
+        return None if made is None else made[0]
+
+    def bags_of_known(self, message: bytes, time: int) -> tuple[Bag, ...] | None:
+        """`bags` for a message that was accepted before: its form is not checked again."""
+        if self.shared is None and self._reader is not None and len(message) <= LONGEST:
+            found = self._reader(message, time, len(message))
+            if found is not None:
+                return as_bags(found)
+        return self.bags(message, time)
 
     def keyed_bags(self, message: bytes, time: int) -> tuple[str, tuple[Bag, ...]] | None:
         """The key and the bags of a message of a stream that replaces.

@@ -22,6 +22,7 @@ from axlog.query.query import Query
 _LITERAL = re.compile(
     r"""("[^"'&\\{}\n]+"|'[^"'&\\{}\n]+')(?!["'])|(?<![\w.$#@:"'-])(\d{1,12}(?:\.\d{1,12})?)(?![\w.:"'-])"""
 )
+_ODD_IN_LITERAL = frozenset("\"'&\\{}\n")
 _MOST = 256
 """The most templates that are remembered."""
 Parse = Callable[[str], Query]
@@ -56,15 +57,25 @@ class QueryTemplates:
 
     def __init__(self) -> None:
         self._known: dict[str, list[tuple[Template, Any]]] = {}
+        self._around: dict[tuple[str, str], tuple[Template, Any]] = {}
+        """By the text before and after the only literal, which is a string in double quotes."""
 
     def find(self, text: str) -> tuple[Any, tuple[ParameterValue, ...]] | None:
         """What was learned for the template of a text, and the constants of the text."""
         if not self._known:
             return None
+        before, _, rest = text.partition('"')
+        literal, _, behind = rest.partition('"')
+        around = self._around.get((before, behind))
+        if around is not None and literal and _ODD_IN_LITERAL.isdisjoint(literal):
+            constants = around[0].constants((f'"{literal}"',))
+            return None if constants is None else (around[1], constants)
         skeleton, literals = _split(text)
         for template, meaning in self._known.get(skeleton, ()):
             constants = template.constants(literals)
             if constants is not None:
+                if skeleton == f"{before}\0{behind}" and len(self._known[skeleton]) == 1:
+                    self._around[before, behind] = template, meaning
                 return meaning, constants
         return None
 
@@ -75,9 +86,11 @@ class QueryTemplates:
         template = _learned(text, general, parse)
         if template is not None:
             self._known.setdefault(_split(text)[0], []).append((template, meaning))
+            self._around.clear()
 
     def forget(self, meaning: Any) -> None:
         """Forget the templates with a meaning."""
+        self._around.clear()
         for skeleton, known in list(self._known.items()):
             left = [each for each in known if each[1] is not meaning]
             if left:

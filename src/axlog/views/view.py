@@ -525,16 +525,19 @@ class MaintainedView(FutureRows):
         """Whether a deleted row can never return: a stream or the clock deleted it, and no stream
         is open, or what had to be absent stays. A statement can be undone by another.
         """
-        from axlog.future.finality import may_return
-
-        if not isinstance(change.origin, tuple | str):
+        origin = change.origin
+        if type(origin) is not tuple and not isinstance(origin, str):
             return False
-        is_moved = change.origin == CLOCK or self.maintainer.next_moment() is not None
+        is_moved = origin == CLOCK or self.maintainer.next_moment() is not None
         if self.reads_clock and is_moved:  # time may bring it back
             return False
-        return self.is_over() or (
-            self._is_lasting and not may_return(self.maintainer.tree, self.query.pattern)
-        )
+        if self.is_over():
+            return True
+        if not self._is_lasting:
+            return False
+        from axlog.future.finality import may_return
+
+        return not may_return(self.maintainer.tree, self.query.pattern)
 
     @cached_property
     def _is_lasting(self) -> bool:

@@ -83,6 +83,8 @@ class Counting(Maintainer):
         A branch that binds nothing is a factor of every row. The counts are multiplied when they
         are read, so that a message for such a branch does not cost what the view has rows.
         """
+        if not self._counts:
+            return
         over, under = self._over * after, self._under * before
         most = gcd(over, under)
         self._over, self._under = over // most, under // most

@@ -33,6 +33,8 @@ from axlog.views.counting.join_outlook import Use
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.row_sinks import (
     Known,
+    Take,
+    ViewChanges,
     guarded,
     has_sink_for_rows,
     into_all,
@@ -40,6 +42,7 @@ from axlog.views.counting.row_sinks import (
     on_first_use,
     only,
     scale_all,
+    taker_of,
 )
 from axlog.views.counting.site_index import relations_reached
 from axlog.views.counting.sites import SiteRelation
@@ -52,14 +55,10 @@ if TYPE_CHECKING:
     from axlog.views.counting.join_prospects import Watch
     from axlog.views.view import MaintainedView
 
-ViewChanges: TypeAlias = "list[tuple[MaintainedView, list[Change]]]"
-"""Views with their changes."""
 Carry: TypeAlias = Callable[[tuple[Bag, ...], int], ViewChanges]
 """Applies the bags of one message, in the order of the relations of the route, at a time."""
 FoundBags: TypeAlias = Mapping[int, Bag]
 """The bags of one message by the number of their relation, without the empty ones."""
-Take: TypeAlias = Callable[[Bag, int], ViewChanges]
-"""Passes the answers of one root relation, at a time, to its views."""
 _NUMBER = itemgetter(0)
 _NOTHING: Bag = {}
 _DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
@@ -125,6 +124,8 @@ class Route:
         self._watches_of: dict[Sink, dict[Watch, None]] = {}
         self.watches: dict[int, tuple[Watch, ...]] = {}
         """By the number of a relation, the watched joins that its rows reach."""
+        self._scaled: dict[Relation, tuple[MaintainedView, Counting]] = {}
+        """Roots that feed one view, whose counts can be multiplied; see `_scale`."""
         self._known = wants or Wants()
         if self.is_direct:
             # Skip relations without a sink: their ancestors are not those of the pattern.
@@ -319,7 +320,11 @@ class Route:
         """Multiply the counts of all rows of a root's views; False if that is not possible."""
         if root in answers or self.rejects:
             return False
-        if self._joint and any(root in roots for _, _, roots in self._joint):
+        alone = self._scaled.get(root)
+        if alone is not None and alone[0].maintainer is alone[1]:
+            alone[1].scale(before, after)
+            return True
+        if any(root in roots for _, _, roots in self._joint):
             return False
         return scale_all([view for _, view in self._views.get(root, ())], before, after)
 
@@ -379,6 +384,7 @@ class Route:
         at = len(self._followed)
         if self._followed != views[:at]:
             self._views, self._joint, self._only = {}, [], {}
+            self._scaled.clear()
             self._followed, self.rejects, at = [], False, 0
         changed: dict[Relation, None] = {}
         for number, view in enumerate(views[at:], at):
@@ -394,9 +400,13 @@ class Route:
         joint = {root for _, _, roots in self._joint for root in roots}
         for root in changed:
             self._only.pop(root, None)
+            self._scaled.pop(root, None)
             found = self._views.get(root, ())
             if len(found) == 1 and root not in joint:
-                self._only[root] = self._alone_in(root, found[0][1])
+                view = found[0][1]
+                self._only[root] = taker_of(view, partial(self._take_otherwise, root))
+                if isinstance(view.maintainer, Counting) and view.maintainer.can_scale:
+                    self._scaled[root] = view, view.maintainer
 
     def carry(self, bags: tuple[Bag, ...], time: int) -> ViewChanges:
         """`carry_found` for the bags of all relations."""
@@ -468,23 +478,14 @@ class Route:
             found.sort(key=_NUMBER)
         return [(view, changes) for _, view, changes in found]
 
+    def _take_otherwise(self, root: Relation, bag: Bag, time: int) -> ViewChanges:
+        """`take` for a root relation whose only view has another maintainer now."""
+        self._only.pop(root, None)
+        return self.take({root: bag}, time)
+
     def taker(self, root: Relation) -> Take:
         """`take` for the answers of one root relation."""
         return self._only.get(root) or (lambda bag, time: self.take({root: bag}, time))
-
-    def _alone_in(self, root: Relation, view: MaintainedView) -> Take:
-        """`take` for a root relation that feeds one view and no other."""
-        kept = view.maintainer
-        assert isinstance(kept, Counting)
-
-        def take(bag: Bag, time: int) -> ViewChanges:
-            if view.maintainer is not kept:
-                self._only.pop(root, None)  # another maintains it, or it was set aside
-                return self.take({root: bag}, time)
-            changes = view.taken(kept.take(bag), time)
-            return [(view, changes)] if changes else []
-
-        return take
 
     def _carry_whole(self, found: FoundBags, time: int) -> ViewChanges:
         """Do the same; a view that rejects a value takes back what the others did.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from axlog.evaluate.joins import Row
+from axlog.evaluate.joins import Bag, Row
 from axlog.match.matcher_generator import Answers, Sink
 from axlog.query.compile import Relation
 from axlog.query.pattern import Axis
@@ -14,8 +14,13 @@ from axlog.views.counting.sites import SiteRelation
 from axlog.views.operators.join_generator import can_generate
 
 if TYPE_CHECKING:
+    from axlog.views.change import Change
     from axlog.views.view import MaintainedView
 
+ViewChanges: TypeAlias = "list[tuple[MaintainedView, list[Change]]]"
+"""Views with their changes."""
+Take: TypeAlias = Callable[[Bag, int], ViewChanges]
+"""Passes the answers of one root relation, at a time, to its views."""
 Known = Mapping[str, frozenset[str | int]]
 """By column, the values that can still matter; an absent column may have any value."""
 
@@ -86,6 +91,23 @@ def only(relation: Relation, known: Known | None, sinks: list[Sink]) -> Sink:
         then(row, count, answers)
 
     return sink
+
+
+def taker_of(view: MaintainedView, otherwise: Take) -> Take:
+    """Passes the answers of a root relation that feeds one view and no other.
+
+    `otherwise`: another maintains the view now, or it was set aside.
+    """
+    kept = view.maintainer
+    assert isinstance(kept, Counting)
+
+    def take(bag: Bag, time: int) -> ViewChanges:
+        if view.maintainer is not kept:
+            return otherwise(bag, time)
+        changes = view.taken(kept.take(bag), time)
+        return [(view, changes)] if changes else []
+
+    return take
 
 
 def scale_all(views: Iterable[MaintainedView], before: int, after: int) -> bool:

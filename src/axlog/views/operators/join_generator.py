@@ -16,7 +16,7 @@ from axlog.errors import QueryError
 from axlog.evaluate.generated_code import function_of
 from axlog.evaluate.joins import Row, make_check
 from axlog.evaluate.work import Meter
-from axlog.match.matcher_generator import Sink
+from axlog.match.matcher_generator import Answers, Sink
 from axlog.query.compile import Column, Relation, Test
 from axlog.query.pattern import TimeConstraint
 from axlog.views.operators.join import Join, JoinRule, Step, Term
@@ -51,7 +51,7 @@ def can_generate(rule: JoinRule, tables: Sequence[Table]) -> bool:
     return True
 
 
-Scale: TypeAlias = Callable[[object, int, int], bool]
+Scale: TypeAlias = Callable[[Answers, int, int], bool]
 """Multiplies the counts of all joined rows, if it can: the answers, the count before and after."""
 
 
@@ -231,10 +231,14 @@ class _SinkWriter:
                 self.line(1, "else:")
                 self.line(2, f"del kept{at}[row]")
                 continue
-            self.line(1, f"if {key} in kept{at}:")
-            self.line(2, f"put(kept{at}, {key}, row, count)")
-            self.line(1, "else:")
+            self.line(1, f"known = kept{at}.get({key})")
+            self.line(1, "if known is None:")
             self.line(2, f"kept{at}[{key}] = (row, count)")
+            if table.is_plain:
+                self.line(1, "elif type(known) is dict and known.get(row, 0) + count:")
+                self.line(2, "known[row] = known.get(row, 0) + count")
+            self.line(1, "else:")
+            self.line(2, f"put(kept{at}, {key}, row, count)")
 
     def _key(self, positions: Sequence[int]) -> str:
         """The values of the row at some positions, as a tuple."""
