@@ -32,6 +32,30 @@ _TEXTS = ("1", "2", "3")
 _DURATIONS = ("1.5", "2", "3", "4", "7")  # most have a weaker bound in common
 _SHAPES = (
     # A query with holes: `?` for a text, `#` for a number, `~` for a duration.
+    'match //a[k != "?"]/x/$x return $x',
+    'match //a[k/"?"][n != #]/x/$x return $x',
+    'match //a[n != #][n <= #]/x/$x where $x != "?" return $x',
+    "match //a[n * 2 > #]/x/$x return $x",
+    'match //a[k/"?"][n + 1 = #]/x/$x return $x',
+    'match //a[k/"?"]/x/$x return $x, count() as n having n > #',
+    'match //a[k/"?"][x/$x]/n/$n return $x, sum($n) as s having s >= # and s != #',
+    "match //a[n > #]/x/$x return $x, count() as n having n >= # order by n limit #",
+    "match //a[n/$n]/x/$x where $n * 2 > # return $x",
+    'match //a[k/"?"][n/$n]/x/$x where $n + 1 > # return $x, count() as n having n < #',
+    'match //a[k/"?"]/x/$x return $x order by $x limit #',
+    'match //a#t[k/"?"]/x/$x where now - t >= ~ return $x',
+    'match //a#t[k/"?"]/x/$x where now - t <= ~ return $x, t.time',
+    "match //a#t/x/$x where now - t >= ~ and now - t < ~ return $x",
+    'match //a#t[k/"?"]/x/$x where now - t < ~ return $x, count() as n having n >= #',
+    "match //a#t[n > #]/x/$x where now - t > ~ return count() as n",
+    'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x] where now - t >= ~ return $x',
+    'match /r[p/a[k/"?"]/x/$x#t][not(q/b/x/$x)] where now - t >= ~ return $x',
+    'match //a#t[k/"?"]/x/$x where t >= ~ return $x',
+    "match //a#t/x/$x where t <= ~ return $x",
+    'match //a#t[k/"?"]/x/$x where t >= ~ and t < ~ return $x, count() as n',
+    'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u] where t >= ~ return $x',
+    'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u <= ~ return $x',
+    'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u] where u - t <= ~ and t >= ~ return $x',
     'match /r/p/a[k/"?"]/x/$x return $x',
     'match /r/p/a[k/"?"][n > #]/x/$x return $x',
     "match /r/p/a[n >= #][n < #]/x/$x return $x",
@@ -62,6 +86,9 @@ _SHAPES = (
     'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u - t < ~ return $x, u.time',
     'match /r[p/a[k/"?"][n/$n]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u - t <= ~ return $n',
     'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u] where u - t >= ~ return $x',
+    'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u] where u - t >= 0 return $x',
+    'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u] where u - t >= 0 and u - t <= 2 return $x',
+    'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u] where u - t >= 0 and u - t < ~ return $x',
     'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u] where u - t >= ~ and u - t <= ~ return $x, t.time',
     "match /r[p/a/x/$x#t][q/b/x/$x#u] where u - t > 0 and u - t <= ~ return $x",
     "match /r[p/a/x/$x#t][q/b/x/$x#u] where u - t <= ~ return $x",
@@ -347,10 +374,28 @@ class _Pair:
             texts = _TEXTS[step[1] // 5 % 3 :][:1]
         for name in names:
             side = self._alone[name]
-            found = zip(self._shared.asked(name, texts), side.asked(name, texts), strict=True)
-            for one, other in found:
-                is_refused = other == "AX307"  # the tables of the plan may decide more
+            found, alone = self._shared.asked(name, texts), side.asked(name, texts)
+            if found != alone and self._lacks_messages:
+                # the tables of the plan may decide more, as a document with all messages does
+                exact = self._with_messages(name).asked(name, texts)
+                alone = [
+                    right if one == right else other
+                    for one, other, right in zip(found, alone, exact, strict=True)
+                ]
+            for one, other in zip(found, alone, strict=True):
+                is_refused = other == "AX307"
                 assert one == other or is_refused, f"{step} {name}: {one} != {other}"
+
+    def _with_messages(self, name: str) -> _Side:
+        """A document with this view alone that keeps all messages."""
+        options = dict(self._case.options) | {"keep": "all"}
+        side = _Side(replace(self._case, options=tuple(options.items())), None)
+        for step in self._case.steps:
+            if step[:2] == ("watch", name):
+                side.apply(step)
+        for step in self._done:
+            side.apply(step)
+        return side
 
     def _watch(self, step: Step) -> None:
         side = _Side(self._case, None)

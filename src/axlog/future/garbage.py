@@ -158,11 +158,20 @@ class Side:
     @property
     def is_born_dead(self) -> bool:
         """Whether no row that arrives now can find a partner that arrives later."""
+        return self._ends_before(0)
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether a row that arrives now can find a partner of the same instant only."""
+        return self._ends_before(1)
+
+    def _ends_before(self, later: int) -> bool:
+        """Whether deadlines are before the last time of a row and that many microseconds."""
         for window in self.windows:
             for high in window.highs:
                 factors = [factor for factor, _ in high.terms]  # of times at or before the clock
                 is_mean = sum(factors) == high.divisor and min(factors) > 0
-                if is_mean and high.constant < 0:
+                if is_mean and high.constant < later:
                     return True
         return False
 

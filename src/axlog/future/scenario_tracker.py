@@ -58,7 +58,7 @@ from axlog.future.scenarios import (
 from axlog.future.search_budget import bounded, spend
 from axlog.future.time_constraints import deadline
 from axlog.query.compile import Relation
-from axlog.query.pattern import Axis, Pattern, TimeConstraint
+from axlog.query.pattern import Axis, Constraint, Pattern, TimeConstraint
 
 Scenario = tuple[Values, Need]
 Found = dict[Values, None]
@@ -535,8 +535,16 @@ def _with_key_variables(tree: Tree, pattern: Pattern) -> Pattern:
 
 def may_fall_by_message(tree: Tree, pattern: Pattern) -> bool:
     """Whether a single message can rule scenarios out: by the clock, a key, or `most`."""
-    is_timed = any(isinstance(constraint, TimeConstraint) for constraint in pattern.where)
+    is_timed = any(_may_pass(constraint) for constraint in pattern.where)
     return is_timed or bool(tree.facts) or is_limited(tree)
+
+
+def _may_pass(constraint: Constraint) -> bool:
+    """Whether the clock can rule out a constraint: not where one time must only be late enough."""
+    if not isinstance(constraint, TimeConstraint):
+        return False
+    is_single = len(constraint.terms) == 1 and constraint.terms[0][0] > 0
+    return not (is_single and constraint.operator in (">", ">="))
 
 
 def _index_row(

@@ -8,85 +8,49 @@ engine, so the next message costs what it cost before.
 
 Law 9: a member has the rows, counts, changes, truth and `never` changes that it has alone.
 A view stays alone where this does not hold or does not pay off: with a budget or a maintainer of
-its own, with rejected values, about the clock, with collected paths, and where `never` changes of
-a member do not follow from those of the general view (`how`).
+its own, with rejected values, with positions, with a `not` about the clock, and where `never`
+changes of a member do not follow from those of the general view (`how`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.errors import QueryError, StoreError
-from axlog.live.hooks import How
+from axlog.live.family_reasons import NEVER, fixed_places, refusal
+from axlog.live.family_shapes import Candidate, Family, Shape, candidate_of, digest
+from axlog.live.update_changes import ViewChanges, together
 from axlog.live.view_parts import view_of
-from axlog.query.generalize import General, ParameterValue, generalize
+from axlog.query.general_steps import generalize_query
+from axlog.query.generalize import ParameterValue
 from axlog.query.query import Query
-from axlog.query.query_templates import QueryTemplates
-from axlog.query.steps import clock_of, positions_of
+from axlog.query.query_templates import QueryTemplates, skeleton_of
+from axlog.query.steps import clock_of
 from axlog.views.change import CLOCK, Change, Row
-from axlog.views.choose import Chosen, choice_for, make_for
+from axlog.views.choose import choice_for, make_for
 from axlog.views.counting.maintainer import Counting
 from axlog.views.family import Emitted, FamilyCounting, FamilyEngine, Member
 from axlog.views.maintainer import Maintainer, PutAside
+from axlog.views.member_moments import MemberMoments
 from axlog.views.step_rows import Stepping
 from axlog.views.view import MaintainedView
 
 if TYPE_CHECKING:
     from axlog.live.maintained import MaintainedTree
-    from axlog.live.update_changes import ViewChanges
 
 SHARE_FROM = 8
 """The number of views of one shape from which on they share a plan."""
 HIDDEN = "~"
 """The first character of the name of a general view."""
 
-Shape = tuple[object, ...]
 SavedFamilies: TypeAlias = (
     "tuple[dict[Shape, Family], dict[str, Member], dict[Shape, dict[str, None]],"
     " dict[str, tuple[Shape, ...]], dict[str, Family]]"
 )
-
-
-@dataclass(slots=True, eq=False)
-class Family:
-    """Views of one shape that share a plan."""
-
-    shape: Shape
-    general: MaintainedView
-    kept: FamilyCounting
-    stepping: Stepping
-    chosen: Chosen
-    how: How = "off"
-
-    def summary(self) -> str:
-        """The plan, its parameters and the number of views that use it, for `explain`."""
-        count, parameters = len(self.kept.members), ", ".join(map(str, self.kept.parameters))
-        return f"one plan for {count} views: {self.general.query.text}; parameters: {parameters}"
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A new view that may join a family.
-
-    `instead`: the same with its durations, where views that differ in them cannot share a plan.
-    """
-
-    shape: Shape
-    general: General
-    query: Query
-    stepping: Stepping
-    instead: Candidate | None = None
-
-    def all(self) -> Iterator[Candidate]:
-        """The view as a candidate for each family that it may join, the largest first."""
-        yield self
-        if self.instead is not None:
-            yield from self.instead.all()
 
 
 class Families:
@@ -119,20 +83,10 @@ class Families:
         self, query: Query, stepping: Stepping, maintainer: str | None, work: int | None
     ) -> Candidate | None:
         """What a new view shares with others; None: it is kept alone."""
-        if maintainer is not None or work is not None or query.has_items or stepping.rejects:
+        on_disk = self._document.engine.shelf is not None  # the rows of members would be in memory
+        if maintainer is not None or refusal(query, stepping, work, on_disk) is not None:
             return None
-        if self._document.engine.shelf is not None:
-            return None  # the rows of members would be in memory
-        key = query.row_key
-        if clock_of(key.steps) is not None or positions_of(key.steps) is not None:
-            return None
-        found: Candidate | None = None
-        for durations in (False, True):
-            general = generalize(key.pattern, durations=durations)
-            if general.parameters and general.has_durations == durations:
-                shape = (general.pattern, general.parameters, key.steps, stepping.on_value_error)
-                found = Candidate(shape, general, query, stepping, found)
-        return found
+        return candidate_of(query, stepping)
 
     def join_by_text(self, name: str, text: str, language: str | None) -> Member | None:
         """Add a view whose text differs from that of a member in constants only; None: it may not.
@@ -144,7 +98,7 @@ class Families:
         if found is None:
             return None
         family, constants = found
-        return self._admit(family, name, text, constants, language)
+        return self._noted(self._admit(family, name, text, constants, language))
 
     def join(self, name: str, candidate: Candidate, language: str | None) -> Member | None:
         """Add a view to its family, which is made when there are enough views; None: alone."""
@@ -168,7 +122,8 @@ class Families:
         parse = partial(self._document.parse, language=language)
         templates = self._templates.setdefault(language, QueryTemplates())
         templates.learn(candidate.query.text, candidate.general, parse, family)
-        return self._admit(family, name, candidate.query, candidate.general.constants)
+        constants = candidate.general.constants
+        return self._noted(self._admit(family, name, candidate.query, constants))
 
     def note_alone(self, view: MaintainedView, candidate: Candidate) -> None:
         """Remember a view that is kept alone, until there are more of its shape."""
@@ -192,6 +147,11 @@ class Families:
         self._owners[name] = family
         return member
 
+    def _noted(self, member: Member) -> Member:
+        """A new member, with the moments at which time changes its rows."""
+        member.family.note(member)
+        return member
+
     def family_of(self, name: str) -> Family:
         """The family of a member."""
         return self._owners[name]
@@ -200,8 +160,8 @@ class Families:
         """Make the view of a member."""
         document, family = self._document, self.family_of(member.name)
         find = partial(document.parse, member.query, member.language)
-        kept = self._maintainer(family, member)
-        view = view_of(document, member.name, find, kept, family.chosen, family.stepping)
+        kept, stepping = self._maintainer(family, member), family.stepping_of(member)
+        view = view_of(document, member.name, find, kept, family.chosen, stepping)
         for opened in self.on_open:
             opened(view)
         return view
@@ -211,7 +171,7 @@ class Families:
 
         engine, tree = FamilyEngine(family.kept, member.constants), self._document.tree
         if family.stepping.key.steps:
-            return SteppedCounting(tree, family.stepping, engine)
+            return SteppedCounting(tree, family.stepping_of(member), engine)
         return Counting(tree, family.stepping.key.pattern, engine)
 
     def _make(self, candidate: Candidate, names: list[str]) -> Family | None:
@@ -225,7 +185,7 @@ class Families:
             return None
         pattern = candidate.general.pattern
         query = Query(pattern, str(pattern))
-        name = f"{HIDDEN}{_digest(candidate.shape)}"
+        name = f"{HIDDEN}{digest(candidate.shape)}"
         stepping = Stepping(query.row_key, query.text)
         kept = FamilyCounting(
             document.nodes(),
@@ -239,7 +199,12 @@ class Families:
         general = view_of(document, name, query, kept, chosen, stepping)
         document.views[name] = general
         document.engine.build()
-        family = Family(candidate.shape, general, kept, candidate.stepping, chosen)
+        stepping = candidate.stepping
+        stepping = replace(stepping, key=replace(stepping.key, steps=candidate.general.steps))
+        family = Family(candidate.shape, general, kept, stepping, chosen)
+        if clock_of(stepping.key.steps) is not None:
+            kept.moments = MemberMoments(document.tree)
+            document.clocked.append(general)
         if views:
             sample = views[0]
         else:
@@ -250,7 +215,7 @@ class Families:
         document.hooks.refresh()
         how = document.hooks.how_shared(general, sample) if kept.broken is None else None
         if how is None:
-            del document.views[name]
+            self._drop(general)
             kept.close()
             return None
         family.how = how
@@ -261,13 +226,16 @@ class Families:
 
     def _convert(self, family: Family, view: MaintainedView, durations: bool) -> None:
         """Make a view that was kept alone a member."""
-        general = generalize(view.query.row_key.pattern, durations=durations)
-        del self._document.views[view.name]
+        general = generalize_query(view.query.row_key, durations=durations)
+        document = self._document
+        del document.views[view.name]
+        document.clocked = [each for each in document.clocked if each is not view]
         view.maintainer.close()
         self.forget_alone(view.name)
         member = self._admit(family, view.name, view.query, general.constants)
         member.view = view
         view.maintainer = self._maintainer(family, member)
+        family.kept.note(member)
 
     # Leaving --------------------------------------------------------------------------------------
 
@@ -290,8 +258,13 @@ class Families:
         del self.by_shape[family.shape]
         for templates in self._templates.values():
             templates.forget(family)
-        del document.views[family.general.name]
+        self._drop(family.general)
         family.kept.close()
+
+    def _drop(self, general: MaintainedView) -> None:
+        document = self._document
+        del document.views[general.name]
+        document.clocked = [view for view in document.clocked if view is not general]
 
     def dissolve(self, family: Family) -> None:
         """Keep the members alone from now on. Their rows, and so their changes, stay the same."""
@@ -312,6 +285,7 @@ class Families:
         view.maintainer = make_for(nodes, view.query, view.stepping, chosen, document.engines)
         view.maintainer.load()
         document.views[view.name] = view
+        document.clocked += [view] if view.reads_clock else []
         document.engine.build()
 
     def review(self) -> bool:
@@ -347,7 +321,7 @@ class Families:
                 never.append((view, [change for change in changes if change.op == "never"]))
         if not never and not self._stopping and len(dict(came)) == len(came):
             numbered = MaintainedView.taken_of_each(came, time, self._document.current.origin)
-            return found + numbered if found else numbered
+            return together(found, numbered)
         moves: dict[MaintainedView, list[Change]] = {}
         for view, moved in came:
             changes = [Change("insert", moved)] if isinstance(moved, Row) else moved
@@ -361,7 +335,7 @@ class Families:
                         opened.add_never(mine.setdefault(opened, []), list(ended.values()), time)
             kept.stopped, kept.never = [], {}
         self._stopping.clear()
-        return found + [one for one in mine.items() if one[1]]
+        return together(found, [one for one in mine.items() if one[1]])
 
     def _never(
         self, family: Family, never: ViewChanges
@@ -449,12 +423,15 @@ class Families:
             kept = family.general.maintainer
             assert isinstance(kept, FamilyCounting)
             family.kept = kept
+            if kept.moments is not None:
+                self._document.clocked.append(family.general)
         for name, member in self.members.items():
             family = self.family_of(name)
             member.family = family.kept
             family.kept.admit(member)
             if member.view is not None and not isinstance(member.view.maintainer, PutAside):
                 member.view.maintainer = self._maintainer(family, member)
+                family.kept.note(member)
 
     # Reading ------------------------------------------------------------------------------------
 
@@ -480,7 +457,7 @@ class Families:
             if isinstance(view, Member):
                 shape, language = self.family_of(name).shape, language or view.language
             written = text if isinstance(text, str) else text.text
-            yield name, None if shape is None else _digest(shape), written, language
+            yield name, None if shape is None else digest(shape), written, language
 
     def set_aside(self) -> Iterator[tuple[str, QueryError]]:
         """The views that exceeded a limit, with their errors. No view of a member is made."""
@@ -501,7 +478,7 @@ class Families:
         found = None if templates is None else templates.find(text)
         if found is not None:
             return found[1]
-        return generalize(self._document.parse(text, language).row_key.pattern).constants
+        return generalize_query(self._document.parse(text, language).row_key).constants
 
     def may_have_rows(self, name: str) -> bool:
         """Whether a view may have rows. The view of a member is not made to find out."""
@@ -513,6 +490,21 @@ class Families:
         member = self.members.get(view.name)
         is_member = member is not None and member.view is view
         return self.family_of(view.name).summary() if is_member else None
+
+    def reason_alone(self, view: MaintainedView) -> str | None:
+        """Why views with other constants do not share the plan of this one, for `explain`.
+
+        None: they may, or there are none.
+        """
+        on_disk = self._document.engine.shelf is not None
+        reason = refusal(view.query, view.stepping, view.work, on_disk)
+        if reason is not None:
+            return reason if skeleton_of(view.query.text) != view.query.text else None
+        candidate = self.candidate(view.query, view.stepping, None, view.work)
+        if candidate is not None and all(one.shape in self._retries for one in candidate.all()):
+            return NEVER
+        places = fixed_places(generalize_query(view.query.row_key, durations=True))
+        return f"constants in {' and '.join(places)} belong to the plan" if places else None
 
     def opened(self) -> Iterator[MaintainedView]:
         """The views of members that have been needed so far."""
@@ -526,11 +518,6 @@ class Families:
             if family.how == "end":
                 for member in family.kept.members.values():
                     yield member.opened()
-
-
-def _digest(shape: Shape) -> str:
-    """A name of a shape that is the same in every run: snapshots have it."""
-    return sha256(repr(shape).encode()).hexdigest()[:16]
 
 
 def _none(member: Member) -> MaintainedView:

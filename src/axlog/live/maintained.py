@@ -39,7 +39,7 @@ from axlog.live.families import Families
 from axlog.live.hooks import IDLE, StreamHooks
 from axlog.live.join_deadlines import FEW
 from axlog.live.update_changes import ViewChanges, emit, together
-from axlog.live.view_parts import view_of
+from axlog.live.view_parts import passed_of, view_of
 from axlog.match.linear_paths import AUTOMATON_FROM
 from axlog.query.query import Query, parse_query
 from axlog.reporting import counted, report
@@ -414,9 +414,7 @@ class MaintainedTree:
         emitted: ViewChanges = []
         for view in self.clocked:
             with self._setting_aside(view):
-                changes = view.passed(clock)
-                if changes:
-                    emitted.append((view, changes))
+                emitted += passed_of(view, clock)
         return self.hooks.pass_time(emitted, clock)
 
     def next_moment(self) -> int | None:

@@ -454,8 +454,8 @@ def reporting_part(prospects: AnyProspects, kept: FamilyCounting) -> int | None:
     """Return the part of a join whose rows give the `never` changes of members; None: none does.
 
     All parameters must be texts of one part of a two-way join, or durations between both parts.
-    The rows of the other part must not wait: what rules such a row out for one member does not rule
-    it out for another.
+    The rows of the other part must not wait for later ones: what rules such a row out for one
+    member does not rule it out for another. Rows that wait for their own instant only give none.
     """
     if not isinstance(prospects, Prospects) or prospects.waiting.pair.both_until is not None:
         return None
@@ -470,7 +470,7 @@ def reporting_part(prospects: AnyProspects, kept: FamilyCounting) -> int | None:
         else:
             return None
     for part, (side, other) in enumerate((pair.sides, pair.sides[::-1])):
-        is_idle = other.is_born_dead or other.is_referring
+        is_idle = other.is_brief or other.is_referring
         if texts <= set(side.columns) and texts.isdisjoint(other.columns) and is_idle:
             return part
     return None

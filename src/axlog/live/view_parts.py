@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from axlog.live.shared_parts import shared_parts
+from axlog.live.update_changes import ViewChanges
 from axlog.query.query import Query
 from axlog.views.choose import Chosen
+from axlog.views.family import FamilyCounting
 from axlog.views.maintainer import Maintainer
 from axlog.views.step_rows import Stepping
 from axlog.views.view import MaintainedView
@@ -34,7 +36,17 @@ def view_of(
     view.value_index = lambda: document.value_index
     view.current, view.revisions = document.current, lambda: document.revisions
     view.shared = lambda: document.families.summary_of(view)
+    view.apart = lambda: document.families.reason_alone(view)
     view.shared_parts = lambda: shared_parts(document.views.values(), view)
     view.is_over = lambda: not document.tree.calls_by_stream
     view.is_batched = lambda: document.held is not None
     return view
+
+
+def passed_of(view: MaintainedView, clock: int) -> ViewChanges:
+    """The changes that time alone causes up to a clock, to a view or to those that share it."""
+    kept = view.maintainer
+    if isinstance(kept, FamilyCounting):
+        return [] if kept.moments is None else kept.moments.passed(clock)
+    changes = view.passed(clock)
+    return [(view, changes)] if changes else []

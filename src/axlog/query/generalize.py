@@ -9,10 +9,11 @@ the rows of the general pattern whose values pass the comparisons with the const
 those that then show the same add up. This holds outside of `or`, `not` and collected paths. Inside
 an `or` with one alternative, which only says that the branch counts once, it holds for equality of
 strings. All other constants stay, so that queries that differ in them have different shapes.
+A formula over the value of one node (`price * 2 > 5`) is a constant as a whole.
 
-With `durations`, the bounds of differences of times are constants, too. The general pattern shows
-both times, and keeps a weaker bound, which many durations have in common (`weaker`): so its joins
-still drop rows that are too old for all of them.
+With `durations`, the bounds of times and of their differences are constants, too. The general
+pattern shows these times, and keeps a weaker bound, which many durations and dates have in common
+(`weaker`): so its joins still drop rows that are too old for all of them.
 
     match ... where u - t <= 3600 return $x
     match ... where u - t <= 4294.967296 return $x, t.time, u.time
@@ -46,6 +47,7 @@ from axlog.query.pattern import (
     Variable,
     branches_of,
 )
+from axlog.query.steps import Step
 from axlog.query.values import parted
 
 PREFIX = "parameter~"
@@ -65,6 +67,8 @@ class Parameter:
         return self.operator == "=" and self.type == "str"
 
     def __str__(self) -> str:
+        if self.type == "Formula":
+            return f"a condition on ${self.variable}"
         symbol, type_ = parted(self.operator)
         return f"${self.variable} {symbol} a {type_ or _TYPES[self.type]}"
 
@@ -73,10 +77,26 @@ _TYPES = {"str": "text", "Number": "number", "float": "number", "Moment": "date"
 
 
 @dataclass(frozen=True, slots=True)
-class Duration:
-    """A place where a duration was: a difference of times that it bounds, and the operator.
+class StepParameter:
+    """A place where a constant of a step was; members run the step with their own.
 
-    Constants are in microseconds.
+    `kind`: `where`, `having`, `clock` or `limit`.
+    """
+
+    kind: str
+    variable: ClassVar[str] = ""
+    is_text: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        what = {"clock": "a duration in a condition on `now`", "limit": "a `limit`"}
+        return what.get(self.kind, f"a constant in `{self.kind}`")
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A place where a duration or a date was: what it bounds, and the operator.
+
+    It bounds a difference of times, or one time. Constants are in microseconds.
     """
 
     terms: tuple[tuple[int, str], ...]
@@ -86,7 +106,8 @@ class Duration:
     is_text: ClassVar[bool] = False
 
     def __str__(self) -> str:
-        return f"{terms_text(self.terms)} {self.operator} a duration"
+        kind = "date" if len(self.terms) == 1 else "duration"
+        return f"{terms_text(self.terms)} {self.operator} a {kind}"
 
     @property
     def constraint(self) -> TimeConstraint:
@@ -94,7 +115,7 @@ class Duration:
         return TimeConstraint(self.terms, self.operator, self.bound)
 
 
-AnyParameter = Parameter | Duration
+AnyParameter = Parameter | Duration | StepParameter
 ParameterValue = Constant | int
 """A constant of a query; an integer is a duration in microseconds."""
 
@@ -103,17 +124,24 @@ ParameterValue = Constant | int
 class General:
     """A general pattern, its parameters, and the constants of the pattern that it was made from.
 
-    Durations are the last parameters.
+    Durations come after the constants that values are compared with, and those of steps are last.
+    `steps`: those of the query, without their constants (`general_steps.py`).
     """
 
     pattern: Pattern
     parameters: tuple[AnyParameter, ...]
     constants: tuple[ParameterValue, ...]
+    steps: tuple[Step, ...] = ()
 
     @property
     def has_durations(self) -> bool:
         """Whether some parameters are durations."""
-        return any(isinstance(each, Duration) for each in self.parameters)
+        return bool(self.durations)
+
+    @property
+    def durations(self) -> tuple[Duration, ...]:
+        """The parameters that are durations or dates."""
+        return tuple(each for each in self.parameters if isinstance(each, Duration))
 
 
 _CLASSES = 4
@@ -203,7 +231,7 @@ class _Generalizer:
 
     def _compared(self, asked: Comparison, only_texts: bool) -> Comparison:
         operand = asked.operand
-        if isinstance(operand, Variable | Formula | PartialName) or _is_unequal(asked.operator):
+        if isinstance(operand, Variable | PartialName):
             return asked
         if only_texts and not (asked.operator == "=" and isinstance(operand, str)):
             return asked
@@ -222,7 +250,6 @@ class _Generalizer:
                 yield each
             elif (
                 isinstance(each.right, Variable | Formula | PartialName)
-                or _is_unequal(each.operator)
                 or each.left.name not in bound
             ):
                 yield each
@@ -231,19 +258,15 @@ class _Generalizer:
 
 
 def _duration(asked: TimeConstraint) -> tuple[Duration, int] | None:
-    """The duration of a constraint, and its bound; None: it has none, or only an order."""
-    if sorted(factor for factor, _ in asked.terms) != [-1, 1] or asked.operator in ("=", "!="):
+    """The duration or date of a constraint, and its bound; None: it has none, or only an order."""
+    factors = sorted(factor for factor, _ in asked.terms)
+    if factors not in ([-1, 1], [1]) or asked.operator in ("=", "!="):
         return None
     strict = {"<": -1, ">": 1}.get(asked.operator, 0)
     operator, bound = f"{asked.operator[0]}=", asked.bound + strict
     if abs(bound) < 2:
         return None
     return Duration(asked.terms, operator, weaker(operator, bound)), bound
-
-
-def _is_unequal(operator: str) -> bool:
-    """Whether nearly every constant passes: there is nothing to share."""
-    return parted(operator)[0] == "!="
 
 
 def _certain_nodes(pattern: Pattern) -> Iterator[PatternNode]:

@@ -10,12 +10,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 from axlog.errors import AxlogError
-from axlog.query.generalize import Duration, General, ParameterValue, generalize, weaker
+from axlog.query.general_steps import generalize_query
+from axlog.query.generalize import (
+    AnyParameter,
+    Duration,
+    General,
+    ParameterValue,
+    StepParameter,
+    weaker,
+)
 from axlog.query.pattern import Number
 from axlog.query.query import Query
 
@@ -119,22 +127,25 @@ def _learned(text: str, general: General, parse: Parse) -> Template | None:
     marks = [_mark(number, literal) for number, literal in enumerate(literals)]
     try:
         query = parse(_joined(text, marks))
-        marked = generalize(query.row_key.pattern, durations=durations)
+        marked = generalize_query(query.row_key, durations=durations)
         places = {_plain(mark): number for number, mark in enumerate(marks)}
-        taken = [places.get(_shown(constant)) for constant in marked.constants]
-        if len(taken) != len(general.constants):
+        if len(marked.constants) != len(general.constants):
             return None
+        taken = [
+            None if _is_limit(parameter) else places.get(_shown(constant))
+            for parameter, constant in zip(marked.parameters, marked.constants, strict=True)
+        ]
         others = list(literals)  # what the text has instead, with the same general pattern
         for number, parameter in zip(taken, general.parameters, strict=True):
             if number is not None:
                 others[number] = marks[number]
                 if isinstance(parameter, Duration):
                     others[number] = _like(parameter.bound)
-        again = generalize(parse(_joined(text, others)).row_key.pattern, durations=durations)
+        again = generalize_query(parse(_joined(text, others)).row_key, durations=durations)
     except AxlogError:
         return None
     used = [number for number in taken if number is not None]
-    is_same = (again.pattern, again.parameters) == (general.pattern, general.parameters)
+    is_same = replace(again, constants=()) == replace(general, constants=())
     if not used or not is_same or len(set(used)) < len(used):
         return None
     reads: list[Read] = []
@@ -146,6 +157,8 @@ def _learned(text: str, general: General, parse: Parse) -> Template | None:
             if number is None
             else _span_reader(parameter, number, constant, literals[number])
             if isinstance(parameter, Duration)
+            else _clock_reader(number)
+            if isinstance(constant, int)
             else _reader(number, type(constant))
         )
     fixed = tuple((n, literal) for n, literal in enumerate(literals) if n not in used)
@@ -169,6 +182,15 @@ def _span_reader(parameter: Duration, number: int, known: ParameterValue, litera
         return bound if is_like else None
 
     return read
+
+
+def _clock_reader(number: int) -> Read:
+    return lambda literals: _microseconds(literals[number])
+
+
+def _is_limit(parameter: AnyParameter) -> bool:
+    """Whether a constant is a limit, which stays in the template: not every number is one."""
+    return isinstance(parameter, StepParameter) and parameter.kind == "limit"
 
 
 def _microseconds(literal: str) -> int:

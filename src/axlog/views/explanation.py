@@ -44,6 +44,7 @@ class Explanation:
     never: str | None = None  # how `never` changes are found, or why they are not
     truth: str | None = None  # decided, or why not; None: no stream is open
     shared: str | None = None  # the plan that the view shares with others
+    apart: str | None = None  # why views with other constants do not share its plan
     shared_parts: tuple[str, ...] = ()  # the parts that other views have, too
 
     def _repr_html_(self) -> str:
@@ -62,6 +63,8 @@ class Explanation:
         lines.append(f"maintainer  {how}: {self.reason}")
         if self.shared is not None:
             lines.append(f"shared      {self.shared}")
+        if self.apart is not None:
+            lines.append(f"not shared  {self.apart}")
         if self.shared_parts:
             lines.append("shared parts")
             lines += [f"  {line}" for line in self.shared_parts]

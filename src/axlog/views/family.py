@@ -28,6 +28,7 @@ from axlog.views.change import Change
 from axlog.views.change import Row as ShownRow
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting
+from axlog.views.member_moments import MemberMoments
 from axlog.views.parameter_index import ParameterIndex
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class FamilyCounting(Counting):
         self.parameters = parameters
         self.has_steps = False  # whether members compute their rows from those of the plan
         self.is_followed = True  # whether the changes of the general view are read
-        self._member_pattern = member_pattern
+        self.member_pattern = member_pattern
         self.member_program = compile_pattern(member_pattern)
         self._groups: dict[Any, dict[Row, None]] = {}  # rows by the texts of their parameters
         self._deltas: dict[Member, Bag] = {}  # of the current update, where rows show nodes
@@ -117,6 +118,7 @@ class FamilyCounting(Counting):
         self.members: dict[str, Member] = {}
         self.join: JoinOfMembers | None = None  # with durations, where a join gives `never` changes
         self.never: dict[Member, list[Change]] = {}  # of the current update, by this join
+        self.moments: MemberMoments | None = None  # where rows of members depend on the clock
         columns = compile_pattern(pattern).root.columns
         self.index: ParameterIndex[Member] = ParameterIndex(parameters, columns)
         super().__init__(tree, pattern, engine)
@@ -126,9 +128,10 @@ class FamilyCounting(Counting):
         """The same for another engine over the same tree, without members."""
         pattern, parameters = self.pattern, self.parameters
         made = FamilyCounting(
-            self.tree, pattern, parameters, self._member_pattern, engine, self._emitted
+            self.tree, pattern, parameters, self.member_pattern, engine, self._emitted
         )
         made.has_steps, made.stopping = self.has_steps, self.stopping
+        made.moments = None if self.moments is None else MemberMoments(self.tree)
         return made
 
     # The parameter table --------------------------------------------------------------------------
@@ -141,12 +144,21 @@ class FamilyCounting(Counting):
         if self.join is not None:
             self.join.admit(member)
 
+    def note(self, member: Member) -> None:
+        """Note when time changes rows of a member that has a view or may have rows."""
+        if self.moments is not None and member.view is None and self.rows_of(member.constants):
+            member.opened()
+        if self.moments is not None and member.view is not None:
+            self.moments.note(member)
+
     def dismiss(self, member: Member) -> None:
         """Delete the row of a member."""
         del self.members[member.name]
         self.index.remove(member, member.constants)
         if self.join is not None:
             self.join.dismiss(member)
+        if self.moments is not None:
+            self.moments.forget(member)
 
     def rows_of(self, constants: tuple[ParameterValue, ...]) -> Bag:
         """The root relation of a member with these constants, read off the rows of all."""
@@ -238,11 +250,15 @@ class FamilyCounting(Counting):
                 emit((view, moved))
 
     def _hand(self, member: Member, delta: Bag) -> None:
-        view = member.opened()
+        view, moments = member.opened(), self.moments
         if isinstance(view.maintainer, Counting):  # else it was set aside
+            if moments is not None:
+                view.maintainer.pass_time(moments.clock)
             changes = view.maintainer.take(delta)
             if changes:
                 self._emitted.append((view, changes))
+            if moments is not None:
+                moments.note(member)
 
     def reread(self, touched: Iterable[int], moved: Bag) -> list[Change]:
         touched = set(touched)
@@ -281,6 +297,9 @@ class FamilyCounting(Counting):
             if member.view is not None and isinstance(member.view.maintainer, Counting):
                 member.view.maintainer.recount(self.rows_of(member.constants))
 
+    def next_moment(self) -> int | None:
+        return None if self.moments is None else self.moments.next()
+
     def stop(self, waiting: Iterable[Mapping[str, Any]]) -> None:
         """Note that no new match can begin; `waiting` are the values of those that have begun.
 
@@ -294,7 +313,11 @@ class FamilyCounting(Counting):
         if len(texts) < len(self.parameters):
             return  # the join does not give their `never` changes
         columns = [f"${parameter.variable}" for parameter in texts]
-        begun = {self.index.member_key([row.get(column) for column in columns]) for row in waiting}
+        begun = set[Any]()
+        for row in waiting:
+            if not row.keys() >= set(columns):
+                return  # a row of the other part, of this instant: it may be completed for any
+            begun.add(self.index.member_key([row[column] for column in columns]))
         self.stopped = [
             member
             for member in self.members.values()

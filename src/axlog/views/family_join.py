@@ -14,17 +14,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import inf
 
-from axlog.evaluate.joins import Bag, Row
+from axlog.evaluate.joins import Bag, Row, picker
 from axlog.future.garbage import Pair, TimePassed, rebound
 from axlog.future.join_inputs import rebound_inputs
+from axlog.future.truth import column_of
 from axlog.query.compile import Test
 from axlog.query.generalize import Duration, ParameterValue
 from axlog.query.pattern import TimeConstraint
 from axlog.views.change import Change
+from axlog.views.change import Row as ShownRow
 from axlog.views.counting.ended_rows import Ended
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.member_rows import MemberRows
-from axlog.views.counting.prospects import Prospects
+from axlog.views.counting.prospects import Prospects, never_change
 from axlog.views.counting.waiting_rows import WaitingRows
 from axlog.views.family import FamilyCounting, Member
 
@@ -46,6 +48,13 @@ class FamilyJoin:
         self._text_at = tuple(side.columns.index(column) for column in columns)
         if self._text_at:
             waiting.live[part].index(self._text_at)
+        shown = [column_of(output) for output in kept.member_pattern.outputs]
+        root = kept.member_program.root.columns
+        is_whole = {*shown, *root} <= set(side.columns)  # a row has all values of the view
+        self._shown = picker([side.columns.index(c) for c in shown]) if is_whole else None
+        self._bound = picker([side.columns.index(c) for c in root]) if is_whole else None
+        self._comes_once = side.key is not None and side.columns[side.key[0]] in shown
+        """Whether no other row of the part shows the same."""
         self._pairs: dict[Bounds, Pair] = {}
         self._deadlines: dict[Bounds, Callable[[Row], int | None]] = {}
         self._groups: dict[Row, dict[Bounds, dict[Member, None]]] = {}
@@ -136,13 +145,28 @@ class FamilyJoin:
             for bounds, members in self._group(each.row).items():
                 if self._concerns(each, bounds):
                     for member in members:
-                        concerned.setdefault(member, []).append(each)
+                        if not self._holds(member, each.row):
+                            concerned.setdefault(member, []).append(each)
         found: dict[Member, list[Change]] = {}
         for member, rows in concerned.items():
-            changes = self.prospects(member).never(rows)
+            changes = self._judged(member, rows)
             if changes:
                 found[member] = changes
         return found
+
+    def _holds(self, member: Member, row: Row) -> bool:
+        """Whether a member has the row that a row of the part shows."""
+        if self._bound is None or member.view is None:
+            return False
+        kept = member.view.maintainer
+        return isinstance(kept, Counting) and kept.has(self._bound(row))
+
+    def _judged(self, member: Member, rows: Sequence[Ended]) -> list[Change]:
+        """The `never` changes of a member, for rows that ended and that it does not have."""
+        if self._shown is None or not self._comes_once:
+            return self.prospects(member).never(rows)
+        names = member.opened().columns
+        return [never_change(ShownRow(names, self._shown(each.row)), [each.limit]) for each in rows]
 
     def _concerns(self, ended: Ended, bounds: Bounds) -> bool:
         """Whether a row waited for members with these bounds, and does so no more."""
@@ -173,6 +197,8 @@ class FamilyJoin:
         texts, bounds = self._place(member)
         if self._pair(bounds).both_until is not None:
             return False  # its durations exclude each other
+        if not self.waiting.live[1 - self._part].is_empty:
+            return False  # a row of this instant may be completed
         clock = self.waiting.tree.clock
         limits = (self._limit(bounds, row) for row in self._rows(texts))
         return not any(limit is None or limit >= clock for limit in limits)

@@ -2,7 +2,7 @@
 
     texts that must be equal   a hash index over all of them together
     <, <=, >, >=, = of others  an ordered index over the constants of the first of them
-    all further comparisons    a test of each member that is left
+    all further comparisons    a test of each member that is left: `!=`, formulas
 
 So a row costs one look-up, a binary search if constants are ordered, and the members that it finds.
 """
@@ -17,7 +17,13 @@ from typing import Any, Generic, TypeVar
 from axlog.evaluate.joins import Row
 from axlog.evaluate.value_tests import comparison
 from axlog.query.compile import Column
-from axlog.query.generalize import AnyParameter, Duration, Parameter, ParameterValue
+from axlog.query.generalize import (
+    AnyParameter,
+    Duration,
+    Parameter,
+    ParameterValue,
+    StepParameter,
+)
 from axlog.query.pattern import Moment, Number
 from axlog.query.values import READ, ValueKind, double_of, key_of, parted
 
@@ -26,6 +32,8 @@ Place = tuple[Any, ...]
 """The place of a value in the order of a comparison: its kind, and its key in this kind."""
 Tests = tuple[Callable[[Any], bool], ...]
 Constants = Sequence[ParameterValue | None]
+_ANYWHERE: Place = (0,)
+"""The place of all members, and of all rows, if no constant is ordered."""
 
 
 class ParameterIndex(Generic[M]):
@@ -39,11 +47,19 @@ class ParameterIndex(Generic[M]):
         ]
         self._texts = [n for n, _ in texts]  # the numbers of the constants
         self._text_at = [at for _, at in texts]  # the positions of the values
-        self._only_text = self._text_at[0] if len(parameters) == len(texts) == 1 else None
-        others = [(n, each) for n, each in enumerate(parameters) if not each.is_text]
+        others = [
+            (n, each)
+            for n, each in enumerate(parameters)
+            if not each.is_text and not isinstance(each, StepParameter)
+        ]
+        others.sort(key=lambda one: not _has_order(one[1]))
+        self._only_text = self._text_at[0] if len(texts) == 1 and not others else None
         self._others = [(n, each, _value_of(each, columns)) for n, each in others]
-        self._read = _reader(others[0][1]) if others else None
-        self._first, *self._rest = [value for _, _, value in self._others] or [str]
+        self._is_ordered = bool(others) and _has_order(others[0][1])
+        self._read = _reader(others[0][1]) if self._is_ordered else None
+        self._symbol = _symbol(others[0][1]) if self._is_ordered else "="
+        self._values = [value for _, _, value in self._others]
+        self._rest = self._values[self._is_ordered :]
         self._by_text: dict[Any, dict[M, None] | _Ordered[M]] = {}
 
     def _key(self, values: Sequence[Any], at: Sequence[int]) -> Any:
@@ -69,8 +85,7 @@ class ParameterIndex(Generic[M]):
             found[member] = None
             return
         if not isinstance(found, _Ordered):
-            first = self._others[0][1]
-            found = self._by_text[key] = _Ordered(parted(first.operator)[0])
+            found = self._by_text[key] = _Ordered(self._symbol)
         found.add(member, self._place(constants), self._tests(constants))
 
     def remove(self, member: M, constants: Sequence[ParameterValue]) -> None:
@@ -86,10 +101,13 @@ class ParameterIndex(Generic[M]):
 
     def _place(self, constants: Sequence[ParameterValue]) -> Place | None:
         number, parameter, _ = self._others[0]
+        if not self._is_ordered:
+            return _ANYWHERE
         return _place_of(parameter, constants[number])
 
     def _tests(self, constants: Sequence[ParameterValue]) -> Tests:
-        return tuple(_test(parameter, constants[n]) for n, parameter, _ in self._others[1:])
+        tested = self._others[self._is_ordered :]
+        return tuple(_test(parameter, constants[n]) for n, parameter, _ in tested)
 
     def find(self, row: Row) -> Sequence[M]:
         """The members that a row concerns."""
@@ -102,8 +120,7 @@ class ParameterIndex(Generic[M]):
         if type(found) is dict:
             return list(found)
         assert isinstance(found, _Ordered)
-        assert self._read is not None
-        place = self._read(self._first(row))
+        place = _ANYWHERE if self._read is None else self._read(self._values[0](row))
         rest = [value(row) for value in self._rest] if self._rest else ()
         return found.find(place, rest)
 
@@ -175,14 +192,31 @@ class _Ordered(Generic[M]):
         return bisect_left(places, place), bisect_right(places, place)
 
 
+def _has_order(parameter: AnyParameter) -> bool:
+    """Whether the constants that a value passes are a span of all constants in their order."""
+    if isinstance(parameter, Duration):
+        return True
+    if not isinstance(parameter, Parameter) or parameter.type == "Formula":
+        return False
+    return parted(parameter.operator)[0] != "!="
+
+
+def _symbol(parameter: AnyParameter) -> str:
+    assert not isinstance(parameter, StepParameter)
+    return parted(parameter.operator)[0]
+
+
 def _value_of(parameter: AnyParameter, columns: Sequence[Column]) -> Callable[[Row], Any]:
     """A function from a row to the value that a constant is compared with."""
     if isinstance(parameter, Parameter):
         position = columns.index(f"${parameter.variable}")
         return lambda row: str(row[position])
-    (first, one), (second, other) = [
-        (factor, columns.index(f"{name}.time")) for factor, name in parameter.terms
-    ]
+    assert isinstance(parameter, Duration)
+    terms = [(factor, columns.index(f"{name}.time")) for factor, name in parameter.terms]
+    (first, one), *more = terms
+    if not more:
+        return lambda row: row[one]
+    ((second, other),) = more
     return lambda row: first * row[one] + second * row[other]  # type: ignore[operator]  # times
 
 
@@ -191,6 +225,7 @@ def _test(parameter: AnyParameter, constant: ParameterValue) -> Callable[[Any], 
     if isinstance(parameter, Duration):
         is_low = parameter.operator == ">="
         return lambda value: value >= constant if is_low else value <= constant
+    assert isinstance(parameter, Parameter)
     assert not isinstance(constant, int)
     return comparison(parameter.operator, constant)
 
@@ -199,6 +234,7 @@ def _reader(parameter: AnyParameter) -> Callable[[Any], Place | None]:
     """A function from a value to its place; None: it has none, and passes no comparison."""
     if isinstance(parameter, Duration):
         return lambda value: (0, value)
+    assert isinstance(parameter, Parameter)
     _, type_ = parted(parameter.operator)
     if parameter.type == "float" or type_ == "xs:double":
         return _double

@@ -88,6 +88,7 @@ class MaintainedView(FutureRows):
         self.times: Times = times
         self.stepping = stepping or Stepping(self.query.row_key, self.query.text)
         self.shared: Callable[[], str | None] = _unknown
+        self.apart: Callable[[], str | None] = _unknown
         self.shared_parts: Callable[[], tuple[str, ...]] = tuple
         """The plan that it shares with other views, for people; None: it shares none."""
         self.rejects = False  # whether it refuses updates with values that it cannot compute
@@ -285,7 +286,8 @@ class MaintainedView(FutureRows):
             truth = how_decided(self.maintainer.tree, lambda: self.truth)
             never = self.how_never()
             found = explain(self.query, self.chosen, self.maintainer, never, truth)
-            return replace(found, shared=self.shared(), shared_parts=self.shared_parts())
+            parts = self.shared_parts()
+            return replace(found, shared=self.shared(), apart=self.apart(), shared_parts=parts)
 
     def xml(self, row: Mapping[str, Any]) -> str:
         """The row as XML, in the form of the constructor of the query."""

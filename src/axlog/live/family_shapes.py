@@ -1,0 +1,80 @@
+"""The shapes of views: what those that differ in constants have in common, and their plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from axlog.live.hooks import How
+from axlog.query.general_steps import bound_steps, generalize_query
+from axlog.query.generalize import General, StepParameter
+from axlog.query.query import Query
+from axlog.views.choose import Chosen
+from axlog.views.family import FamilyCounting, Member
+from axlog.views.step_rows import Stepping
+from axlog.views.view import MaintainedView
+
+Shape = tuple[object, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Family:
+    """Views of one shape that share a plan."""
+
+    shape: Shape
+    general: MaintainedView
+    kept: FamilyCounting
+    stepping: Stepping
+    chosen: Chosen
+    how: How = "off"
+
+    def stepping_of(self, member: Member) -> Stepping:
+        """The steps of a member, with its constants."""
+        if not any(isinstance(each, StepParameter) for each in self.kept.parameters):
+            return self.stepping
+        steps = bound_steps(self.stepping.key.steps, member.constants)
+        return replace(self.stepping, key=replace(self.stepping.key, steps=steps))
+
+    def summary(self) -> str:
+        """The plan, its parameters and the number of views that use it, for `explain`."""
+        count, parameters = len(self.kept.members), ", ".join(map(str, self.kept.parameters))
+        return f"one plan for {count} views: {self.general.query.text}; parameters: {parameters}"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A new view that may join a family.
+
+    `instead`: the same with its durations, where views that differ in them cannot share a plan.
+    """
+
+    shape: Shape
+    general: General
+    query: Query
+    stepping: Stepping
+    instead: Candidate | None = None
+
+    def all(self) -> Iterator[Candidate]:
+        """The view as a candidate for each family that it may join, the largest first."""
+        yield self
+        if self.instead is not None:
+            yield from self.instead.all()
+
+
+def candidate_of(query: Query, stepping: Stepping) -> Candidate | None:
+    """What a view shares with others; None: it has no constants."""
+    key = query.row_key
+    found: Candidate | None = None
+    for durations in (False, True):
+        general = generalize_query(key, durations=durations)
+        if general.parameters and general.has_durations == durations:
+            parts = general.pattern, general.parameters, general.steps
+            shape = (*parts, stepping.on_value_error)
+            found = Candidate(shape, general, query, stepping, found)
+    return found
+
+
+def digest(shape: Shape) -> str:
+    """A name of a shape that is the same in every run: snapshots have it."""
+    return sha256(repr(shape).encode()).hexdigest()[:16]

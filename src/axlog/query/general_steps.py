@@ -1,0 +1,151 @@
+"""Generalization of steps: a query with the constants of its pattern and of its steps taken out.
+
+    match //a/x/$x return $x, count() as n having n > 3
+    match //a/x/$x return $x, count() as n having n > a number
+
+Taken out of steps are the numbers and texts that a value is compared with, the durations of the
+clock (`now - t >= 7200`), and limits. Every member runs steps of its own: those of the shape with
+its constants (`bound_steps`). Positions in the text are not part of the shape.
+
+Law: the steps of a query are those of its shape with its constants, but for positions in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from decimal import Decimal
+from itertools import islice
+from typing import Any
+
+from axlog.query.generalize import General, ParameterValue, StepParameter, generalize
+from axlog.query.pattern import Number, Pattern
+from axlog.query.row_key import RowKey
+from axlog.query.steps import Clock, Filter, Group, Order, Step
+from axlog.query.syntax_tree import Binary, Constant, field_names, references, walk
+
+_COMPARED = frozenset("= != < <= > >= eq ne lt le gt ge".split())
+MOST_PARTS = 100
+"""The most expressions of steps whose constants are taken out: they may be deep."""
+_NOTHING = Pattern((), ())
+Exchange = Callable[[str, ParameterValue], ParameterValue]
+"""Called with each constant, in their order, and what it is for; returns what takes its place."""
+
+
+def generalize_query(key: RowKey, *, durations: bool = False) -> General:
+    """The general pattern of a query and its steps without their constants.
+
+    `durations`: whether bounds of differences of times are taken out, too.
+    """
+    general = generalize(key.pattern, durations=durations)
+    if sum(1 for _ in islice(walk(key.steps), MOST_PARTS)) == MOST_PARTS:
+        return replace(general, steps=key.steps)
+    parameters: list[StepParameter] = []
+    constants: list[ParameterValue] = []
+
+    def take(kind: str, constant: ParameterValue) -> ParameterValue:
+        parameters.append(StepParameter(kind))
+        constants.append(constant)
+        return _neutral(constant)
+
+    steps = tuple(_exchanged(key.steps, take))
+    return replace(
+        general,
+        parameters=(*general.parameters, *parameters),
+        constants=(*general.constants, *constants),
+        steps=steps,
+    )
+
+
+def bound_steps(
+    general: tuple[Step, ...], constants: tuple[ParameterValue, ...]
+) -> tuple[Step, ...]:
+    """The steps of a shape with the constants of one query: the last of its parameters."""
+    count = 0
+
+    def counted(kind: str, constant: ParameterValue) -> ParameterValue:
+        nonlocal count
+        count += 1
+        return constant
+
+    for _ in _exchanged(general, counted):
+        pass
+    left = iter(constants[len(constants) - count :])
+    return tuple(_exchanged(general, lambda kind, neutral: next(left)))
+
+
+def _neutral(constant: ParameterValue) -> ParameterValue:
+    if isinstance(constant, Number):
+        return Number(Decimal(1))
+    return 1 if isinstance(constant, int) else ""
+
+
+def _exchanged(steps: tuple[Step, ...], exchange: Exchange) -> Iterator[Step]:
+    is_grouped = False
+    for step in steps:
+        if isinstance(step, Filter):
+            where = "having" if is_grouped else "where"
+            yield Filter(_condition(step.condition, where, exchange))
+        elif isinstance(step, Clock) and not step.unless:
+            tests = tuple(_replaced(test, bound=_clock(test, exchange)) for test in step.tests)
+            yield replace(step, written=_NOTHING, tests=tests)
+        elif isinstance(step, Order) and step.limit is not None:
+            limit = exchange("limit", Number(Decimal(step.limit)))
+            assert isinstance(limit, Number)
+            yield replace(step, limit=int(limit.value))
+        else:
+            yield _replaced(step)
+        is_grouped = is_grouped or isinstance(step, Group)
+
+
+def _clock(test: Any, exchange: Exchange) -> int:
+    bound = exchange("clock", test.bound)
+    assert isinstance(bound, int)
+    return bound
+
+
+def _condition(found: Any, where: str, exchange: Exchange) -> Any:
+    """An expression whose compared constants are exchanged, without positions."""
+    if not isinstance(found, Binary) or found.operator not in (*_COMPARED, "and", "or"):
+        return _replaced(found)
+    sides: dict[str, Any] = {}
+    for name, other in (("left", found.right), ("right", found.left)):
+        operand = getattr(found, name)
+        constant = _constant_of(operand)
+        if found.operator in _COMPARED and constant is not None and references(other):
+            sides[name] = _expression(exchange(where, constant))
+        elif found.operator in _COMPARED:
+            sides[name] = _replaced(operand)
+        else:
+            sides[name] = _condition(operand, where, exchange)
+    return replace(found, at=0, **sides)
+
+
+def _constant_of(operand: Any) -> ParameterValue | None:
+    """The constant of an expression; None: it is none, or not a text or a decimal."""
+    if not isinstance(operand, Constant):
+        return None
+    if isinstance(operand.exact, Decimal):
+        return Number(operand.exact)
+    return operand.value if operand.exact is None and isinstance(operand.value, str) else None
+
+
+def _expression(constant: ParameterValue) -> Constant:
+    if isinstance(constant, Number):
+        return Constant(float(constant.value), 0, constant.value)
+    return Constant(str(constant), 0)
+
+
+def _replaced(node: Any, **given: Any) -> Any:
+    """A step or an expression without its positions in the text, and with these fields."""
+    if isinstance(node, tuple):
+        return tuple([_replaced(each) for each in node])
+    if isinstance(node, Pattern):
+        return node
+    names = field_names(type(node))
+    if names is None:
+        return node
+    fields = {name: _replaced(getattr(node, name)) for name in names}
+    if "at" in fields:
+        fields["at"] = 0
+    return replace(node, **{**fields, **given})
