@@ -349,3 +349,24 @@ def test_families_that_wait_in_one_join_have_their_own_deadlines() -> None:
     )
     options = (("collect", "state"), ("keep", "all"), ("never", "all"))
     check_shared(SharedCase(steps=steps, facts=(), options=options, open=("p", "q"), is_many=False))
+
+
+def test_deadlines_that_pass_before_one_message_are_reported_in_the_order_of_time() -> None:
+    query = 'match /r[p/a[k/"{}"]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u - t <= 2 return $x'
+    steps = (
+        ("watch", "v1", query.format(2)),
+        ("watch", "v2", query.format(2)),
+        fed(2, 3, 24),
+        fed(2, 1, 25),
+        ("end", "p", 26),
+        ("feed", "q", B, 30),
+    )
+    options = (("collect", "state"), ("keep", "all"), ("never", "kept"))
+    check_shared(SharedCase(steps, options=options))
+    doc = axlog.Document(SharedCase(steps).document)
+    doc.watch(query.format(2), "v")
+    for x, at in ((3, 24), (1, 25)):
+        doc.feed("p", f"<a><k>2</k><x>{x}</x></a>", at=at)
+    doc.end("p", at=26)
+    told = [(c.row["x"], c.position, c.microseconds) for c in doc.feed("q", B, at=30)]
+    assert told == [("3", 1, 26_000_001), ("1", 2, 27_000_001)]

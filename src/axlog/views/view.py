@@ -551,19 +551,22 @@ class MaintainedView(FutureRows):
     def add_never(self, changes: list[Change], never: list[Change], time: int) -> None:
         """Add `never` changes to the numbered changes of the same update.
 
-        Deadlines that passed come first: their times are before that of the update.
+        Changes of the clock come first, by their times: these are before that of the update.
         """
         if not changes:
             changes += self.number(never, time)
             return
         early = [change for change in never if change.origin == CLOCK]
         late = [change for change in never if change.origin != CLOCK]
-        self.position -= len(changes)
-        numbered = self.number(early, time)
-        for change in changes:
-            change.position += len(early)
-        self.position += len(changes)
-        changes[:0] = numbered
+        if early:
+            first = self.position - len(changes)
+            self.number(early, time)
+            passed = [change for change in changes if change.origin == CLOCK]
+            rest = changes[len(passed) :]
+            passed = sorted([*passed, *early], key=self._change_order)
+            changes[:] = [*passed, *rest]
+            for position, change in enumerate(changes, first + 1):
+                change.position = position
         changes += self.number(late, time)
 
     def emit(self, changes: list[Change]) -> list[Exception]:
