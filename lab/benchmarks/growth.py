@@ -289,6 +289,21 @@ def _possible(size: int) -> Operation:
     return lambda number: view.possible(limit=20)
 
 
+_SHIPPED = (
+    "match /shop[orders/order/oid/$x#o][paid/p/$x#p][sent/s/$x] where p - o <= 100000 return $x"
+)
+
+
+def _possible_of_three(size: int) -> Operation:
+    """A page of possible rows of orders that are to be paid in time, and sent."""
+    source = _SHOP.replace("<old/>", '<sent><ax:call stream="sent"/></sent>')
+    doc = axlog.parse(source, views={"shipped": _SHIPPED})
+    for number in range(size):
+        doc.feed("orders", _order(number), at=number)
+    view = doc.view("shipped")
+    return lambda number: view.possible(limit=20)
+
+
 def _blocking(size: int) -> Operation:
     """The payment of an order that waits."""
     doc = _fed({"open": _OPEN}, size)
@@ -378,6 +393,8 @@ FEATURES = (
             _blocking),
     Feature("a page of 20 possible rows of a view with not", "rows in progress", "constant",
             _possible),
+    Feature("a page of 20 possible rows of a join of three", "rows in progress", "constant",
+            _possible_of_three),
     Feature("why", "messages", "constant", _why),
 )
 # fmt: on

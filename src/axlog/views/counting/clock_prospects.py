@@ -26,6 +26,7 @@ from axlog.query.truth import Truth
 from axlog.views.counting.join_outlook import JoinOutlook
 from axlog.views.counting.join_prospects import JoinProspects
 from axlog.views.counting.join_watch import JoinWatch
+from axlog.views.counting.possible_pages import page_of
 from axlog.views.counting.row_index import RowQuestion, Shown
 from axlog.views.counting.stepped import SteppedCounting
 
@@ -89,6 +90,10 @@ class ClockProspects(JoinProspects):
         for row, since in waiting.items():
             found.append(Possible(dict(zip(names, row, strict=True)), (), None, since))
         return sorted(found, key=lambda one: repr(tuple(one.row.values())))
+
+    def page(self, limit: int | None, after: Possible | None) -> list[Possible]:
+        """A page of the possible rows; costs all of them."""
+        return page_of(self.possible(), limit, after)
 
     def _waiting(self) -> Iterator[tuple[Shown, int]]:
         """The rows that time brings, each with the first moment at which it holds."""

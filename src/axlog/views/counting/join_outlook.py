@@ -138,6 +138,12 @@ class JoinOutlook:
         """
         return self._ways(self._everything, wanted, (), (), before, is_complete=True)
 
+    def ways_without(self, column: Column) -> Iterator[Way]:
+        """All ways whose rows have no value of a column."""
+        left = tuple(each for each in self._everything if column in self._at[each])
+        rest = tuple(each for each in self._everything if each not in left)
+        return self._ways(rest, {}, (), left, None, is_complete=True)
+
     def rows(self, wanted: Bound, before: Moment | None = None) -> Iterator[Way]:
         """The rows of the join that agree with some values, as ways that leave nothing."""
         for way in self._joined(self._everything, wanted, (), before):

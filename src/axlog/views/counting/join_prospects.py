@@ -13,9 +13,11 @@ is a `delete`, and not `never`: it held.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 from itertools import product
 from typing import Any, Protocol, TypeAlias
 
+from axlog.evaluate.joins import Row as Binding
 from axlog.future.generalized_rows import are_implied
 from axlog.future.join_inputs import FAR
 from axlog.future.search_budget import bounded
@@ -27,7 +29,13 @@ from axlog.views.change import Change, Row
 from axlog.views.counting.join_outlook import Bound, Way
 from axlog.views.counting.join_watch import EndedWay, JoinWatch
 from axlog.views.counting.maintainer import Counting
-from axlog.views.counting.possible_pages import page_of
+from axlog.views.counting.possible_pages import (
+    Place,
+    ValueOrder,
+    WayOrder,
+    page_of,
+    place_of,
+)
 from axlog.views.counting.prospects import Prospects, never_change, without_dominated
 from axlog.views.counting.row_index import RowIndex, RowQuestion, Shown, status_of
 from axlog.views.counting.waiting_rows import WaitingRows
@@ -68,9 +76,12 @@ class JoinProspects:
         self._dropped = waiting.dropped
         self._is_never = False
         self._left: set[Shown] = set()  # rows that held until this update
+        self._shown_at: list[tuple[int, ...]] = []  # for each part, the values that the view shows
+        self._ordered: tuple[tuple[int, WayOrder], ValueOrder] | None = None
         shown = set(self._columns)
         for part, facts in enumerate(waiting.inputs.parts):
             at = tuple(i for i, c in enumerate(facts.columns) if c in shown and i != facts.time)
+            self._shown_at.append(at)
             if at:
                 waiting.live[part].index(at)  # before joins are generated
         waiting.outlook.forget()
@@ -114,24 +125,138 @@ class JoinProspects:
 
     def possible(self) -> list[Possible]:
         """The possible rows, as `Outlook.possible` lists them."""
-        ways: list[tuple[Shown, tuple[Wanted, ...], int | None]] = []
         with bounded(sum(table.least_size for table in self.waiting.live)):
-            for way, limit in self._least_ways():
-                if self._may_be_new(way):
-                    shown, until = self._shown(way.bound), None if limit == FAR else limit
-                    ways += [(shown, needs, until) for needs in self._needs(way)]
+            return self._listed(self.waiting.outlook.ways({}))
+
+    def _listed(self, given: Iterable[Way]) -> list[Possible]:
+        """The possible rows of ways: all that there are, or all that show some values."""
+        ways: list[tuple[Shown, tuple[Wanted, ...], int | None]] = []
+        for way, limit in self._least_ways(given):
+            if self._may_be_new(way):
+                shown, until = self._shown(way.bound), None if limit == FAR else limit
+                ways += [(shown, needs, until) for needs in self._needs(way)]
         listed = possible_rows(self.pattern.columns, ways)
         return without_dominated(listed, self.waiting.has_absences)
 
     def page(self, limit: int | None, after: Possible | None) -> list[Possible]:
-        """A page of the possible rows; costs all of them."""
-        return page_of(self.possible(), limit, after)
+        """A page of the possible rows (`possible_pages.py`)."""
+        found: list[Possible] = []
+        if limit is None:
+            return page_of(self.possible(), limit, after)
+        start = None if after is None else place_of(after)
+        for one in self._until_deadlines(start):
+            found.append(one)
+            if len(found) >= limit:
+                return found
+        for listed in self._by_value(None if start is None or start[0] != FAR else start[1]):
+            found += page_of([one for one in listed if one.deadline is None], None, after)
+            if len(found) >= limit:
+                break
+        return found[:limit]
 
-    def _least_ways(self) -> Iterator[tuple[Way, int]]:
-        """The possible ways, without those that ask for more and show the same values."""
+    def _by_value(self, start: tuple[tuple[bool, Any], ...] | None) -> Iterator[list[Possible]]:
+        """The possible rows by the values of the first column, from those of a place on."""
+        order, outlook = self._value_order(), self.waiting.outlook
+        if order is None:
+            yield self.possible()
+            return
+        column, least = self._columns[0], None if start is None or not start[0][0] else start[0][1]
+        if least is None:
+            with bounded(sum(table.least_size for table in self.waiting.live)):
+                yield self._listed(outlook.ways_without(column))
+        finished: list[Any] = []  # no row with them may come, now and later
+        try:
+            for value in order.since(least):
+                known = {column: value}
+                if not outlook.may_come(known):
+                    finished.append(value)
+                    continue
+                with bounded(0):
+                    ways = (w for w in outlook.ways(known) if self.waiting.has_all(w, known))
+                    yield self._listed(ways)
+        finally:
+            order.remove(finished)
+
+    def _value_order(self) -> ValueOrder | None:
+        """The values of the first column in order; None: they are not in memory, or not needed.
+
+        They are collected anew if rows were dropped, or the tables restored. One part has no way
+        with a row of it.
+        """
+        if not self._columns or self._columns[0].endswith(".time") or len(self._shown_at) == 1:
+            return None
+        made_for = self.waiting.dropped, self.waiting.order(self._columns)
+        if self._ordered is None or self._ordered[0] != made_for:
+            indexes: list[tuple[Any, int]] = []
+            for positions, table in zip(self._shown_at, self.waiting.live, strict=True):
+                columns = self.waiting.inputs.parts[len(indexes)].columns
+                at = [n for n, i in enumerate(positions) if columns[i] == self._columns[0]]
+                indexes.append((table.index(positions), at[0]) if at else ({}, 0))
+            if any(type(index) is not dict for index, _ in indexes):
+                return None
+            self._ordered = made_for, ValueOrder(indexes)
+        return self._ordered[1]
+
+    def _until_deadlines(self, start: Place | None) -> Iterator[Possible]:
+        """The possible rows with deadlines, in their order, after a place."""
+        order, left = self.waiting.order(self._columns), list[tuple[Place, Possible]]()
+        listed: set[tuple[int, Shown]] = set()
+        first: Place = ()
+        if start is not None:  # rows that show more than a row of a part come after it
+            is_whole = all(map(order.shows_all, self.waiting.timed_parts))
+            first = start[:2] if is_whole else start[:1]
+        useless: list[tuple[int, int, Binding]] = []
+        try:
+            for place, part, row in order.since(first):
+                while left and left[0][0] < place:
+                    yield heappop(left)[1]
+                deadline = place[0]
+                with bounded(0):
+                    for shown in self._shown_until(deadline, part, row, useless):
+                        if (deadline, shown) in listed:
+                            continue
+                        listed.add((deadline, shown))
+                        for one in self._listed(self._ways_of(shown)):
+                            at = place_of(one)
+                            if one.deadline == deadline and (start is None or at > start):
+                                heappush(left, (at, one))
+            while left:
+                yield heappop(left)[1]
+        finally:
+            for each in useless:
+                order.remove(*each)
+
+    def _shown_until(
+        self, deadline: int, part: int, row: Binding, useless: list[tuple[int, int, Binding]]
+    ) -> Iterable[Shown]:
+        """What the ways with a row of a part show that are possible until a deadline.
+
+        `useless` gets the row if all are possible longer: none to come ends then, since a way that
+        an arriving row makes shorter ends at a deadline of that row.
+        """
+        outlook, columns = self.waiting.outlook, self.waiting.inputs.parts[part].columns
+        found, is_useless = dict[Shown, None](), True
+        for way in outlook.ways(dict(zip(columns, row, strict=True))):
+            limit = outlook.latest(way) if part in way.taken else None
+            is_useless = is_useless and (limit is None or limit > deadline)
+            if limit == deadline:
+                found[self._shown(way.bound)] = None
+        if is_useless:
+            useless.append((deadline, part, row))
+        return found
+
+    def _ways_of(self, shown: Shown) -> Iterator[Way]:
+        """The ways whose rows show these values and no others."""
+        known = self._question.known(shown)
+        for way in self.waiting.outlook.ways(known):
+            if self._shown(way.bound) == shown and self.waiting.has_all(way, known):
+                yield way
+
+    def _least_ways(self, given: Iterable[Way]) -> Iterator[tuple[Way, int]]:
+        """The possible ones of some ways, without those that ask for more and show the same."""
         outlook, inputs = self.waiting.outlook, self.waiting.inputs
         by_shown: dict[Shown, list[tuple[Way, int]]] = {}
-        for way in outlook.ways({}):
+        for way in given:
             limit = outlook.latest(way)
             if limit is not None:
                 by_shown.setdefault(self._shown(way.bound), []).append((way, limit))

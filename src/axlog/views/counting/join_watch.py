@@ -35,6 +35,7 @@ from axlog.future.keys import Key
 from axlog.future.search_budget import bounded
 from axlog.query.compile import Column, Relation
 from axlog.views.counting.join_outlook import Bound, Guard, JoinOutlook, Moment, Use, Way
+from axlog.views.counting.possible_pages import WayOrder
 from axlog.views.counting.sites import SiteRelation
 from axlog.views.operators.join import absence_key
 from axlog.views.operators.operator import Pending
@@ -119,6 +120,8 @@ class JoinWatch:
         self.notes_rows = False
         """Whether rows of the join that a `not` ends are noted: a view does not show them yet."""
         self.heap: list[tuple[int, int, Row]] = []
+        self._orders: dict[tuple[Column, ...], WayOrder] = {}
+        """The same in order, for pages of possible rows of views with some columns."""
         self._is_outgrown = False
         self._moment = Moment(tree.clock)
         self._ended: list[EndedWay] = []
@@ -176,6 +179,18 @@ class JoinWatch:
             if deadline >= clock
         ]
         heapify(self.heap)
+        self._orders = {}
+
+    def order(self, shown: Sequence[Column]) -> WayOrder:
+        """The rows by their deadlines, and by the columns that a view shows."""
+        made = self._orders.get(tuple(shown))
+        if made is None:
+            made = WayOrder([part.columns for part in self.inputs.parts], shown)
+            self._orders[tuple(shown)] = made
+            for deadline, part, row in self.heap:
+                if self.live[part].count(row):
+                    made.add(deadline, part, row)
+        return made
 
     def _deadlines(self, part: int, row: Row) -> Iterator[int]:
         at = self.inputs.parts[part].time
@@ -212,7 +227,12 @@ class JoinWatch:
     @property
     def is_timed(self) -> bool:
         """Whether deadlines may end ways."""
-        return any(self._offsets)
+        return bool(self.timed_parts)
+
+    @property
+    def timed_parts(self) -> list[int]:
+        """The parts whose rows have deadlines."""
+        return [part for part, offsets in enumerate(self._offsets) if offsets]
 
     def times_out_without(self, column: Column) -> bool:
         """Whether time alone can end a way that has no value in a column."""
@@ -250,6 +270,7 @@ class JoinWatch:
         if streams:
             self.open[part] |= streams
             self._is_outgrown = True
+            self._orders = {}
 
     def has_used(self, part: int, position: int, value: Value) -> bool:
         """Whether a key value at this position of a part has arrived."""
@@ -307,6 +328,9 @@ class JoinWatch:
     def _drop(self, part: int, row: Row) -> None:
         """Drop a row; its key values stay used."""
         self.dropped += bool(self.live[part].remove(row))
+        for order in self._orders.values() if self._offsets[part] else ():
+            for deadline in self._deadlines(part, row):
+                order.remove(deadline, part, row)
         for number, (mine, position, _) in enumerate(self._keys):
             if mine == part and (row[position],) not in self.live[part].index((position,)):
                 self._used[number].add(str(row[position]))
@@ -338,6 +362,8 @@ class JoinWatch:
         for deadline in self._deadlines(part, row) if self._offsets[part] else ():
             if deadline >= clock:
                 heappush(self.heap, (deadline, part, row))
+                for order in self._orders.values():
+                    order.add(deadline, part, row)
 
     def keep_all(self, part: int, delta: Bag) -> None:
         self.live[part].update(delta)
@@ -411,6 +437,10 @@ class JoinWatch:
         """Whether a row of a way has a column."""
         return any(column in self.inputs.parts[each].columns for each in way.taken)
 
+    def has_all(self, way: Way, columns: Iterable[Column]) -> bool:
+        """Whether rows of a way have these columns."""
+        return all(self._has(way, column) for column in columns)
+
     def expire(self, clock: int) -> None:
         """Do the same as `prune` with `TimePassed`; runs for most messages."""
         with bounded(0):
@@ -419,8 +449,10 @@ class JoinWatch:
     def _expire(self, clock: int) -> None:
         heap, passed = self.heap, set()
         while heap and heap[0][0] < clock:
-            _, part, row = heappop(heap)
+            deadline, part, row = heappop(heap)
             passed.add((part, row))
+            for order in self._orders.values():
+                order.remove(deadline, part, row)
         for part, row in passed:
             if (part, row) in self._moment.rows or not self.live[part].count(row):
                 continue
@@ -454,7 +486,7 @@ class JoinWatch:
             for number, key in self._moment.blocked:
                 known = dict(zip(self._guards[number].columns, key, strict=True))
                 for way in self.outlook.ways(known, self._moment):
-                    if all(self._has(way, column) for column in known):
+                    if self.has_all(way, known):
                         self._note(way, None)
                 for way in self.outlook.rows(known, self._moment) if self.notes_rows else ():
                     self._note(way, None)
