@@ -10,6 +10,9 @@ Then messages arrive, with and without calls, streams end, delete and are delete
 advances. Statements start over: rows that they make impossible emit no `never`. A fifth of the
 cases are streams that delete what they can, or cannot, bring again (`future/restoration.py`).
 
+If the state of a join reports, the clock passes before an update, deadline by deadline, and each is
+an update of its own (`never_law.py`).
+
 Views that use the tables of joins omit a row whose deadline was the clock at which its match began
 (`never_law.py`): such views are compared there.
 """
@@ -19,6 +22,7 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+from axlog.document.times import microseconds
 from axlog.errors import UndecidedError
 from axlog.future.generalized_rows import Values
 from axlog.future.truth import Outlook
@@ -27,6 +31,7 @@ from axlog.query.native import parse_pattern
 from axlog.query.truth import Truth
 from lab.laws.edits import Edit
 from lab.laws.fuzz_cases import Case
+from lab.laws.never_law import next_moment
 from lab.laws.small_cases import calling
 from lab.laws.truth_law import StreamedCase
 
@@ -104,7 +109,12 @@ class _Run(StreamedCase):
 
     def step(self, edits: tuple[Edit, ...]) -> None:
         said = maintained_view(self.view).how_never()  # of the update that comes
-        told = self._take(edits)
+        at = edits[0].get("at") if edits else None
+        time = maintained(self.plain).tree.clock if at is None else microseconds(at)
+        if not edits:
+            time += self.random.choice((1, 2, 5))
+        passed = self._passing(time) if "join's state" in said else []
+        told = self._take(edits, time)
         if self.is_broken:
             self.before = None
             return
@@ -112,6 +122,9 @@ class _Run(StreamedCase):
             self.before = self._possible()
             return
         wanted = self._never()
+        if passed:
+            wanted = None if wanted is None else sorted([*passed, *wanted], key=str)
+            self.seen["passed"] += len(passed)
         self.said.append(str(edits or "advance"))
         if self._asks_for_all(said):
             wanted = []
@@ -127,11 +140,25 @@ class _Run(StreamedCase):
         self.seen["steps"] += 1
         self.seen["never"] += len(wanted)
 
-    def _take(self, edits: tuple[Edit, ...]) -> list[Shown]:
+    def _passing(self, time: int) -> list[Shown]:
+        """The rows that become impossible while the clock passes, before an update."""
+        found: list[Shown] = []
+        while True:
+            tree = maintained(self.plain).nodes()
+            try:
+                deadlines = [one.deadline for one in Outlook(tree, self.pattern).possible()]
+            except UndecidedError:
+                return found  # nothing is compared
+            moment = next_moment(tree.clock, deadlines, time)
+            if moment is None:
+                return found
+            self.plain.advance(moment / 1_000_000)
+            found += self._never() or ()
+
+    def _take(self, edits: tuple[Edit, ...], time: int) -> list[Shown]:
         if not edits:
-            later = (maintained(self.plain).tree.clock + self.random.choice((1, 2, 5))) / 1_000_000
-            self.plain.advance(later)
-            changes = self.tested.advance(later)
+            self.plain.advance(time / 1_000_000)
+            changes = self.tested.advance(time / 1_000_000)
         else:
             changes = self.both(edits)
         return sorted((c.row.values_ for c in changes if c.op == "never"), key=str)
