@@ -14,6 +14,7 @@ The modules in reading order:
     stream_engine         matches and joins messages without making nodes
     key_guard             rejects messages that repeat a value of an enforced key
     join_sweeps           when joins with `not`s drop rows that no row to come can use
+    collection            what a collection dropped
     collector             drops rows, streams and subtrees that no future row can use
     never_tracker         emits the `never` changes of every view
     never_evidence        how each view's `never` changes are found, and the choice between ways

@@ -35,20 +35,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from typing import Any, TypeAlias
 
 from axlog.document.calls import Call
 from axlog.document.operations import end_call
 from axlog.document.parser import Element
-from axlog.document.times import Shown, plain
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import StoreError, StreamError, UndecidedError, UnsupportedError
 from axlog.future.finished import finished_subtrees, refusal, size, streams_asked
 from axlog.future.garbage import StreamEnded
 from axlog.future.keys import Key, values_in
 from axlog.future.scenarios import may_bring
+from axlog.live.collection import Collection, Dropped
 from axlog.live.join_deadlines import Deadlines, JoinDeadlines
 from axlog.live.join_sweeps import JoinSweeps
 from axlog.live.maintained import MaintainedTree
@@ -88,52 +88,6 @@ Quick: TypeAlias = tuple[Expire, MaintainedView]
 """Drops rows whose deadlines have passed, for the one view that they concern."""
 SavedKeys: TypeAlias = tuple[tuple[int, tuple[tuple[Any, ...], ...]], ...]
 """For each join, its number and, for each of its parts, the key values that it remembers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """A stream, subtree or set of rows that collection dropped, with the reason."""
-
-    kind: str  # stream, nodes or rows
-    what: str  # the stream, the path of the subtree, or the pattern of the join
-    count: int  # nodes or rows; 1 for a stream
-    why: str
-    clock: Shown
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as values for JSON."""
-        return {"kind": self.kind, "what": self.what, "count": self.count, "why": self.why,
-                "clock": plain(self.clock)}  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Collection:
-    """The result of one collection. `kept` is the reason if the document was not collected."""
-
-    clock: Shown
-    dropped: tuple[Dropped, ...] = ()
-    kept: str | None = None
-
-    @property
-    def streams(self) -> tuple[str, ...]:
-        """The streams that were closed."""
-        return tuple(each.what for each in self.dropped if each.kind == "stream")
-
-    @property
-    def nodes(self) -> int:
-        """The number of nodes dropped from the document."""
-        return sum(each.count for each in self.dropped if each.kind == "nodes")
-
-    @property
-    def rows(self) -> int:
-        """The number of rows dropped from the engine's state since the last collection."""
-        return sum(each.count for each in self.dropped if each.kind == "rows")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as values for JSON."""
-        return {"clock": plain(self.clock), "streams": list(self.streams), "nodes": self.nodes,
-                "rows": self.rows, "kept": self.kept,
-                "dropped": [each.to_dict() for each in self.dropped]}  # fmt: skip
 
 
 class Collector:

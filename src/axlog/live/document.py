@@ -41,7 +41,7 @@ from axlog.views.family import Member
 if TYPE_CHECKING:
     from axlog.document.schema_sources import Types
     from axlog.live.change_feed import ChangeFeed
-    from axlog.live.collector import Collection, Dropped
+    from axlog.live.collection import Collection, Dropped
     from axlog.live.profile import Profile
     from axlog.live.savepoint import Savepoint
     from axlog.live.stream_status import StreamStatus

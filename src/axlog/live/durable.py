@@ -35,7 +35,7 @@ from axlog.document.times import Time, microseconds
 from axlog.errors import AxlogError, StoreError
 from axlog.evaluate.variables import written
 from axlog.live import log_records
-from axlog.live.collector import Collection
+from axlog.live.collection import Collection
 from axlog.live.document import Document
 from axlog.live.log_records import Record, encode, stream_record
 from axlog.live.outbox import MOST, Outbox, Taking

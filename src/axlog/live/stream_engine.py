@@ -136,8 +136,7 @@ class StreamEngine:
             except (StreamError, UnicodeEncodeError, QueryError):
                 # The long path raises the error, or sets aside the view that exceeds a limit.
                 return None
-            may_pass = document.clocked or self._collector.has_passed(time)
-            passed = self._pass_time(way, time) if may_pass else _NO_CHANGES
+            passed = self._pass_time(way, time)
             if passed is None:
                 return None
             if isinstance(read, Replacement):

@@ -48,7 +48,8 @@ from axlog.errors import AxlogError, StreamError, ValueProblem
 from axlog.evaluate.siblings import SiblingPatterns
 from axlog.future.references import Fact
 from axlog.future.restoration import can_bring_again
-from axlog.live.collector import Collection, Collector, Dropped
+from axlog.live.collection import Collection, Dropped
+from axlog.live.collector import Collector
 from axlog.live.feed_writer import Feed
 from axlog.live.hooks import How, StreamHooks
 from axlog.live.key_guard import KeyGuard
