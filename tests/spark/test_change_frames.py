@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from axlog.connect.sources.memory import MemorySource
-from axlog.errors import PipelineError
+from axlog.errors import AxlogError, PipelineError
 from axlog.runtime.definition import Definition
 from axlog.spark import changes, maintain, register, view
 from tests.runtime.test_spark_bucket import SHOP, definition_of, updates
@@ -68,6 +68,31 @@ def test_rows_are_a_table(spark: Any, tmp_path: Path, name: str) -> None:
     for source in (frame, partial(MemorySource, given(messages))):
         found = view(spark, definition, [source], name, buckets=3).collect()
         assert Counter(map(tuple, found)) == expected != Counter()
+
+
+@pytest.mark.parametrize("parts", [1, 2, 7])
+def test_a_batch_has_any_partitions_in_any_order(spark: Any, parts: int) -> None:
+    """A DataFrame that is not streaming has no order but that of its times: nothing is late."""
+    definition = definition_of("join", "time")
+    messages = [m for m in updates(Random(6), 60) if m.content != b"<item>"]
+    doc, told = fed(definition, messages)
+    rows = [
+        (m.stream, m.content.decode(), (m.time or 0) / 1e6, number)
+        for number, m in enumerate(messages)
+    ]
+    Random(parts).shuffle(rows)
+    schema = "stream string, xml string, time double, number long"
+    frame = spark.createDataFrame(rows, schema).repartition(parts)
+    for name in ("join", "time"):
+        found = view(spark, definition, [frame], name, buckets=3).collect()
+        expected = Counter(tuple(row.to_dict().values()) for row in doc.views[name].rows())
+        assert Counter(map(tuple, found)) == expected != Counter()
+    frame_of_changes = changes(spark, definition, [frame], "time", buckets=3)
+    found = Counter((r.op, r.x) for r in frame_of_changes.collect())
+    net = Counter((c.op, c.row["x"]) for c in told if c.view == "time")
+    assert found == net
+    with pytest.raises(AxlogError, match="the DataFrame is not streaming"):
+        maintain(spark, definition, [frame])
 
 
 def test_a_source_is_read_by_plain_options(spark: Any, tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from axlog.document.clock_bounds import DAY, Horizon
 from axlog.document.stream_update import ACTIONS
@@ -15,6 +16,19 @@ if TYPE_CHECKING:
 
 FROM_FRAME = -1
 """The row number of a message of a DataFrame, until a task assigns it."""
+
+
+def check_streaming(sources: Iterable[Any]) -> None:
+    """Refuse DataFrames that are not streaming: a query that goes on cannot read them."""
+    from pyspark.sql import DataFrame
+
+    if any(isinstance(each, DataFrame) and not each.isStreaming for each in sources):
+        raise AxlogError(
+            "AX863",
+            "the DataFrame is not streaming",
+            advice="read it with spark.readStream, or use axlog.spark.view or axlog.spark.changes,"
+            " which take it as a whole",
+        )
 
 
 def from_frame(frame: DataFrame, index: int, horizon: Horizon | None = None) -> DataFrame:

@@ -21,7 +21,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import repeat
+from itertools import accumulate, repeat
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -43,6 +43,7 @@ from axlog.runtime.message_rows import Values
 from axlog.runtime.order import PARTITIONS_APART, Hold
 from axlog.runtime.packet_rows import packed
 from axlog.runtime.past import NOTHING, Past, read_past, write_past
+from axlog.runtime.plain_route import FAR
 from axlog.runtime.plan import SparkPlan, Unit
 from axlog.runtime.progress import Lagging
 from axlog.runtime.shared_views import shared_definition
@@ -54,7 +55,7 @@ from axlog.runtime.upstream_filters import tests_time
 from axlog.spark.backfill import fill, past_packets
 from axlog.spark.batch_result import BatchReport, Behind, Delivery, PartSinks
 from axlog.spark.checkpoint import Settled, settle, state_of, stored_definition
-from axlog.spark.frames import FROM_FRAME
+from axlog.spark.frames import FROM_FRAME, check_streaming
 from axlog.spark.rejections import Rejections
 from axlog.spark.session import check_classic, check_state_store
 from axlog.spark.sources import MOST, PACKETS, Through, frame_of, made_of
@@ -67,8 +68,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _SCHEMA = pa.schema([("bucket", pa.string()), ("body", pa.binary())])
-_NUMBER, _ORIGIN, _PARTITION, _ROW = map(
-    Message._fields.index, ("number", "origin", "partition", "row")
+_TIME, _NUMBER, _ORIGIN, _PARTITION, _ROW = map(
+    Message._fields.index, ("time", "number", "origin", "partition", "row")
 )
 
 
@@ -187,6 +188,7 @@ def maintain(
     place = str(local_path(place) or place)  # file:///PATH is a path
     beside = "" if is_address(place) else place  # where small files can be
     given = list(sources)
+    check_streaming(given)
     if isinstance(document, Definition):
         definition = document
     elif not beside or documents is not None:
@@ -368,8 +370,13 @@ def extract_packets(frames: Sequence[DataFrame], send: Through) -> DataFrame:
     def extract(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield send(messages_of(batches))
 
+    def extract_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield send(in_order(messages_of(batches)))
+
     each = [
-        frame if frame.columns == _SCHEMA.names else frame.mapInArrow(extract, PACKETS)
+        frame
+        if frame.columns == _SCHEMA.names
+        else frame.mapInArrow(extract if frame.isStreaming else extract_all, PACKETS)
         for frame in frames
     ]
     together = each[0]
@@ -405,6 +412,20 @@ def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Values]:
                 for source, row, one in zip(columns[0], rows, columns[_ORIGIN], strict=False)
             ]
         yield from zip(*columns, strict=False)
+
+
+def in_order(messages: Iterable[Values]) -> Iterable[Values]:
+    """Return the messages of a partition that is not streaming: those of a user's DataFrame in the
+    order of time, because its rows have none. One without a time follows the one before it.
+    """
+    each = list(messages)
+    if not each or each[0][_ROW] is None:
+        return each  # a part of a source of axlog, which is a sequence
+    latest = accumulate(
+        (values[_TIME] for values in each), lambda old, new: old if new is None else new
+    )
+    moments = [-FAR if time is None else time for time in latest]
+    return [each[at] for at in sorted(range(len(each)), key=moments.__getitem__)]
 
 
 def _local(settled: Settled, place: str, hold: Hold, tunes: bool, outlook: int) -> DriverBuckets:
