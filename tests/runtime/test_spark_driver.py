@@ -81,6 +81,7 @@ def test_every_batch_finds_the_state_that_the_one_before_it_left(
     with monkeypatch.context() as patched:
         patched.setattr(batch_state, "SMALLEST", random.choice([1, 60, 400]))
         patched.setattr(batch_state, "PIECE", random.choice([1, 30, 1000]))
+        patched.setattr(batch_state, "KEPT", random.choice([1, 2, 4]))
         disk = FaultyFiles(random, fault)
         after: dict[int, Maps] = {-1: {}}
         state, batch, noted = DurableState(disk), 0, -1
@@ -123,6 +124,26 @@ def went_on(
     assert state.version in (noted, noted + 1)
     assert held(state) == after[state.version]
     return state
+
+
+@pytest.mark.parametrize("size", [1_000, 300_000])
+def test_the_directory_has_at_most_twice_the_state(tmp_path: Path, size: int) -> None:
+    """But for a few batches after a whole state; a restart changes nothing of it."""
+    random = Random(1)
+    state = DurableState(DiskFiles(tmp_path))
+    sizes: list[int] = []
+    for batch in range(400):
+        state.begin(batch, [("a", random.randbytes(10_000))])
+        state.store("a").put(f"k{random.randrange(100)}", random.randbytes(size // 10))
+        state.commit()
+        if batch % 97 == 96:
+            state.close()
+            state = DurableState(DiskFiles(tmp_path))
+        sizes.append(sum(path.stat().st_size for path in tmp_path.rglob("*")))
+    bound = state.size + max(state.size, batch_state.SMALLEST) + 100_000
+    assert sum(each > bound for each in sizes[200:]) < 60
+    assert max(sizes[200:]) < 2 * bound
+    state.close()
 
 
 def test_what_does_not_lead_to_the_batch_is_refused(tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ log. A restart applies and delivers it again (`unfinished`), whether Spark has c
 sinks recognize its number. Spark repeats a batch that it has not committed, and the batch finds the
 same state as before: the log is read up to the previous batch only, and the records of a repeated
 batch supersede the first ones. If the log does not lead to the requested version, the query fails.
-The previous whole state is kept until the next one is written, so that a checkpoint of Spark that
-lost its last moments in a power failure still finds its state. Spark's own files are not read.
+What precedes a whole state is kept for some batches, so that a checkpoint of Spark that lost its
+last moments in a power failure still finds its state. Spark's own files are not read. The log since
+the whole state is at most as large as the state, or 1 MB, and the input of one batch: so the
+directory has at most twice the state, or the state and 1 MB, and twice that for these batches.
 
 Not handled: two processes with one checkpoint, which Spark's own files do not support either.
 """
@@ -27,10 +29,10 @@ from axlog.store.files import Files
 from axlog.store.log import Log
 from axlog.store.log_reader import read_log, segments
 
-SMALLEST = 1 << 23
-"""The log is never compacted below this size in bytes."""
-TIMES = 4
-"""The whole state is written when the log since the last one is this many times larger."""
+SMALLEST = 1 << 20
+"""The log is never compacted below this size in bytes, else when it is larger than the state."""
+KEPT = 4
+"""Batches after a whole state, for which that before it is kept."""
 PIECE = 1 << 24
 """Approximate bytes of the whole state in one record."""
 NOTHING = -1
@@ -67,6 +69,7 @@ class DurableState:
         self.size = 0  # bytes of all values
         self._since = 0  # bytes of log since the last whole state
         self._whole = 0  # the first record of the last whole state
+        self._until: int | None = None  # the batch after which nothing before it is needed
 
     def unfinished(self) -> tuple[int, list[Row]] | None:
         """Restore the last state; return the batch after it and its input, if the log ends with
@@ -89,8 +92,11 @@ class DurableState:
             self._log = Log(self._files)
         if self.version != batch - 1 and not self._restore(batch - 1):
             raise _unfit(batch)
-        if self._since > max(SMALLEST, TIMES * self.size):
+        if self._since > max(SMALLEST, self.size):
             self._write_whole()
+        elif self._until is not None and batch > self._until:
+            self._log.drop_before(self._whole)
+            self._until = None
         self._append(Record(batch, INPUT, 0, tuple([(key, "", body) for key, body in rows])))
         self._changed = {}
 
@@ -131,24 +137,26 @@ class DurableState:
         """Load the state of a version; return whether the log leads to it."""
         self._maps, self.version, self.size = {}, NOTHING, 0
         self._since = self._whole = 0
-        for number, record in self._chain(version):
+        records, chain = self._chain(version)
+        whole = 0
+        for number, record in chain:
             if record.piece:
-                self._whole = number - record.piece + 1
-                self._since = 0
-            else:
-                self._since += sum(len(value or b"") for *_, value in record.writes)
+                self._whole, whole = number - record.piece + 1, number
             for bucket, key, value in record.writes:
                 self._apply(bucket, key, value)
             self.version = record.version
+        self._until = self.version + KEPT if self._whole else None
+        later = (record for number, record in records if number > whole)
+        self._since = sum(len(value or b"") for each in later for *_, value in each.writes)
         return self.version == version
 
-    def _chain(self, version: int) -> list[tuple[int, Record]]:
-        """Return the records that lead to a version, from as few segments as possible."""
+    def _chain(self, version: int) -> tuple[list[tuple[int, Record]], list[tuple[int, Record]]]:
+        """Return the records of as few segments as possible, and those that lead to a version."""
         for records in self._readings() if version != NOTHING else ():
             found = chain_to(records, version)
             if found:
-                return found
-        return []
+                return records, found
+        return [], []
 
     def _last(self) -> Record | None:
         """Return the last record of the log."""
@@ -189,7 +197,7 @@ class DurableState:
             record = Record(self.version, number, len(pieces), tuple(writes))
             self._log.append([pack(tuple(record))], sync=number == len(pieces))
         self._log.drop_before(self._whole)
-        self._whole, self._since = first, 0
+        self._whole, self._since, self._until = first, 0, self.version + KEPT
 
 
 class BucketStore:

@@ -21,7 +21,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import accumulate, repeat
+from itertools import repeat
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -421,10 +421,11 @@ def in_order(messages: Iterable[Values]) -> Iterable[Values]:
     each = list(messages)
     if not each or each[0][_ROW] is None:
         return each  # a part of a source of axlog, which is a sequence
-    latest = accumulate(
-        (values[_TIME] for values in each), lambda old, new: old if new is None else new
-    )
-    moments = [-FAR if time is None else time for time in latest]
+    moments: list[int] = []
+    latest = -FAR
+    for values in each:
+        latest = latest if values[_TIME] is None else values[_TIME]
+        moments.append(latest)
     return [each[at] for at in sorted(range(len(each)), key=moments.__getitem__)]
 
 
