@@ -110,3 +110,17 @@ def test_a_comment_beside_a_deleted_message_stays() -> None:
     assert len(doc.delete("s", 'match /order[id/"9"]')) == 1
     assert "<!-- c -->" in doc.xml()
     assert "<id>9</id>" not in doc.xml()
+
+
+def test_messages_that_came_between_deletes_of_another_place_are_found() -> None:
+    """The places of messages are given anew while an index has not followed the last ones."""
+    doc = Document(TEXT, views=VIEWS)
+    doc.feed("s", "<order><id>first</id></order>")
+    assert len(doc.delete("s", 'match /order[id/"first"]')) > 0
+    for number in range(100):
+        doc.feed("u", f"<order><id>{number}</id></order>")
+    doc.feed("s", "<order><id>last</id></order>")
+    for number in range(100):
+        doc.delete("u", f'match /order[id/"{number}"]')
+    found = doc.delete("s", 'match /order[id/"last"]')
+    assert [(c.op, c.row["x"]) for c in found if c.view == "ids"] == [("delete", "last")]

@@ -17,6 +17,7 @@ that are followed, and all that takes the long path. The document deletes then.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -194,7 +195,7 @@ class MessageDeletes:
             self._removed = 0
             for index in self._indexes.values():
                 index.move(now)
-                index.end = len(aside)
+                index.end = bisect_left(left, index.end)  # it may not have followed all
 
 
 @dataclass(slots=True)
