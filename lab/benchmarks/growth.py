@@ -369,8 +369,7 @@ FEATURES = (
     ),
     Feature(
         "a message compared with another branch by a computed condition", "rows of that branch",
-        "linear", _comparisons("number($s) > number($l)"), 1000,
-        "the condition may have no value, so it is computed for every pair",
+        "constant", _comparisons("number($s) > number($l)"),
     ),
     Feature("a stream's delete by key, never=joins", "siblings", "constant", _delete("joins")),
     Feature("a stream's delete by key, never=kept", "siblings", "constant", _delete("kept")),

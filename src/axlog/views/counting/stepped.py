@@ -26,6 +26,7 @@ from axlog.views.change import Change, Row, Values
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting, Showing
 from axlog.views.counting.shared_groups import join_arrangement, leave_arrangement, users_of
+from axlog.views.step_bounds import bounded
 from axlog.views.step_cut import FinalSteps, LocalSteps, Owns, StepCut
 from axlog.views.step_rows import GroupRows, Stepping, StepRows
 from axlog.views.value_codec import restored_row, saved_row
@@ -47,7 +48,10 @@ class SteppedCounting(Counting):
         self._parts: tuple[Owns, ...] = ()
         self._start(tree.clock)
         self.sides: list[SideRows] = []
-        super().__init__(tree, stepping.key.pattern, engine, work)
+        pattern = stepping.key.pattern
+        if not stepping.rejects:
+            pattern = bounded(pattern, stepping.key.steps)
+        super().__init__(tree, pattern, engine, work)
         self.sides = [SideRows(tree, pattern) for pattern in stepping.sides]
         for number, side in enumerate(self.sides):
             load = partial(self._load_side, number)
