@@ -3,7 +3,7 @@
 The cost is counted, not timed: the lines of Python that one operation executes, read by a trace
 function. The count is the same in every run and on every machine. Work inside numpy, lxml and
 dictionaries is not counted; the benchmark also prints the times. Each feature is measured at sizes
-over three decades (two in the tests). The growth is the slope of the counts in a doubly logarithmic
+over three decades (one in the tests). The growth is the slope of the counts in a doubly logarithmic
 plot between the last two sizes: 0 is a constant cost, 1 a linear one.
 """
 
@@ -17,8 +17,11 @@ from time import process_time
 from types import FrameType
 from typing import Any, Literal, TypeAlias
 
+from lxml.etree import fromstring
+
 import axlog
 from axlog import Document, Options
+from axlog.match.filters import Filter
 from lab.benchmarks.measuring import Plot, Result
 
 Operation: TypeAlias = Callable[[int], object]
@@ -43,7 +46,7 @@ class Feature:
     growth: Growth
     make: Callable[[int], Operation]
     """The operation at a size, on a document that was made for it."""
-    most: int = 1000  # the largest size
+    most: int = 10_000  # the largest size
     why: str = ""  # the reason for a growth that is not constant
 
 
@@ -76,13 +79,13 @@ def slope(counts: list[tuple[int, int]]) -> float:
     return log10(max(many, 1) / max(few, 1)) / log10(large / small)
 
 
-def growth(decades: int = 3, most: int = 1000) -> Result:
-    """Count and time every feature over some decades of its size, which is at most `most`."""
+def growth(number: int = 4, most: int = 10_000) -> Result:
+    """Count and time every feature at some sizes, ten times apart, of which the last is `most`."""
     result = Result("growth", "how the cost of an operation grows with a size, in executed lines")
-    result.sizes = {"decades": decades}
+    result.sizes = {"sizes": number}
     for feature in FEATURES:
         counts, times = [], []
-        for size in sizes(replace(feature, most=min(feature.most, most)), decades):
+        for size in sizes(replace(feature, most=min(feature.most, most)), number):
             operation = feature.make(size)
             counts.append((size, lines_of(operation)))
             start = process_time()
@@ -107,9 +110,9 @@ def growth(decades: int = 3, most: int = 1000) -> Result:
     return result
 
 
-def sizes(feature: Feature, decades: int) -> list[int]:
+def sizes(feature: Feature, number: int) -> list[int]:
     """The sizes to measure at, a factor of ten apart."""
-    return [feature.most // 10**power for power in reversed(range(decades))]
+    return list(dict.fromkeys(max(feature.most // 10**n, 1) for n in reversed(range(number))))
 
 
 # Documents ----------------------------------------------------------------------------------------
@@ -128,6 +131,7 @@ def _fed(views: dict[str, str], count: int, source: str = _SHOP, **given: Any) -
 
 _PAID = "match /shop[orders/order/oid/$x][paid/p/$x] return $x"
 _IDS = "match /shop/orders/order/oid/$x return $x"
+_WHOLE = "match /shop/orders/order#o/oid/$x return $x, o.cont"
 
 
 def _message(views: dict[str, str], **given: Any) -> Callable[[int], Operation]:
@@ -208,8 +212,16 @@ def _elements(size: int) -> Operation:
 
 def _contents(size: int) -> Operation:
     """A message that becomes nodes at once, beside this many siblings."""
-    doc = _fed({"whole": "match /shop/orders/order#o/oid/$x return $x, o.cont"}, size)
+    doc = _fed({"whole": _WHOLE}, size)
     return lambda number: doc.feed("orders", _order(10**6 + number))
+
+
+def _filtered(size: int) -> Operation:
+    """A message that one of this many filters wants."""
+    made = Filter()
+    for number in range(size):
+        made.add(f"f{number}", f"match /order[a{number}]//oid/$x return $x")
+    return lambda number: made.matches(fromstring(f"<order><a1/><oid>{number}</oid></order>"))
 
 
 def _replaced(size: int) -> Operation:
@@ -248,14 +260,14 @@ def _extreme(size: int) -> Operation:
 
 
 def _delete(
-    never: Literal["kept", "joins"], views: dict[str, str] | None = None
+    never: Literal["kept", "joins"], views: dict[str, str] | None = None, path: str = "/"
 ) -> Callable[[int], Operation]:
     def make(size: int) -> Operation:
         doc = _fed(views or {"ids": _IDS}, size, _DELETING, options=Options(never=never))
 
         def operation(number: int) -> object:
             doc.feed("orders", _order(10**6 + number))
-            return doc.delete("orders", f'match /order[oid/"o{10**6 + number}"]')
+            return doc.delete("orders", f'match {path}order[oid/"o{10**6 + number}"]')
 
         return operation
 
@@ -352,11 +364,12 @@ FEATURES = (
         "a message that completes a row of a join", "rows in progress", "constant", _completing
     ),
     Feature("a message of a group", "groups", "constant", _groups),
-    Feature("a message", "views that differ in constants", "constant", _constants),
-    Feature("a message of one view", "views of different shapes", "constant", _shapes),
+    Feature("a message", "views that differ in constants", "constant", _constants, 1000),
+    Feature("a message of one view", "views of different shapes", "constant", _shapes, 1000),
+    Feature("a message for filters", "filters of different shapes", "constant", _filtered, 1000),
     Feature(
         "a message of one view", "joins of different shapes, with deadlines", "constant",
-        _joined_shapes,
+        _joined_shapes, 1000,
     ),
     Feature("a message for a branch that binds nothing", "rows of the view", "constant", _factor),
     Feature(
@@ -373,6 +386,10 @@ FEATURES = (
     ),
     Feature("a stream's delete by key, never=joins", "siblings", "constant", _delete("joins")),
     Feature("a stream's delete by key, never=kept", "siblings", "constant", _delete("kept")),
+    Feature("a stream's delete by key below //", "siblings", "constant",
+            _delete("joins", path="//")),
+    Feature("a stream's delete by key, of nodes", "siblings", "constant",
+            _delete("joins", {"whole": _WHOLE})),
     Feature("a stream's delete by key, of a join", "rows in progress", "constant",
             _delete("joins", {"paid": _PAID})),
     Feature("a delete of the largest value of a group", "rows of the group", "constant", _extreme),

@@ -245,7 +245,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "growth": Benchmark(
         tiny=lambda: growth(1, most=50),
         quick=lambda: growth(2),
-        full=lambda: growth(3),
+        full=growth,
     ),
     "status": Benchmark(
         tiny=lambda: status((40, 80), 200, 1),
