@@ -527,16 +527,11 @@ class MaintainedView(FutureRows):
         """Whether a deleted row can never return: a stream or the clock deleted it, and no stream
         is open, or what had to be absent stays. A statement can be undone by another.
         """
-        origin = change.origin
-        if type(origin) is not tuple and not isinstance(origin, str):
-            return False
-        is_moved = origin == CLOCK or self.maintainer.next_moment() is not None
-        if self.reads_clock and is_moved:  # time may bring it back
-            return False
-        if self.is_over():
-            return True
-        if not self._is_lasting:
-            return False
+        is_moved = change.origin == CLOCK or self.maintainer.next_moment() is not None
+        if not isinstance(change.origin, tuple | str) or (self.reads_clock and is_moved):
+            return False  # a statement deleted it, or time may bring it back
+        if self.is_over() or not self._is_lasting:
+            return self.is_over()
         from axlog.future.finality import may_return
 
         return not may_return(self.maintainer.tree, self.query.pattern)
