@@ -228,7 +228,7 @@ class FamilyCounting(Counting):
 
     def _hand_row(self, members: Iterable[Member], binding: Row, count: int) -> None:
         """Hand one row to members."""
-        emit, like = self._emitted.append, None
+        emit, like, is_plain = self._emitted.append, None, not self._keeps_values
         for member in members:
             view = member.view
             if view is None:
@@ -237,7 +237,9 @@ class FamilyCounting(Counting):
             if type(kept) is not Counting:  # it has steps, or was set aside
                 self._hand(member, {binding: count})
                 continue
-            if like is not None and kept.take_known(binding, count):
+            if like is not None and binding not in kept._counts and is_plain:
+                kept._counts[binding] = count  # runs for every member that a row concerns
+                kept.version += 1
                 emit((view, like))
                 continue
             moved = kept.take_row(binding, count)

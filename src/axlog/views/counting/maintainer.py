@@ -208,18 +208,6 @@ class Counting(Maintainer):
             self.version += 1
         return changes
 
-    def take_known(self, binding: Binding, count: int) -> bool:
-        """`take` for a new row, if the row itself is not needed: another maintainer made it.
-
-        Runs for every member that a message concerns. False: it is another case, for `take_row`.
-        """
-        counts = self._counts
-        if binding in counts or self._keeps_values or self._over != self._under:
-            return False
-        counts[binding] = count
-        self.version += 1
-        return True
-
     def take_row(self, binding: Binding, count: int) -> Row | Change | None:
         """`take` for one row: the row if it comes, its change if it goes; None: neither."""
         if self._over != self._under:
