@@ -48,7 +48,8 @@ class Run:
     def __init__(self, place: Path, query: str, buckets: int) -> None:
         self.table = place / "table.csv"
         self.write({})
-        types: dict[str, Any] = {"least": "number"} if "n > $least" in query else {}
+        is_typed = "$least" in query and "declare" not in query
+        types: dict[str, Any] = {"least": "number"} if is_typed else {}
         for_each = ForEach(kind="csv", path=str(self.table), types=types, poll=1e-9)
         family = FamilyView("late", ViewModel(query=query, for_each=for_each), place)
         columns = tuple(family.typed_columns)
@@ -200,3 +201,83 @@ def test_a_torn_line_of_the_journal_is_written_again(tmp_path: Path) -> None:
         [],
         ['late["A", "1"]'],
     ]
+
+
+TIMED = {
+    "within": "match /r[p/a[k/$client]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u - t <= $least return $x",
+    "having": "match /r/p/a[k/$client]/x/$x return $x, count() as c having c >= $least",
+    "unequal": "match /r/p/a[k/$client][n != $least]/x/$x return $x",
+    "since": "match /r/p/a#t[k/$client]/x/$x where t >= $least return $x",
+    "old": "match /r/p/a#t[k/$client]/x/$x where now - t >= $least return $x",
+}
+
+
+@pytest.mark.parametrize("buckets", [1, 4])
+@pytest.mark.parametrize("kind", list(TIMED))
+def test_rows_of_members_that_differ_in_durations_and_other_constants(
+    tmp_path: Path, kind: str, buckets: int
+) -> None:
+    random = Random(f"{kind} {buckets}")
+    run = Run(tmp_path, TIMED[kind], buckets)
+    rows: dict[tuple[str, str], None] = {}
+    sent: list[tuple[int, str, int, str]] = []
+    shipped: list[tuple[int, str]] = []
+    for step in range(1, 16):
+        for _ in range(random.randrange(3)):
+            rows[random.choice("AB"), random.choice(("1", "2", "5", "7"))] = None
+        if rows and random.random() < 0.3:
+            del rows[random.choice(list(rows))]
+        run.write(rows)
+        messages = []
+        for number in range(random.randrange(4)):
+            key, price, name = random.choice("AB"), random.randrange(9), f"x{random.randrange(6)}"
+            sent.append((step, key, price, name))
+            xml = f"<a><k>{key}</k><n>{price}</n><x>{name}</x></a>".encode()
+            at = step * 1_000_000
+            messages.append(Message(0, "p", "insert", xml, at, 9 * step + number, "p"))
+        name = f"x{random.randrange(6)}"
+        shipped.append((step, name))
+        xml = f"<b><x>{name}</x></b>".encode()
+        messages.append(Message(0, "q", "insert", xml, step * 1_000_000, 9 * step + 8, "q"))
+        if random.random() < 0.3:
+            run.start()
+        run.batch(messages)
+        found = {row for row, count in (+run.rows).items() for _ in range(count)}
+        assert found == timed(kind, rows, sent, shipped, step), step
+    (unit,) = run.plan.units
+    assert unit.kind == "bindings"
+
+
+def timed(
+    kind: str,
+    rows: dict[tuple[str, str], None],
+    sent: list[tuple[int, str, int, str]],
+    shipped: list[tuple[int, str]],
+    now: int,
+) -> set[tuple[str, ...]]:
+    """The rows of all members, by definition."""
+    found: set[tuple[str, ...]] = set()
+    for client, least in rows:
+        mine = [(at, price, name) for at, key, price, name in sent if key == client]
+        names = Counter(name for _, _, name in mine)
+        for at, price, name in mine:
+            gaps = [other - at for other, one in shipped if one == name]
+            holds = {
+                "within": any(0 < gap <= int(least) for gap in gaps),
+                "having": names[name] >= int(least),
+                "unequal": price != int(least),
+                "since": at >= int(least),
+                "old": now - at >= int(least),
+            }
+            if holds[kind]:
+                count = (str(names[name]),) if kind == "having" else ()
+                found.add((client, least, name, *count))
+    return found
+
+
+def test_a_row_whose_query_has_another_plan_is_a_dead_letter(tmp_path: Path) -> None:
+    run = Run(tmp_path, TIMED["within"], 4)
+    run.write({("A", "0"): None, ("A", "5"): None})
+    report = run.batch([])
+    assert [one.stream for one in report.refused] == ["late"]
+    assert "another plan" in report.refused[0].error

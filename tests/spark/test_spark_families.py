@@ -29,6 +29,8 @@ from axlog.views.change import Change
 EXAMPLE = Path(__file__).parents[2] / "examples" / "customer-alerts" / "alerts.yaml"
 DOCUMENT = '<r xmlns:ax="urn:axlog"><p><ax:call stream="p"/></p><q><ax:call stream="q"/></q></r>'
 MONITOR = 'match /r[p/a[k/"{}"]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u - t <= 3 return $x'
+WITHIN = 'match /r[p/a[k/"{}"]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u - t <= {} return $x'
+COUNTED = "match /r/p/a/k/$k return $k, count() as n having n > {}"
 PRICE = "match /r/p/a[n > {}]/x/$x return $x"
 
 
@@ -113,6 +115,9 @@ def test_views_of_one_shape_are_one_unit_and_may_change_at_a_start(
             doc.watch(MONITOR.format(key), f"k{key}")
         for least in range(30, 40):
             doc.watch(PRICE.format(least), f"n{least}")
+        for number in range(10):
+            doc.watch(WITHIN.format(number, 4.5 + number / 2), f"w{number}")
+            doc.watch(COUNTED.format(number), f"c{number}")
         doc.watch("match /r/q/b/x/$x return $x", "plain")
         return doc
 
@@ -132,9 +137,9 @@ def test_views_of_one_shape_are_one_unit_and_may_change_at_a_start(
     for update in sent[:half]:
         reference.take(update)
     plan = run(watched(range(12)), half).plan
-    assert len(plan.units) == 3  # two families and a view
+    # Families of equal durations, of different ones, of limits of groups, of prices, and a view.
     assert sorted(unit.views[0][:18] for unit in plan.units) == [
-        "plain", "views of the shape", "views of the shape",
+        "plain", *["views of the shape"] * 4,
     ]  # fmt: skip
     assert sink.shown() == Counter((c.view, c.op, *c.row.to_dict().values()) for c in mine)
     mine.clear()

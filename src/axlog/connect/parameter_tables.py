@@ -32,7 +32,7 @@ ParameterRow: TypeAlias = "tuple[Value, ...]"
 """The values of one row, in the order of the columns."""
 
 _COLUMN_TYPES: dict[Type, ColumnType] = {"text": "text", "number": "decimal", "date": "day"}
-SAMPLES: dict[Type, Value] = {"text": "text", "number": 0, "date": date(2000, 1, 1)}
+SAMPLES: dict[Type, Value] = {"text": "text", "number": 1000, "date": date(2000, 1, 1)}
 """A value of each type, to check a query with."""
 
 

@@ -59,6 +59,7 @@ class Families:
     def __init__(self, document: MaintainedTree) -> None:
         self._document = document
         self.share_from: int | None = SHARE_FROM  # None: views do not share plans
+        self.is_wide = False  # whether durations of any length share a plan
         self.is_requested = False  # whether plans are shared because the user asks for it
         self.by_shape: dict[Shape, Family] = {}
         self.members: dict[str, Member] = {}
@@ -86,7 +87,7 @@ class Families:
         on_disk = self._document.engine.shelf is not None  # the rows of members would be in memory
         if maintainer is not None or refusal(query, stepping, work, on_disk) is not None:
             return None
-        return candidate_of(query, stepping)
+        return candidate_of(query, stepping, self.is_wide)
 
     def join_by_text(self, name: str, text: str, language: str | None) -> Member | None:
         """Add a view whose text differs from that of a member in constants only; None: it may not.
@@ -226,7 +227,8 @@ class Families:
 
     def _convert(self, family: Family, view: MaintainedView, durations: bool) -> None:
         """Make a view that was kept alone a member."""
-        general = generalize_query(view.query.row_key, durations=durations)
+        key, is_wide = view.query.row_key, self.is_wide
+        general = generalize_query(key, durations=durations, is_wide=is_wide)
         document = self._document
         del document.views[view.name]
         document.clocked = [each for each in document.clocked if each is not view]

@@ -62,12 +62,15 @@ class Candidate:
             yield from self.instead.all()
 
 
-def candidate_of(query: Query, stepping: Stepping) -> Candidate | None:
-    """What a view shares with others; None: it has no constants."""
+def candidate_of(query: Query, stepping: Stepping, is_wide: bool) -> Candidate | None:
+    """What a view shares with others; None: it has no constants.
+
+    `is_wide`: durations of any length share a plan.
+    """
     key = query.row_key
     found: Candidate | None = None
     for durations in (False, True):
-        general = generalize_query(key, durations=durations)
+        general = generalize_query(key, durations=durations, is_wide=is_wide)
         if general.parameters and general.has_durations == durations:
             parts = general.pattern, general.parameters, general.steps
             shape = (*parts, stepping.on_value_error)

@@ -32,12 +32,12 @@ Exchange = Callable[[str, ParameterValue], ParameterValue]
 """Called with each constant, in their order, and what it is for; returns what takes its place."""
 
 
-def generalize_query(key: RowKey, *, durations: bool = False) -> General:
+def generalize_query(key: RowKey, *, durations: bool = False, is_wide: bool = False) -> General:
     """The general pattern of a query and its steps without their constants.
 
-    `durations`: whether bounds of differences of times are taken out, too.
+    `durations`: whether bounds of times are taken out, too; `is_wide`: whatever their length.
     """
-    general = generalize(key.pattern, durations=durations)
+    general = generalize(key.pattern, durations=durations, is_wide=is_wide)
     if sum(1 for _ in islice(walk(key.steps), MOST_PARTS)) == MOST_PARTS:
         return replace(general, steps=key.steps)
     parameters: list[StepParameter] = []

@@ -148,13 +148,21 @@ _CLASSES = 4
 """The factor between the bounds of general patterns."""
 
 
-def weaker(operator: str, bound: int) -> int:
+WIDEST = 2**60
+"""A bound in microseconds that no duration and no date exceeds."""
+
+
+def weaker(operator: str, bound: int, *, is_wide: bool = False) -> int:
     """A bound that is weaker than this one, and the same for durations of about the same length.
+
+    `is_wide`: the same for all durations. Rows of a join then wait without an end.
 
     >>> weaker("<=", 3_600_000_000), weaker(">=", 3_600_000_000), weaker("<=", -5)
     (4294967296, 1073741824, -4)
     """
     is_outward = (operator == "<=") == (bound > 0)
+    if is_wide:
+        return WIDEST if operator == "<=" else -WIDEST
     size = 1
     while size * _CLASSES <= abs(bound):
         size *= _CLASSES
@@ -163,10 +171,10 @@ def weaker(operator: str, bound: int) -> int:
     return size if bound > 0 else -size
 
 
-def generalize(pattern: Pattern, *, durations: bool = False) -> General:
+def generalize(pattern: Pattern, *, durations: bool = False, is_wide: bool = False) -> General:
     """The general pattern of a pattern; without parameters if no constant can be taken out.
 
-    `durations`: whether durations are taken out, too.
+    `durations`: whether durations are taken out, too. `is_wide`: whatever their length.
 
     >>> from axlog.query.query import parse_query
     >>> made = generalize(parse_query('match //a[b/"1"][c > 5]/$x return $x').pattern)
@@ -175,14 +183,15 @@ def generalize(pattern: Pattern, *, durations: bool = False) -> General:
     >>> made.constants
     ('1', Number(value=Decimal('5')))
     """
-    return _Generalizer(durations).general(pattern)
+    return _Generalizer(durations, is_wide).general(pattern)
 
 
 class _Generalizer:
-    def __init__(self, takes_durations: bool) -> None:
+    def __init__(self, takes_durations: bool, is_wide: bool) -> None:
         self.parameters: list[Parameter] = []
         self.constants: list[Constant] = []
         self._takes_durations = takes_durations
+        self._is_wide = is_wide
         self._durations: list[tuple[Duration, int]] = []
 
     def general(self, pattern: Pattern) -> General:
@@ -243,7 +252,8 @@ class _Generalizer:
         named = set(_certain_names(pattern)) if self._takes_durations else set()
         for each in pattern.where:
             if isinstance(each, TimeConstraint):
-                made = _duration(each) if {name for _, name in each.terms} <= named else None
+                is_named = {name for _, name in each.terms} <= named
+                made = _duration(each, self._is_wide) if is_named else None
                 if made is not None and made[0] not in {one for one, _ in self._durations}:
                     self._durations.append(made)
                     each = made[0].constraint
@@ -257,7 +267,7 @@ class _Generalizer:
                 self._add(each.left.name, each.operator, each.right)
 
 
-def _duration(asked: TimeConstraint) -> tuple[Duration, int] | None:
+def _duration(asked: TimeConstraint, is_wide: bool) -> tuple[Duration, int] | None:
     """The duration or date of a constraint, and its bound; None: it has none, or only an order."""
     factors = sorted(factor for factor, _ in asked.terms)
     if factors not in ([-1, 1], [1]) or asked.operator in ("=", "!="):
@@ -266,7 +276,7 @@ def _duration(asked: TimeConstraint) -> tuple[Duration, int] | None:
     operator, bound = f"{asked.operator[0]}=", asked.bound + strict
     if abs(bound) < 2:
         return None
-    return Duration(asked.terms, operator, weaker(operator, bound)), bound
+    return Duration(asked.terms, operator, weaker(operator, bound, is_wide=is_wide)), bound
 
 
 def _certain_nodes(pattern: Pattern) -> Iterator[PatternNode]:

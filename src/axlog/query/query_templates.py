@@ -17,6 +17,7 @@ from typing import Any
 from axlog.errors import AxlogError
 from axlog.query.general_steps import generalize_query
 from axlog.query.generalize import (
+    WIDEST,
     AnyParameter,
     Duration,
     General,
@@ -123,11 +124,12 @@ def _split(text: str) -> tuple[str, list[str]]:
 
 
 def _learned(text: str, general: General, parse: Parse) -> Template | None:
-    literals, durations = _split(text)[1], general.has_durations
+    literals = _split(text)[1]
+    how = {"durations": general.has_durations, "is_wide": _is_wide(general)}
     marks = [_mark(number, literal) for number, literal in enumerate(literals)]
     try:
         query = parse(_joined(text, marks))
-        marked = generalize_query(query.row_key, durations=durations)
+        marked = generalize_query(query.row_key, **how)
         places = {_plain(mark): number for number, mark in enumerate(marks)}
         if len(marked.constants) != len(general.constants):
             return None
@@ -140,8 +142,8 @@ def _learned(text: str, general: General, parse: Parse) -> Template | None:
             if number is not None:
                 others[number] = marks[number]
                 if isinstance(parameter, Duration):
-                    others[number] = _like(parameter.bound)
-        again = generalize_query(parse(_joined(text, others)).row_key, durations=durations)
+                    others[number] = _like(4 if how["is_wide"] else parameter.bound)
+        again = generalize_query(parse(_joined(text, others)).row_key, **how)
     except AxlogError:
         return None
     used = [number for number in taken if number is not None]
@@ -175,10 +177,12 @@ def _span_reader(parameter: Duration, number: int, known: ParameterValue, litera
     """Reads a duration. The constant is a microsecond more or less where the operator is strict."""
     assert isinstance(known, int)
     strict = known - _microseconds(literal)
+    is_wide = abs(parameter.bound) == WIDEST
 
     def read(literals: Sequence[str]) -> ParameterValue | None:
         bound = _microseconds(literals[number]) + strict
-        is_like = abs(bound) > 1 and weaker(parameter.operator, bound) == parameter.bound
+        found = weaker(parameter.operator, bound, is_wide=is_wide)
+        is_like = abs(bound) > 1 and found == parameter.bound
         return bound if is_like else None
 
     return read
@@ -195,6 +199,10 @@ def _is_limit(parameter: AnyParameter) -> bool:
 
 def _microseconds(literal: str) -> int:
     return int(Decimal(literal) * 1_000_000)
+
+
+def _is_wide(general: General) -> bool:
+    return any(abs(each.bound) == WIDEST for each in general.durations)
 
 
 def _like(bound: int) -> str:

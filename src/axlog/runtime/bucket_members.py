@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from zlib import crc32
 
-from axlog.errors import AxlogError
+from axlog.errors import AxlogError, QueryError
 from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view
 from axlog.pipeline.families import family_of, is_member
@@ -85,6 +85,16 @@ class BucketMembers:
     ) -> None:
         defined = self._definition.families[family]
         engine.add_member(name, query, quietly=quietly, **defined.watching)
+        families = maintained(engine.document).families
+        pilot = families.members.get(self._definition.watched_name(family))
+        member = families.members.get(name)
+        if pilot is not None and (member is None or member.family is not pilot.family):
+            engine.forget_member(name, quietly=True)
+            raise QueryError(
+                "AX211",
+                f"the row of {family!r} gives its query another plan",
+                expected="durations over a microsecond, and texts that are not empty",
+            )
         broken = engine.document.view(self._definition.watched_name(family)).broken
         if broken is not None:  # a message exceeded a limit before: rows may be missing
             maintained_view(engine.document.view(name)).put_aside(broken)

@@ -57,6 +57,11 @@ class FamilyDefinition:
         """The parameters of `Document.watch` for a member."""
         return {"language": self.language, **self.options}
 
+    @property
+    def has_numbers(self) -> bool:
+        """Whether members may differ in durations of any length: the plan is made before them."""
+        return any(type_ != "text" for _, type_ in self.columns)
+
     @classmethod
     def read(cls, written: Mapping[str, Any]) -> FamilyDefinition:
         columns = tuple((name, type_) for name, type_ in written["columns"])
@@ -186,6 +191,7 @@ class Definition:
         families = maintained(made).families
         families.share_from = None  # plans split other views by their own relations
         families.is_requested = any(one.columns for one in self.families.values())
+        families.is_wide = any(one.has_numbers for one in self.families.values())
         for name in chosen:
             family = self.families.get(name)
             if family is not None:

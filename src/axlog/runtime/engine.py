@@ -123,7 +123,9 @@ class DocumentEngine:
             del self._members[name]
             raise
         families = maintained(self.document).families
-        self._follow(families.watched(name))
+        watched = families.watched(name)
+        if not isinstance(watched, Member):  # else it is followed from when its view is made
+            self._follow(watched)
         if not quietly and families.may_have_rows(name):
             self._changes += self._rows_of([name])
             self._begins = True
