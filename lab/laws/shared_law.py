@@ -9,8 +9,9 @@ A case is one shape or several (paths from streams, joins, times, `or`, `not`, a
 nodes in rows) that have parts or groups in common, constants for its members, and steps: watching,
 unwatching, another query for a view, feeding, statements, ends of streams, calls for further
 streams, the clock, batches that are kept or rolled back. The shared document shares plans from two
-views on. In some cases it finds the relations that a message concerns by an automaton, and has the
-deadlines of all joins in one heap, as documents with many views do. The others never do.
+views on; in some cases because the user asks for it. In some cases it finds the relations that a
+message concerns by an automaton, and has the deadlines of all joins in one heap, as documents with
+many views do. The others never do.
 """
 
 from __future__ import annotations
@@ -129,6 +130,7 @@ class SharedCase:
     options: tuple[tuple[str, str], ...] = ()
     open: tuple[str, ...] = _STREAMS  # the streams that have a call from the start
     is_many: bool = False  # whether the shared document works as with many views
+    is_requested: bool = False  # whether the user asks for shared plans; `never` is `joins` then
 
     @property
     def document(self) -> str:
@@ -158,7 +160,18 @@ def make_shared_case(random: Random) -> SharedCase:
         if stream not in opened and options["keep"] == "all":
             steps.insert(random.randrange(len(steps)), ("open", stream))
     is_many = random.random() < 0.5
-    return SharedCase(tuple(steps), facts, tuple(sorted(options.items())), opened, is_many)
+    is_requested = random.random() < 0.5 and all(map(_is_pair, shapes))
+    if is_requested:
+        options["never"] = "joins"
+    ordered = tuple(sorted(options.items()))
+    return SharedCase(tuple(steps), facts, ordered, opened, is_many, is_requested)
+
+
+def _is_pair(shape: str) -> bool:
+    """Whether members have all `never` changes although the user asks for shared plans."""
+    is_joined = shape.count("[q/") == 1 and "[p/" in shape
+    others = ("[//", "not(", " or ", "now", "count()", "n > #")
+    return is_joined and shape.count("?") < 2 and not any(each in shape for each in others)
 
 
 def _steps(random: Random, shapes: list[str], used: dict[str, set[str]]) -> Iterator[Step]:
@@ -247,7 +260,9 @@ class _Side:
             facts=case.facts,
             options=Options(**dict(case.options)),  # type: ignore[arg-type]
         )
-        maintained(self.doc).families.share_from = share_from
+        families = maintained(self.doc).families
+        families.share_from = share_from
+        families.is_requested = case.is_requested and share_from is not None
         if share_from is not None and case.is_many:
             maintained(self.doc).many_relations, maintained(self.doc).few_joins = 1, 0
         self.emitted: dict[str, list[Any]] = {}

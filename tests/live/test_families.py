@@ -370,3 +370,19 @@ def test_deadlines_that_pass_before_one_message_are_reported_in_the_order_of_tim
     doc.end("p", at=26)
     told = [(c.row["x"], c.position, c.microseconds) for c in doc.feed("q", B, at=30)]
     assert told == [("3", 1, 26_000_001), ("1", 2, 27_000_001)]
+
+
+def test_members_whose_plan_was_asked_for_have_their_last_never_changes() -> None:
+    doc = axlog.Document(
+        SharedCase(()).document,
+        options=axlog.Options(keep="needed", never="joins", share="always"),
+    )
+    for number in range(9):
+        doc.watch(JOINED.format(number), f"v{number}")
+    assert doc.view("v0").explain().shared is not None
+    doc.feed("p", "<a><k>1</k><x>7</x></a>", at=1)
+    doc.feed("q", "<b><x>8</x></b>", at=2)
+    told = [(c.view, c.row["x"]) for c in doc.end("q", at=3)]
+    assert told == [("v1", "7")]
+    told = [(c.view, c.row["x"]) for c in doc.end("p", at=4)]
+    assert told == [(f"v{number}", "8") for number in range(9)]

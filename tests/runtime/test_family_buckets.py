@@ -204,7 +204,8 @@ def test_a_torn_line_of_the_journal_is_written_again(tmp_path: Path) -> None:
 
 
 TIMED = {
-    "within": "match /r[p/a[k/$client]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u - t <= $least return $x",
+    "within": "match /r[p/a[k/$client]/x/$x#t][q/b/x/$x#u]"
+    " where u - t > 0 and u - t <= $least return $x",
     "having": "match /r/p/a[k/$client]/x/$x return $x, count() as c having c >= $least",
     "unequal": "match /r/p/a[k/$client][n != $least]/x/$x return $x",
     "since": "match /r/p/a#t[k/$client]/x/$x where t >= $least return $x",

@@ -476,16 +476,41 @@ def reporting_part(prospects: AnyProspects, kept: FamilyCounting) -> int | None:
     return None
 
 
-def join_of_members(prospects: AnyProspects, kept: FamilyCounting) -> FamilyJoin | None:
-    """Return the join of a family with durations; None: it has none, or others find `never`."""
+def ending_part(prospects: AnyProspects, kept: FamilyCounting) -> int | None:
+    """Return the part of a join with the texts of members, if only the end of a stream ends rows.
+
+    Rows of both parts may wait then. None: messages or the clock rule rows out, too.
+    """
+    if not isinstance(prospects, Prospects) or not all(each.is_text for each in kept.parameters):
+        return None
+    if may_fall_by_message(prospects.waiting.tree, kept.pattern):
+        return None
+    sides = [set(side.columns) for side in prospects.waiting.pair.sides]
+    texts = {f"${parameter.variable}" for parameter in kept.parameters}
+    for part, (mine, others) in enumerate((sides, sides[::-1])):
+        if texts <= mine and texts.isdisjoint(others):
+            return part
+    return None
+
+
+def join_of_members(
+    prospects: AnyProspects, kept: FamilyCounting, by_end: bool
+) -> FamilyJoin | None:
+    """Return the join that judges rows for each member; None: it has none, or others find `never`.
+
+    `by_end`: whether a family may have one because the end of a stream rules rows out.
+    """
     part = reporting_part(prospects, kept)
     is_timed = any(isinstance(parameter, Duration) for parameter in kept.parameters)
-    if part is None or not is_timed or not isinstance(prospects, Prospects):
+    has_both = part is None and by_end
+    if has_both:
+        part = ending_part(prospects, kept)
+    if part is None or not (is_timed or has_both) or not isinstance(prospects, Prospects):
         return None
     known = kept.join
     if isinstance(known, FamilyJoin) and known.waiting is prospects.waiting:
         return known
-    return FamilyJoin(kept, prospects.waiting, part)
+    return FamilyJoin(kept, prospects.waiting, part, has_both=has_both)
 
 
 def _joins(relation: Relation) -> bool:

@@ -36,12 +36,14 @@ from axlog.live.never_evidence import (
     ScenarioEvidence,
     Update,
     changes_of,
+    ending_part,
     join_of_members,
     reporting_part,
 )
 from axlog.live.update_changes import ViewChanges
 from axlog.match.stream_plan import EVERYWHERE
 from axlog.query.compile import Relation
+from axlog.query.pattern import TimeConstraint
 from axlog.views.change import Change
 from axlog.views.counting.ended_rows import Ended
 from axlog.views.counting.join_prospects import AnyProspects, Watch
@@ -121,7 +123,8 @@ class NeverTracker:
             kept = view.maintainer
             if isinstance(kept, FamilyCounting):
                 found = evidence.prospects if isinstance(evidence, JoinEvidence) else None
-                kept.join = None if found is None else join_of_members(found, kept)
+                by_end = self._is_requested
+                kept.join = None if found is None else join_of_members(found, kept, by_end)
                 # nothing else reads the changes of a family
                 kept.is_followed = found is not None and found.is_partial and kept.join is None
         has_calls = bool(self._document.tree.calls_by_stream)
@@ -207,7 +210,7 @@ class NeverTracker:
             is_reporting = (
                 isinstance(joined, JoinEvidence)
                 and isinstance(kept, FamilyCounting)
-                and reporting_part(joined.prospects, kept) is not None
+                and self._reports(joined.prospects, kept)
             )
             if self.how == "off":  # without messages only a join knows the truth of a view
                 return "off" if self._choice.keeps else "join" if is_reporting else None
@@ -223,18 +226,35 @@ class NeverTracker:
             return "end"
         return None
 
+    @property
+    def _is_requested(self) -> bool:
+        """Whether only joins give `never` changes, and the user asks for shared plans."""
+        return self.how == "joins" and self._document.families.is_requested
+
+    def _reports(self, prospects: AnyProspects, kept: FamilyCounting) -> bool:
+        """Return whether a join gives the `never` changes of members."""
+        if reporting_part(prospects, kept) is not None:
+            return True
+        return self._is_requested and ending_part(prospects, kept) is not None
+
     def _keeps_alone(self, evidence: Evidence | None) -> bool:
         """Return whether the join of a view gives `never` changes that a family must have too.
 
         With `never="joins"` and `share="always"`, members of families have none if their join has
-        more parts or `not`s, or if nothing but the end of a stream makes rows impossible.
+        more parts or `not`s, or if nothing but the end of a stream makes rows impossible and the
+        parameters are not texts of one part.
         """
         if not isinstance(evidence, JoinEvidence):
             return False
-        if self.how == "joins" and self._document.families.is_requested:
-            pattern, tree = evidence.view.pattern, self._document.tree
-            is_pair = isinstance(evidence.prospects, Prospects)
-            return is_pair and may_fall_by_message(tree, pattern)
+        if self._is_requested:
+            prospects, kept = evidence.prospects, evidence.view.maintainer
+            if not isinstance(prospects, Prospects):
+                return False
+            pattern = evidence.view.pattern
+            is_timed = any(isinstance(each, TimeConstraint) for each in pattern.where)
+            if is_timed or may_fall_by_message(self._document.tree, pattern):
+                return True
+            return isinstance(kept, FamilyCounting) and ending_part(prospects, kept) is not None
         return True
 
     def _admit_guests(self) -> None:

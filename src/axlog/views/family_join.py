@@ -5,7 +5,8 @@ in it than it waits for a member. `FamilyJoin` gives the join the deadlines of m
 own, and judges for each member what ended: as the join of the member alone would, with the
 member's bounds, and those of the waiting rows that have its texts.
 
-For families where only rows of one part wait, and this part has all texts of the parameters.
+For families where only rows of one part wait, and this part has all texts of the parameters; or
+rows of both, if only the end of a stream rules them out. Then all members are judged.
 """
 
 from __future__ import annotations
@@ -37,8 +38,14 @@ Bounds = tuple[ParameterValue, ...]
 class FamilyJoin:
     """The members of a family with durations, by the rows that wait for them."""
 
-    def __init__(self, kept: FamilyCounting, waiting: WaitingRows, part: int) -> None:
-        """`part`: the part whose rows wait, and have the texts of members."""
+    def __init__(
+        self, kept: FamilyCounting, waiting: WaitingRows, part: int, *, has_both: bool = False
+    ) -> None:
+        """`part`: the part whose rows wait, and have the texts of members.
+
+        `has_both`: rows of the other part wait, too.
+        """
+        self._has_both = has_both
         self.waiting = waiting
         self._kept, self._part = kept, part
         parameters, side = kept.parameters, waiting.pair.sides[part]
@@ -141,6 +148,8 @@ class FamilyJoin:
         concerned: dict[Member, list[Ended]] = {}
         for each in ended:
             if each.part != self._part:
+                for member in self._kept.members.values() if self._has_both else ():
+                    concerned.setdefault(member, []).append(each)
                 continue
             for bounds, members in self._group(each.row).items():
                 if self._concerns(each, bounds):
