@@ -22,7 +22,8 @@ from axlog.evaluate import node_sets
 from axlog.evaluate.answers import selected
 from axlog.evaluate.columns import FEW, MarkedNodes, columns_of, handles
 from axlog.evaluate.definition import rows
-from axlog.evaluate.select import covers, select
+from axlog.evaluate.path_walker import LONGEST, walker_of
+from axlog.evaluate.select import MOST_WALKED, covers, path_of, select
 from axlog.query.compile import compile_pattern
 from axlog.query.native import parse_pattern
 from axlog.query.pattern import Kind, Output, Pattern
@@ -63,10 +64,16 @@ def by_definition(tree: Tree, pattern: Pattern) -> list[int]:
     return [tree.find(one) for one in sorted(i for i in found if isinstance(i, Id))]
 
 
-@pytest.mark.parametrize("few", [0, FEW])
+@pytest.mark.parametrize(
+    ("few", "walked"), [(0, 0), (FEW, 0), (FEW, 12), (FEW, MOST_WALKED)],
+    ids=["arrays", "few", "walks that give up", "walks"],
+)  # fmt: skip
 @pytest.mark.parametrize("features", [DOWNWARD, EVERY_AXIS], ids=["downward", "every axis"])
-def test_oracle_select(few: int, features: small_cases.Features, monkeypatch) -> None:
+def test_oracle_select(
+    few: int, walked: int, features: small_cases.Features, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(node_sets, "FEW", few)
+    monkeypatch.setattr("axlog.evaluate.select.MOST_WALKED", walked)
     compared = found = 0
     for seed in range(350):
         random, tree, index = living(seed)
@@ -169,6 +176,44 @@ def test_the_tree_can_grow_after_a_selection() -> None:
         nodes = select(tree, parse_pattern("match //a#x return x.id"))
         pending.apply(tree, [Insert(Where.LAST, nodes[0], tuple(read_forest("<a/>")))])
     assert len(tree) == 5
+
+
+def test_oracle_walks() -> None:
+    """Paths with conditions of every kind that a walk handles, and holes in them."""
+    tree = load(
+        '<r><a k="1"><b>1</b><b>2</b><c/></a><a><b>2</b><a k="2"><b>3</b></a>x</a><!--y--><d/></r>'
+    )
+    for path in (
+        '/r/a#x[@k = "1"]', "/r/a[b]/b#x", "/r/a[not(c)]/b#x", "/r/*#x[b or c]", "//a#x[@k]",
+        "//a/b#x", "/r//b#x", "/r/a//b#x", '/r/a[b = "2"]/b#x[. != "1"]', "/r/a/text()#x",
+        "/r/comment()#x", "/r/node()#x", "/r/none//b#x", "/r/a[a[b]]/a/b#x", "/r/*:a#x[@*]",
+    ):  # fmt: skip
+        pattern = parse_pattern(f"match {path} return x.id")
+        assert covers(pattern) is None
+        assert select(tree, pattern) == by_definition(tree, pattern), path
+        steps = path_of(pattern, "x")
+        walker = None if steps is None else walker_of(steps)
+        assert walker is not None, path
+        walked = walker(tree, {}, 100)
+        assert walked == (None if path == "//a/b#x" else select(tree, pattern)), path
+        assert walker(tree, {}, 0) in (None, []), path
+
+
+def test_a_walk_gives_up_after_its_worth() -> None:
+    many = load(f"<r>{'<a><b/></a>' * 50}</r>")
+    pattern = parse_pattern("match /r/a/b#x return x.id")
+    steps = path_of(pattern, "x")
+    assert steps is not None
+    walker = walker_of(steps)
+    assert walker is not None
+    assert walker(many, {}, 101) == list(many.partition("b"))
+    assert walker(many, {}, 100) is None
+    wide = load(f"<r><a>{'<c/>' * LONGEST}<b/></a></r>")
+    steps = path_of(parse_pattern("match /r/a#x[b] return x.id"), "x")
+    assert steps is not None
+    walker = walker_of(steps)
+    assert walker is not None
+    assert walker(wide, {}, 100) is None, "a branch looks at so many children only"
 
 
 @pytest.mark.parametrize(

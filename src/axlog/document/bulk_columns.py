@@ -6,7 +6,6 @@ The numpy form of what `Tree` does for one node. Few nodes are handled one by on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,6 +32,10 @@ def subtrees(tree: Tree, roots: Sequence[int] | Handles) -> Handles:
 
     Takes as many steps as the longest path down and to the right.
     """
+    if len(roots) < SMALL:
+        few = few_below(tree, np.asarray(roots).tolist(), SMALL)
+        if few is not None:
+            return np.array(few, dtype=np.int32)
     ranges = _ranges(tree, roots)
     if ranges is not None:
         return ranges
@@ -48,6 +51,20 @@ def subtrees(tree: Tree, roots: Sequence[int] | Handles) -> Handles:
     if len(frontier):
         found.append(_walked(tree, frontier.tolist()))
     return np.concatenate(found)
+
+
+def few_below(tree: Tree, roots: Sequence[int], most: int) -> list[int] | None:
+    """The same for few nodes, the roots first; None if there are more than `most`."""
+    first, following = tree.first_column, tree.next_column
+    found = list(roots)
+    for node in found:  # it grows
+        below = first[node]
+        while below != NONE:
+            found.append(below)
+            below = following[below]
+        if len(found) > most:
+            return None
+    return found
 
 
 def _ranges(tree: Tree, roots: Sequence[int] | Handles) -> Handles | None:
@@ -163,8 +180,7 @@ def by_label(tree: Tree, nodes: Handles) -> dict[str, Handles]:
 
 def gathered(tree: Tree, roots: Sequence[int]) -> tuple[Handles | None, dict[str, Handles]]:
     """All nodes below some roots, and the same by label; empty if they are few."""
-    nodes = islice(chain.from_iterable(map(tree.subtree, roots)), MANY)
-    if sum(1 for _ in nodes) < MANY:
+    if few_below(tree, roots, MANY) is not None:
         return None, {}
     every = subtrees(tree, roots)
     return every, by_label(tree, every)
@@ -206,11 +222,11 @@ def release(tree: Tree, roots: Sequence[int]) -> None:
     """Free the handles of subtrees for reuse."""
     if not roots:
         return
-    nodes = subtrees(tree, roots)
-    if len(nodes) <= FEW:
-        for root in roots:
-            tree._release(root)
+    few = few_below(tree, roots, FEW)
+    if few is not None:
+        tree._release_nodes(few)
         return
+    nodes = subtrees(tree, roots)
     kind = _column(tree.kind_column, np.int8)
     if tree.texts_by_node:
         for node in nodes[

@@ -62,6 +62,7 @@ ELEMENT, ATTRIBUTE, TEXT, CALL, COMMENT, INSTRUCTION = (
     int(NodeKind.COMMENT),
     int(NodeKind.INSTRUCTION),
 )
+_FREE = int(NodeKind.FREE)
 _NAMED = (ELEMENT, ATTRIBUTE)
 _LABELS_IN_IDS = {
     TEXT: TEXT_LABEL,
@@ -544,18 +545,25 @@ class Tree:
 
     def _release(self, node: int) -> None:
         """Free the handles of a subtree for reuse."""
-        for dead in list(self.subtree(node)):
-            self.kind_column[dead] = NodeKind.FREE
-            for table in (
-                self.texts_by_node,
-                self.long_components,
-                self.prefixes_by_node,
-                self.namespaces_by_node,
-                self.calls_by_node,
-                self.origins_by_node,
-            ):
-                table.pop(dead, None)
-            self._free.append(dead)
+        self._release_nodes(list(self.subtree(node)))
+
+    def _release_nodes(self, nodes: list[int]) -> None:
+        """Free handles for reuse."""
+        kinds = self.kind_column
+        for dead in nodes:
+            kinds[dead] = _FREE
+        for table in (
+            self.texts_by_node,
+            self.long_components,
+            self.prefixes_by_node,
+            self.namespaces_by_node,
+            self.calls_by_node,
+            self.origins_by_node,
+        ):
+            if table:
+                for dead in nodes:
+                    table.pop(dead, None)
+        self._free += nodes
 
     def _columns(self) -> tuple[array[int], ...]:
         """The columns with one entry per node."""

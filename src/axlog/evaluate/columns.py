@@ -278,7 +278,7 @@ class Columns:
         if len(nodes) < 2:
             return nodes
         if len(nodes) <= FEW:
-            return handles(_ordered(self.tree, nodes.tolist()))
+            return handles(in_order(self.tree, nodes.tolist()))
         nodes = np.sort(nodes)  # handles of a loaded document are in its order already
         keys = self._keys(nodes)
         if keys is None:
@@ -349,8 +349,10 @@ def _within(places: Handles, nodes: Handles, among: Mask | None) -> tuple[Handle
     return places[hit], nodes[hit]
 
 
-def _ordered(tree: Tree, nodes: list[int]) -> list[int]:
+def in_order(tree: Tree, nodes: list[int]) -> list[int]:
     """Few nodes in document order, by their paths; equal parts of these are read once."""
+    if len(nodes) < 2:
+        return nodes
     parents, kinds, places = tree.parent_column, tree.kind_column, tree.order_column
     paths: dict[int, tuple[Any, ...]] = {DOCUMENT_NODE: (), NONE: ()}
     for node in nodes:

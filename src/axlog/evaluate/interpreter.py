@@ -21,6 +21,7 @@ from axlog.document.tree import (
     DOCUMENT_NODE,
     ELEMENT,
     INSTRUCTION,
+    NONE,
     TEXT,
     Tree,
 )
@@ -46,6 +47,7 @@ from axlog.query.pattern import (
 
 Keep = Callable[[int, Gathered, Bags], None]
 """Called for nodes, children first, with the rows passed up to each node and its own rows."""
+_LEAF = (AnyText, AnyComment, AnyInstruction, Literal)
 _BY_DESCENT = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
 
@@ -57,7 +59,7 @@ class Interpreter:
         self.plans: dict[Relation, JoinPlan] = {}
         self.descending: set[Relation] = set()
         self._values: dict[Relation, list[Callable[[str], bool]]] = {}
-        self.reads_values = False
+        self._reads_elements = False  # whether a relation depends on the value of an element
         self._by_name: dict[str, list[Relation]] = {}
         self._by_text: dict[str, list[Relation]] = {}
         self._any_element: list[Relation] = []
@@ -91,7 +93,7 @@ class Interpreter:
             self.plans[relation] = JoinPlan(relation)
             self.descending.update(e.relation for e in relation.edges if e.axis in _BY_DESCENT)
             self._values[relation] = _comparisons(relation.node)
-            self.reads_values |= self.depends_on_value(relation)
+            self._reads_elements |= self.depends_on_value(relation) and _may_be_element(relation)
             if relation.node is not None:
                 self._dispatch(relation, relation.node)
         _note_lookers(new, self._looked_for_by, self._anywhere)
@@ -178,15 +180,9 @@ class Interpreter:
         """
         gathered: dict[int, Gathered] = {}
         parent, kinds = tree.parent_column, tree.kind_column
-        if top == DOCUMENT_NODE and len(tree) > LARGE and isinstance(kept, Set):
-            nodes = relevant_nodes(tree, lambda node: self._wanted(tree, node), kept)
-        else:
-            nodes = list(tree.subtree(top))
-        self.visited += len(nodes)
-        for node in reversed(nodes):  # children before parents
+        for node, relations in self._nodes(tree, top, kept):
             below = gathered.pop(node, None)
             is_top = node == top
-            relations = self.candidates(tree, node) if is_top else self._below(tree, node)
             if below is None and not relations and not is_top and node not in kept:
                 continue
             here = self.at_node(tree, node, relations, below or _NOTHING) if relations else {}
@@ -205,14 +201,79 @@ class Interpreter:
                 merge(above.descendants, everywhere)
         raise AssertionError("a subtree has a top")
 
+    def _nodes(
+        self, tree: Tree, top: int, kept: Set[int] | tuple[()]
+    ) -> Iterable[tuple[int, list[Relation]]]:
+        """The nodes of a subtree to look at, children before parents, with their relations."""
+        if not kept and not self._anywhere:
+            found = self._needed(tree, top)
+            self.visited += len(found)
+            return reversed(found)
+        if top == DOCUMENT_NODE and len(tree) > LARGE and isinstance(kept, Set):
+            nodes = relevant_nodes(tree, lambda node: self._wanted(tree, node), kept)
+        else:
+            nodes = list(tree.subtree(top))
+        self.visited += len(nodes)
+        return (
+            (node, self.candidates(tree, node) if node == top else self._below(tree, node))
+            for node in reversed(nodes)
+        )
+
+    def _needed(self, tree: Tree, top: int) -> list[tuple[int, list[Relation]]]:
+        """The nodes of a subtree that a relation may match, below nodes that one may match.
+
+        They suffice if every relation is looked for among children and attributes only: the rows of
+        other nodes are passed to a node that no relation matches.
+        """
+        first, following = tree.first_column, tree.next_column
+        kinds, labels = tree.kind_column, tree.label_column
+        if self._names is not tree.names:  # name indexes differ between trees
+            self._names, self._wanted_below = tree.names, {}
+        found = [(top, self.candidates(tree, top))]
+        waiting = [top] if found[0][1] else []
+        while waiting:
+            above = waiting.pop()
+            kind_above, label_above = kinds[above], labels[above]
+            node = first[above]
+            while node != NONE:
+                kind = kinds[node]
+                label = labels[node] if kind == ELEMENT or kind == ATTRIBUTE else 0
+                wanted = self._wanted_below.get((kind, label, kind_above, label_above))
+                if wanted is None:
+                    wanted = self._wanted(tree, node)
+                if wanted:
+                    if (kind == TEXT and self._by_text) or kind == INSTRUCTION:
+                        wanted = self._below(tree, node)
+                    if wanted:
+                        found.append((node, wanted))
+                        if first[node] != NONE:
+                            waiting.append(node)
+                node = following[node]
+        return found
+
     def sees(self, tree: Tree, top: int, most: int) -> bool:
-        """Whether a relation can match a node of a subtree, or it has more nodes than `most`."""
+        """Whether a subtree matters to a relation, or has more nodes than `most` or a call.
+
+        A relation may match one of its nodes, or compare the value of an element around its texts.
+        """
+        kinds, reads = tree.kind_column, self._reads_elements
         for size, node in enumerate(tree.subtree(top), 1):
-            kind = tree.kind_column[node]
-            if kind == CALL or size > most or self.candidates(tree, node):
+            kind = kinds[node]
+            if kind == CALL or size > most or self._below(tree, node):
                 return True
-            if kind == TEXT and self.reads_values:
+            if reads and kind == TEXT and kinds[tree.parent_column[node]] != ATTRIBUTE:
+                if self._compares_above(tree, top):
+                    return True
+                reads = False
+        return False
+
+    def _compares_above(self, tree: Tree, node: int) -> bool:
+        """Whether a relation may depend on the value of a node above this one."""
+        above = tree.parent_column[node]
+        while above > DOCUMENT_NODE:
+            if any(self.depends_on_value(relation) for relation in self.candidates(tree, above)):
                 return True
+            above = tree.parent_column[above]
         return False
 
     def rising(self, tree: Tree, top: int) -> Rising:
@@ -415,6 +476,11 @@ def distinct(
         for row in bag:
             found[tuple(row[i] for i in at)] = 1
     return found
+
+
+def _may_be_element(relation: Relation) -> bool:
+    node = relation.node
+    return node is not None and node.axis is not Axis.ATTRIBUTE and not isinstance(node.test, _LEAF)
 
 
 def _comparisons(node: PatternNode | None) -> list[Callable[[str], bool]]:

@@ -1,12 +1,14 @@
 """The nodes that a pattern selects, in document order: targets of statements, first rows of views.
 
-This is the one evaluator for selections. It chooses between two ways by their cost:
+This is the one evaluator for selections. It chooses between three ways by their cost:
 
 - From a value upwards. If the end of the path requires an indexed value (`[@id = "person0"]`), the
   index gives the few nodes that have it. Each is checked for its other conditions, then its parent,
   up to the root. The cost is the number of nodes with the value times the length of the path,
   whatever the size of the document. Used for up to `MOST_CLIMBED` nodes, and for paths of child and
   descendant steps.
+- Down the path, node by node, in a generated function (`path_walker`), for up to `MOST_WALKED`
+  nodes. A pattern for which it gave up is not walked again, unless the document is far smaller.
 - Top-down along the path, with a set of nodes at each pattern node. Branches beside the path keep
   or drop nodes of the set (`node_sets`).
 
@@ -22,7 +24,7 @@ Law: `select(tree, p) == answers.selected(tree, p)`, and both equal the rows by 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,8 +36,9 @@ from axlog.errors import UnsupportedError
 from axlog.evaluate import node_tests
 from axlog.evaluate.anchors import Anchor, anchors_of, is_equality
 from axlog.evaluate.answers import selected
-from axlog.evaluate.columns import NOTHING, Handles, columns_of
+from axlog.evaluate.columns import NOTHING, Handles, columns_of, in_order
 from axlog.evaluate.node_sets import ROOT, NodeSets
+from axlog.evaluate.path_walker import Climber, Step, climber_of, walker_of
 from axlog.query.path_patterns import HOLE
 from axlog.query.pattern import (
     AnyNode,
@@ -57,6 +60,9 @@ from axlog.query.pattern import (
 MOST_CLIMBED = 64
 """With more nodes than this to check, arrays are faster."""
 
+MOST_WALKED = 1_000
+"""With more nodes than this to visit, arrays are faster."""
+
 _DOWN = (Axis.CHILD, Axis.DESCENDANT)
 _BELOW = (Axis.CHILD, Axis.ATTRIBUTE)
 
@@ -77,6 +83,8 @@ def select(
     """
     selection = selection_of(pattern)
     found = selection.from_value(tree, index, values or {})
+    if found is None:
+        found = selection.walked(tree, values or {})
     if found is None and values:
         pattern = replace(pattern, branches=_filled(pattern.branches, values))
         selection = Selection(pattern)
@@ -143,7 +151,10 @@ class Selection:
         self._leading: set[int] = set()
         for branch in pattern.branches:
             self._find(branch)
-        self._climb = _climb_of(pattern, self.name) if self.refusal is None else None
+        path = path_of(pattern, self.name) if self.refusal is None else None
+        self._climb = None if path is None else _climb_of(path)
+        self._walker = None if path is None else walker_of(path)
+        self._too_large: int | None = None  # the size of a document that was too large to walk
 
     def from_value(
         self, tree: Tree, index: ValueIndex | None, values: Mapping[str, str]
@@ -156,10 +167,24 @@ class Selection:
         candidates = index.above(climb.anchor.label, value, climb.anchor.levels, MOST_CLIMBED)
         if candidates is None:
             return None
-        if climb.holes:
-            climb = climb.filled(values)
-        found = climb.down(tree, [node for node in candidates if climb.holds(tree, node, climb.at)])
-        return sorted(found, key=tree.id) if len(found) > 1 else found
+        found = None if climb.climber is None else climb.climber(tree, values, candidates)
+        if found is None:
+            if climb.holes:
+                climb = climb.filled(values)
+            near = [node for node in candidates if climb.holds(tree, node, climb.at)]
+            found = climb.down(tree, near)
+        return in_order(tree, found)
+
+    def walked(self, tree: Tree, values: Mapping[str, str]) -> list[int] | None:
+        """The selected nodes by a walk; None if arrays are cheaper, or needed."""
+        if self._walker is None or (
+            self._too_large is not None and 2 * len(tree) > self._too_large
+        ):
+            return None
+        found = self._walker(tree, values, MOST_WALKED)
+        if found is None:
+            self._too_large = len(tree)
+        return found
 
     def _find(self, branch: Branch) -> bool:
         """Record the branches that contain the selected node."""
@@ -207,8 +232,9 @@ class _Climb:
 
     anchor: Anchor
     at: int  # the step that has the value; the steps after it are child steps
-    steps: tuple[tuple[PatternNode, tuple[Branch, ...]], ...]
+    steps: tuple[Step, ...]
     holes: tuple[int, ...]  # the steps with holes, besides that of the anchor
+    climber: Climber | None  # None: `holds` and `down` do it
 
     def filled(self, values: Mapping[str, str]) -> _Climb:
         """The climb with its holes filled."""
@@ -253,28 +279,26 @@ class _Climb:
         return False
 
 
-def _climb_of(pattern: Pattern, name: str) -> _Climb | None:
-    """The climb of a pattern, if it is a path with a value, and child steps after it."""
-    steps = _path(pattern, name)
-    if steps is None:
-        return None
+def _climb_of(path: Sequence[Step]) -> _Climb | None:
+    """The climb of a path with a value, and child steps after it; None for other paths."""
+    steps = list(path)
     for at in reversed(range(len(steps))):
         step, beside = steps[at]
         anchor = next(anchors_of(replace(step, branches=beside)), None)
         if anchor is not None:
             steps[at] = _without_answered(steps[at], anchor.levels)
             holes = tuple(n for n, each in enumerate(steps) if _has_holes(each))
-            return _Climb(anchor, at, tuple(steps), holes)
+            return _Climb(anchor, at, tuple(steps), holes, climber_of(steps, at))
         if step.axis is not Axis.CHILD:
             return None
     return None
 
 
-def _path(pattern: Pattern, name: str) -> list[tuple[PatternNode, tuple[Branch, ...]]] | None:
+def path_of(pattern: Pattern, name: str) -> list[Step] | None:
     """The pattern nodes down to the selected one, each with its branches beside the path."""
     if len(pattern.branches) != 1:
         return None
-    steps: list[tuple[PatternNode, tuple[Branch, ...]]] = []
+    steps: list[Step] = []
     branch: Branch = pattern.branches[0]
     while isinstance(branch, PatternNode) and branch.axis in _DOWN:
         if branch.name == name:
@@ -294,9 +318,7 @@ def _has(branch: Branch, name: str) -> bool:
     return branch.name == name or any(_has(below, name) for below in branch.branches)
 
 
-def _without_answered(
-    last: tuple[PatternNode, tuple[Branch, ...]], levels: int
-) -> tuple[PatternNode, tuple[Branch, ...]]:
+def _without_answered(last: Step, levels: int) -> Step:
     """The last step without the condition that the index answers."""
     step, branches = last
     if levels == 0:
@@ -312,7 +334,7 @@ def _without_answered(
     return last
 
 
-def _has_holes(step: tuple[PatternNode, tuple[Branch, ...]]) -> bool:
+def _has_holes(step: Step) -> bool:
     inside = [node for branch in step[1] for node in nodes_of(branch)]
     operands = [asked.operand for node in (step[0], *inside) for asked in node.comparisons]
     return any(isinstance(operand, str) and operand.startswith(HOLE) for operand in operands)

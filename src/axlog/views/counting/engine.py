@@ -349,7 +349,7 @@ class CountingEngine:
         gone = set(delta.removed)
         rising: dict[int, Gathered] = {}
         for block, (parent, old) in self._before.items():
-            for node in self.tree.subtree(block):
+            for node in self.tree.subtree(block) if block in self._sites else ():
                 if self._sites.pop(node, None) is not None:
                     self._note_rebuilt()
             new = Rising() if block in gone else self._evaluate(block)
