@@ -19,6 +19,7 @@ from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.algebraic.selection import Selections
 from axlog.views.change import Change, Op, Row
 from axlog.views.choose import LARGE, choice
+from axlog.views.counting.maintainer import Counting
 from axlog.views.maintainer import Maintainer
 from axlog.views.net_changes import net
 from axlog.views.prices import MEASURED, Costs, Prices
@@ -32,6 +33,9 @@ from tests.amounts import cases
 
 ITEMS = "match /r/a#x[b]/c#y return x.id, y.id"
 FRAGMENT = tuple(read_forest("<c>1</c>"))
+
+
+CHEAP_COUNTING = Prices(counting=Costs(1.0, 1.0, 1.0))
 
 
 def wide(count: int) -> Tree:
@@ -63,11 +67,37 @@ def test_small_updates_change_over_to_counting_and_large_ones_back() -> None:
 
 def test_regret_waits_until_the_other_is_worth_its_price() -> None:
     tree = wide(800)
-    view = Adaptive(tree, parse_pattern(ITEMS))
+    view = Adaptive(tree, parse_pattern("match /r#x[a]/a#y return x.id, y.id"))
     for _ in range(3):
         insert(tree, 1, view)
     assert view.kept_by.name == "algebraic"
     assert 0 < view.regret < MEASURED.counting.node * len(tree)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [ITEMS, "match //a[b]/c/$y return $y", "match /r/a[not(d)]/c#y return y.id", "match /r/a"],
+)
+def test_counting_begins_with_the_rows_of_the_algebra_if_it_keeps_nothing_else(query: str) -> None:
+    tree = load("<r>" + "<a><b/><c>1</c></a>" * 200 + "</r>")
+    view = Adaptive(tree, parse_pattern(query), prices=CHEAP_COUNTING)
+    assert isinstance(view.kept_by, Counting)
+    assert view.kept_by.is_begun
+    assert view.kept_by.engine.visited == 0, "nothing is evaluated"
+    tested, plain = Watcher(view), Watcher(Reevaluate(tree, view.pattern))
+    assert tested.rows() == plain.rows()
+    for size in (1, 3, 1):
+        insert(tree, size, tested, plain)
+        assert tested.rows() == plain.rows()
+        assert tested.told() == plain.told()
+    assert view.kept_by.name == "counting"
+
+
+@pytest.mark.parametrize("query", ["match /r#x[a]/a#y return x.id, y.id", "match /r[not(d)]/a/b"])
+def test_counting_evaluates_what_its_sites_keep(query: str) -> None:
+    tree = wide(100)
+    view = Adaptive(tree, parse_pattern(query), prices=CHEAP_COUNTING)
+    assert view.kept_by.name == "algebraic"
 
 
 def test_patterns_with_not_change_over_too() -> None:

@@ -8,6 +8,7 @@ others give no rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -38,11 +39,24 @@ def relevant_nodes(
         return columns.in_document_order(columns.with_ancestors(nodes)).tolist()  # type: ignore[no-any-return]
 
 
-def large_elements(tree: Tree, most: int) -> set[int] | None:
+def large_elements(tree: Tree, most: int) -> frozenset[int] | None:
     """The root element and those with more than `most` nodes, themselves included.
 
-    Calls are not counted. None: the document is too deep for arrays.
+    Calls are not counted. None: the document is too deep for arrays. Views that are added one after
+    the other need them for the same state of the document.
     """
+    known = _LARGE_ELEMENTS.get(tree)
+    if known is None or known[:2] != (tree.version, most):
+        known = _LARGE_ELEMENTS[tree] = tree.version, most, _large_elements(tree, most)
+    return known[2]
+
+
+_LARGE_ELEMENTS: WeakKeyDictionary[Tree, tuple[int, int, frozenset[int] | None]] = (
+    WeakKeyDictionary()
+)
+
+
+def _large_elements(tree: Tree, most: int) -> frozenset[int] | None:
     with Columns(tree) as columns:
         every = _every(columns)
         sizes = np.ones(len(columns.kind), dtype=np.int64)
@@ -57,7 +71,7 @@ def large_elements(tree: Tree, most: int) -> set[int] | None:
             return None
         elements = columns.elements()
         is_root = columns.parent[elements] == DOCUMENT_NODE
-        return set(elements[is_root | (sizes[elements] > most)].tolist())
+        return frozenset(elements[is_root | (sizes[elements] > most)].tolist())
 
 
 def _every(columns: Columns) -> Handles:

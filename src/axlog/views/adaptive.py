@@ -9,25 +9,29 @@ tables, two or three operations cost the same with both algorithms, and a thousa
 hundredth. Counting takes longer to set up.
 
 The choice is a rent-or-buy problem. The view starts with the algebra, which is quick to set up.
-Every update that the other algorithm would have processed at a lower cost adds the difference to a
-regret. When the regret reaches the setup cost of the other algorithm, the view switches. The total
-cost is at most about twice the cost of the best choice in hindsight.
+Where counting costs less for a single operation, and keeps nothing but the rows of the view, the
+view starts with counting, which takes the rows from the algebra. Every update that the other
+algorithm would have processed at a lower cost adds the difference to a regret. When the regret
+reaches the setup cost of the other algorithm, the view switches. The total cost is at most about
+twice the cost of the best choice in hindsight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 
 from axlog.document.delta import Delta
 from axlog.document.tree import Tree
 from axlog.errors import QueryError
+from axlog.evaluate.joins import Bag
 from axlog.query.pattern import Branch, Pattern, PatternNode
 from axlog.views.algebraic.direct import identifying_node
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.algebraic.shape import shape_of
 from axlog.views.change import Change, Row
-from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.maintainer import Counting, column_of
 from axlog.views.maintainer import Maintainer
 from axlog.views.prices import MEASURED, Costs, Prices
 
@@ -53,6 +57,11 @@ class Adaptive(Maintainer):
         self._algebraic = direct if is_direct else prices.algebraic
         self.regret = 0.0
         self.changeovers = 0
+        if self._counting.of(1) < self._algebraic.of(1):
+            counting = self._other()
+            if isinstance(counting, Counting) and counting.is_begun:
+                self.kept_by.close()
+                self.kept_by = counting
 
     @staticmethod
     def refusal(pattern: Pattern) -> str | None:
@@ -114,9 +123,25 @@ class Adaptive(Maintainer):
     def _other(self) -> Maintainer:
         makers: dict[bool, Callable[[], Maintainer]] = {
             True: lambda: Algebraic(self.tree, self.pattern, self._engine),
-            False: lambda: Counting(self.tree, self.pattern),
+            False: lambda: Counting(self.tree, self.pattern, known=self._bindings),
         }
         return makers[isinstance(self.kept_by, Counting)]()
+
+    def _bindings(self, columns: Sequence[str]) -> Bag | None:
+        """The rows of the algebra as counting has them; None if they do not give all columns."""
+        kept = self.kept_by
+        if not isinstance(kept, Algebraic) or kept.shape.anchors:
+            return None
+        table = kept.relation.table()
+        found: dict[str, list[str | int]] = {}
+        for number, output in enumerate(self.pattern.outputs):
+            found[column_of(output)] = kept.keys_of(number, output, table)
+        if not found.keys() >= set(columns):
+            return None
+        every = [found[column] for column in columns]
+        rows = zip(*every, strict=True) if every else repeat((), len(table))
+        bag = dict(zip(rows, table.counts.tolist(), strict=True))
+        return bag if len(bag) == len(table) else None
 
 
 def _is_connected(branches: Iterable[Branch]) -> bool:

@@ -338,6 +338,16 @@ class Algebraic(Maintainer):
             return [(kinds[node] == TEXT and known(node)) or read(node) for node in nodes]
         return list(map(self._reader(output.kind), nodes))
 
+    def keys_of(self, number: int, output: Output, table: Table) -> list[str | int]:
+        """The strings, times or nodes by which rows have an output."""
+        values = table.columns.get(Column("value", number))
+        if values is None:
+            nodes: list[str | int] = table.columns[
+                node_column(self.shape.named[output.of])
+            ].tolist()
+            return nodes
+        return [self.selections.shown(output, value) for value in values.tolist()]
+
     def _reader(self, kind: Kind) -> Callable[[int], Any]:
         """The function that reads an output of a node; contents are cached between updates."""
         if kind is Kind.CONT:

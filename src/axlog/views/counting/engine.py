@@ -258,6 +258,29 @@ class CountingEngine:
         if root is not None and root in self._refused:
             raise self._refused[root]
 
+    def begin_with(self, root: Relation, rows: Bag) -> bool:
+        """Set up the only program with rows that are known, if its sites keep none.
+
+        Then nothing is evaluated. A relation with one edge keeps no rows, and one without edges has
+        its own row alone. False: the program is left to `build`.
+        """
+        if len(self._waiting) != 1 or len(self._programs) != 1 or self._rules.shares:
+            return False
+        self._new_interpreter()
+        candidates, rules = self._interpreter.candidates, self._rules
+        chosen = self._choose_sites(DOCUMENT_NODE) - {DOCUMENT_NODE}
+        relations = {r for node in chosen for r in candidates(self.tree, node)}
+        if not all(rules[relation].keeps_nothing for relation in (root, *relations)):
+            return False
+        ((_, load),), self._waiting = self._waiting, []
+        nothing = Gathered()
+        self._sites = {node: self._make_site(node, nothing, {}) for node in chosen}
+        self._sites[DOCUMENT_NODE] = Site((), False)
+        self._roots = {root: SiteRelation(root, rules, (), nothing, {})}
+        self._is_stale = False
+        load(rows)
+        return True
+
     def _extend(self, roots: list[Relation]) -> bool:
         """Evaluate only the new programs and add their states to the sites.
 
@@ -473,7 +496,7 @@ class CountingEngine:
         if top == DOCUMENT_NODE and len(tree) > LARGE:
             found = large_elements(tree, self._most)
             if found is not None:
-                return found | elements_above(tree, tree.calls().values()) | {DOCUMENT_NODE}
+                return {*found, *elements_above(tree, tree.calls().values()), DOCUMENT_NODE}
         kinds, parent = tree.kind_column, tree.parent_column
         nodes = list(tree.subtree(top))
         if len(nodes) <= self._most and not tree.calls_by_node and parent[top] > DOCUMENT_NODE:

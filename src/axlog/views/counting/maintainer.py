@@ -48,8 +48,12 @@ class Counting(Maintainer):
         pattern: Pattern,
         engine: CountingEngine | None = None,
         work: int | None = None,
+        known: Callable[[Sequence[str]], Bag | None] | None = None,
     ) -> None:
-        """`work`: the rows that an update may make the view read; None: the engine's budget."""
+        """`work`: the rows that an update may make the view read; None: the engine's budget.
+
+        `known` gives the rows by the columns of the root relation, if they are known.
+        """
         super().__init__(tree, pattern)
         self.work = work
         self.version = 0  # increases when rows come or go
@@ -71,6 +75,9 @@ class Counting(Maintainer):
         self._touched: set[int] = set()
         self._has_stale_ids = False  # after a rename: ids contain labels
         self.root = self.engine.add(program, self._load, self)
+        rows = None if known is None else known(self.root.columns)
+        self.is_begun = rows is not None and self.engine.begin_with(self.root, rows)
+        """Whether the known rows were enough to set it up."""
 
     @property
     def can_scale(self) -> bool:
@@ -370,7 +377,7 @@ class Showing:
         self._outputs: list[tuple[Output, int]] = []
         self._read_at: list[int] = []
         for output in program.pattern.outputs:
-            at = -1 if output.of in self._collected else columns.index(_column(output))
+            at = -1 if output.of in self._collected else columns.index(column_of(output))
             self._outputs.append((output, at))
             if output.kind in _READ and at >= 0:
                 self._read_at.append(at)
@@ -408,7 +415,8 @@ class Showing:
         return shown_of(self.tree, kind, int(value)) if kind in _OF_NODES else value
 
 
-def _column(output: Output) -> str:
+def column_of(output: Output) -> str:
+    """The column of a root relation that an output shows, or whose node it shows."""
     if output.kind is Kind.VARIABLE:
         return f"${output.of}"
     source = {Kind.LABEL: "label", Kind.TIME: "time"}.get(output.kind, "node")

@@ -187,6 +187,9 @@ class JoinRule:
             len(relation.edges) == 1 and not relation.choices and not relation.absences
         )
         """Whether the relation has one part only: deltas pass through and no table is kept."""
+        has_edges = bool(relation.edges or relation.choices or relation.absences)
+        self.keeps_nothing = self.is_passing or not has_edges
+        """Whether no table is kept: it has one part, or its own row alone."""
 
     def term(self, part: int) -> Term:
         """The join that starts from rows of a part; created for the first delta of the part."""
