@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
+from functools import lru_cache
 from typing import Any
 
 from lxml import etree
@@ -99,14 +100,20 @@ class Builder:
                     raise self._refused("XQTY0024", "an attribute comes after other content", at)
                 self._set(made, piece.name, piece.value, at)
             elif isinstance(piece, str):
-                _add_text(made, self._allowed(piece, at))
+                try:
+                    _add_text(made, piece)
+                except ValueError:
+                    raise self._forbidden(at) from None
             else:
                 made.append(_detached(piece))
 
     def _set(self, made: Element, name: str, value: str, at: int) -> None:
         if name in made.attrib:
             raise self._refused("XQDY0025", f"there are two attributes {name}", at)
-        made.set(name, self._allowed(_identifier(name, value), at))
+        try:
+            made.set(name, _identifier(name, value))
+        except ValueError:
+            raise self._forbidden(at) from None
 
     # Computed constructors ----------------------------------------------------------------------
 
@@ -186,7 +193,7 @@ class Builder:
         if prefix and not uri:
             raise self._refused("XQDY0074", f"the prefix {prefix} is not declared", at)
         try:
-            return str(etree.QName(uri or None, local))
+            return _name_of(uri or None, local)
         except ValueError:
             raise self._refused("XQDY0074", f"{name!r} is not a name", at) from None
 
@@ -194,12 +201,20 @@ class Builder:
         try:
             etree.Element("_").text = value
         except ValueError:
-            what = "a text contains characters that XML does not allow"
-            raise self._refused("AX303", what, at) from None
+            raise self._forbidden(at) from None
         return value
+
+    def _forbidden(self, at: int) -> ValueProblem:
+        return self._refused("AX303", "a text contains characters that XML does not allow", at)
 
     def _refused(self, code: str, message: str, at: int) -> ValueProblem:
         return ValueProblem(code, message, place=place_at(self.written, at))
+
+
+@lru_cache(maxsize=1024)
+def _name_of(uri: str | None, local: str) -> str:
+    """An expanded name; raises ValueError if it is not one."""
+    return str(etree.QName(uri, local))
 
 
 def _detached(piece: Element) -> Element:

@@ -178,6 +178,8 @@ class Interpreter:
 
         Below the top, a relation is evaluated only where its parent's label allows it.
         """
+        if not kept and not self._anywhere:
+            return self._evaluate_near(tree, top)
         gathered: dict[int, Gathered] = {}
         parent, kinds = tree.parent_column, tree.kind_column
         for node, relations in self._nodes(tree, top, kept):
@@ -201,14 +203,31 @@ class Interpreter:
                 merge(above.descendants, everywhere)
         raise AssertionError("a subtree has a top")
 
+    def _evaluate_near(self, tree: Tree, top: int) -> Rising:
+        """`evaluate` if every relation is looked for among children and attributes only."""
+        gathered: dict[int, Gathered] = {}
+        parent = tree.parent_column
+        nodes = self._needed(tree, top)
+        self.visited += len(nodes)
+        for node, relations in reversed(nodes):
+            here = self.at_node(tree, node, relations, gathered.pop(node, _NOTHING))
+            if node == top:
+                return Rising(here, {})
+            if here:
+                above = gathered.get(parent[node])
+                if above is None:
+                    gathered[parent[node]] = Gathered(here, {})
+                    continue
+                for relation, bag in here.items():
+                    known = above.children.setdefault(relation, bag)
+                    if known is not bag:
+                        add_all(known, bag)
+        raise AssertionError("a subtree has a top")
+
     def _nodes(
         self, tree: Tree, top: int, kept: Set[int] | tuple[()]
     ) -> Iterable[tuple[int, list[Relation]]]:
         """The nodes of a subtree to look at, children before parents, with their relations."""
-        if not kept and not self._anywhere:
-            found = self._needed(tree, top)
-            self.visited += len(found)
-            return reversed(found)
         if top == DOCUMENT_NODE and len(tree) > LARGE and isinstance(kept, Set):
             nodes = relevant_nodes(tree, lambda node: self._wanted(tree, node), kept)
         else:
@@ -399,8 +418,11 @@ class Interpreter:
 
     def own_row(self, tree: Tree, node: int, relation: Relation, value: str | None = None) -> Row:
         """The row of the node's own columns."""
-        if not relation.own:
+        own = relation.own
+        if not own:
             return ()
+        if len(own) == 1:
+            return (self._own(tree, node, own[0][1], value),)
         return tuple(self._own(tree, node, source, value) for _, source in relation.own)
 
     @staticmethod

@@ -239,15 +239,11 @@ class MaintainedTree:
             if error is not None and not isinstance(view.maintainer, PutAside):
                 self._set_aside(view, error)
 
-    @contextmanager
-    def _setting_aside(self, view: MaintainedView) -> Iterator[None]:
+    def _set_aside_or_raise(self, view: MaintainedView, error: QueryError) -> None:
         """Set a view aside if an update exceeds its limit. The update is applied."""
-        try:
-            yield
-        except ValueProblem:
-            raise  # the view rejects the update
-        except QueryError as error:
-            self._set_aside(view, error)
+        if isinstance(error, ValueProblem):
+            raise error  # the view rejects the update
+        self._set_aside(view, error)
 
     @staticmethod
     def _set_aside(view: MaintainedView, error: QueryError) -> None:
@@ -371,8 +367,10 @@ class MaintainedTree:
                 with guard.bringing(None if origin is None else origin[0]):
                     guard.before(plan.delta)
             for view in views:
-                with self._setting_aside(view):
+                try:
                     view.before(plan.delta)
+                except QueryError as error:
+                    self._set_aside_or_raise(view, error)
         except BaseException:
             plan.abandon()
             raise
@@ -395,12 +393,13 @@ class MaintainedTree:
         emitted: ViewChanges = []
         for view in views:
             try:
-                with self._setting_aside(view):
-                    emitted.append((view, view.after(plan.delta)))
+                emitted.append((view, view.after(plan.delta)))
             except ValueProblem:
                 assert savepoint is not None, "only views that reject values raise them"
                 savepoint.restore()
                 raise
+            except QueryError as error:
+                self._set_aside_or_raise(view, error)
         return together(passed, emitted)
 
     def pass_time(self, clock: int) -> ViewChanges:
@@ -413,8 +412,10 @@ class MaintainedTree:
             return []
         emitted: ViewChanges = []
         for view in self.clocked:
-            with self._setting_aside(view):
+            try:
                 emitted += passed_of(view, clock)
+            except QueryError as error:
+                self._set_aside_or_raise(view, error)
         return self.hooks.pass_time(emitted, clock)
 
     def next_moment(self) -> int | None:

@@ -29,9 +29,10 @@ from axlog.query.syntax_tree import (
 from axlog.query.update_parser import UpdateParser, parsed
 
 _STRINGS = re.compile(
-    r"""\"[^\"&{}<>\x00-\x1f]*\"|'[^'&{}<>\x00-\x1f]*'"""
-    r"""|(?<=>)[^<>{}&\"'\x00-\x1f]*[^\s<>{}&\"'][^<>{}&\"'\x00-\x1f]*(?=</)"""
+    r"""(\"[^\"&{}<>\x00-\x1f]*\"|'[^'&{}<>\x00-\x1f]*'"""
+    r"""|>[^<>{}&\"'\x00-\x1f]*[^\s<>{}&\"'][^<>{}&\"'\x00-\x1f]*(?=</))"""
 )
+"""A string with its quotes, or a text with the end of the tag before it."""
 _STATIC = re.compile(r"\b(?:matches|replace|tokenize|analyze-string)\s*\(|\(:|“")
 """Functions that check strings when they are parsed; and comments, which hide strings."""
 
@@ -51,17 +52,12 @@ def instance_of(
     """The statements of a text with the values of their variables; None without a template."""
     if len(text) > 2_000 or _STATIC.search(text) is not None:
         return None
-    strings: list[str] = []
-
-    def mark(found: re.Match[str]) -> str:
-        string = found.group()
-        quote = string[0] if string[0] in "\"'" else ""
-        strings.append(string[1:-1] if quote else string)
-        return f"{quote}\0{quote}"
-
-    skeleton = _STRINGS.sub(mark, text)
-    if not strings or skeleton.count("\0") != len(strings):
+    parts = _STRINGS.split(text)
+    strings = [each[1:] if each[0] == ">" else each[1:-1] for each in parts[1::2]]
+    if not strings or "\0" in text:
         return None
+    parts[1::2] = [each[0] for each in parts[1::2]]
+    skeleton = "\0".join(parts)
     template = _TEMPLATES.get((skeleton, namespaces), _UNKNOWN)
     if template is _UNKNOWN:
         if len(_TEMPLATES) >= MOST_TEMPLATES:
@@ -86,7 +82,10 @@ def _template(text: str, namespaces: tuple[tuple[str, str], ...]) -> Template | 
         statements = parsed(parser)
     except (QueryError, RecursionError):
         return None
-    spans = [found.span() for found in _STRINGS.finditer(text)]
+    spans = [
+        (found.start() + (text[found.start()] == ">"), found.end())
+        for found in _STRINGS.finditer(text)
+    ]
     if sorted(parser.strings) != spans:
         return None
     return Template(statements, tuple(_name(start) for start, _ in spans), parser.names_size)

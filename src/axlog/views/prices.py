@@ -26,8 +26,8 @@ class Prices:
     (`connected`: Q13, Q16, Q17) cost more. With the ids of two nodes the view needs tables.
     """
 
-    counting: Costs = Costs(update=150.0, operation=170.0, node=0.6)
-    algebraic: Costs = Costs(update=500.0, operation=6.0, node=0.13)
+    counting: Costs = Costs(update=120.0, operation=170.0, node=0.6)
+    algebraic: Costs = Costs(update=1000.0, operation=10.0, node=0.13)
     direct: Costs = Costs(update=200.0, operation=5.0, node=0.13)
     connected: Costs = Costs(update=600.0, operation=5.0, node=0.13)
 
