@@ -66,7 +66,7 @@ def test_small_updates_change_over_to_counting_and_large_ones_back() -> None:
 
 
 def test_regret_waits_until_the_other_is_worth_its_price() -> None:
-    tree = wide(800)
+    tree = wide(3_000)
     view = Adaptive(tree, parse_pattern("match /r#x[a]/a#y return x.id, y.id"))
     for _ in range(3):
         insert(tree, 1, view)
@@ -91,6 +91,22 @@ def test_counting_begins_with_the_rows_of_the_algebra_if_it_keeps_nothing_else(q
         assert tested.rows() == plain.rows()
         assert tested.told() == plain.told()
     assert view.kept_by.name == "counting"
+
+
+def test_counting_begins_with_known_rows_if_few_sites_keep_some() -> None:
+    """The first `a` is large, so it keeps the rows of its branches, and is evaluated."""
+    large = f"<a>{'<b/>' * 70}<c>1</c></a>"
+    tree = load("<r>" + large + "<a><b/><c>1</c></a>" * 400 + "</r>")
+    view = Adaptive(tree, parse_pattern("match /r/a[b]/c/$y return $y"), prices=CHEAP_COUNTING)
+    assert isinstance(view.kept_by, Counting)
+    assert view.kept_by.is_begun
+    assert 0 < view.kept_by.engine.visited < 100
+    tested, plain = Watcher(view), Watcher(Reevaluate(tree, view.pattern))
+    first = tree.partition("a")[0]
+    for child in [n for n in tree.children(first) if tree.label(n) == "b"]:
+        pending.apply(tree, [Delete(child)], watchers=[tested, plain])
+        assert tested.rows() == plain.rows()
+        assert tested.told() == plain.told()
 
 
 @pytest.mark.parametrize("query", ["match /r#x[a]/a#y return x.id, y.id", "match /r[not(d)]/a/b"])

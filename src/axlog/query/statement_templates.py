@@ -70,6 +70,22 @@ def instance_of(
     return template.statements, dict(zip(template.variables, strings, strict=True))
 
 
+def is_repeated(text: str, namespaces: tuple[tuple[str, str], ...]) -> bool:
+    """Whether the same text was asked about before: it needs no template.
+
+    Such statements get their values as variables. Parsed as they are, their paths have no holes,
+    and constructors without variables are built once.
+    """
+    known = _TEXTS.get(text)
+    if known is not None:
+        return known == namespaces
+    if len(_TEXTS) >= MOST_TEMPLATES:
+        _TEXTS.clear()
+    _TEXTS[text] = namespaces
+    return False
+
+
+_TEXTS: dict[str, tuple[tuple[str, str], ...]] = {}
 MOST_TEMPLATES = 512
 _UNKNOWN = Template((), (), 0)
 _TEMPLATES: dict[tuple[str, tuple[tuple[str, str], ...]], Template | None] = {}

@@ -25,11 +25,12 @@ from axlog.document.delta import Delta
 from axlog.document.tree import Tree
 from axlog.errors import QueryError
 from axlog.evaluate.joins import Bag
-from axlog.query.pattern import Branch, Pattern, PatternNode
+from axlog.query.pattern import Branch, Kind, Pattern, PatternNode
 from axlog.views.algebraic.direct import identifying_node
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.algebraic.shape import shape_of
+from axlog.views.algebraic.tables import node_column
 from axlog.views.change import Change, Row
 from axlog.views.counting.maintainer import Counting, column_of
 from axlog.views.maintainer import Maintainer
@@ -130,15 +131,24 @@ class Adaptive(Maintainer):
     def _bindings(self, columns: Sequence[str]) -> Bag | None:
         """The rows of the algebra as counting has them; None if they do not give all columns."""
         kept = self.kept_by
-        if not isinstance(kept, Algebraic) or kept.shape.anchors:
+        if not isinstance(kept, Algebraic):
             return None
-        table = kept.relation.table()
-        found: dict[str, list[str | int]] = {}
-        for number, output in enumerate(self.pattern.outputs):
-            found[column_of(output)] = kept.keys_of(number, output, table)
-        if not found.keys() >= set(columns):
-            return None
-        every = [found[column] for column in columns]
+        table, shape = kept.relation.table(), kept.shape
+        outputs = {
+            column_of(output): (number, output)
+            for number, output in enumerate(self.pattern.outputs)
+            if output.kind is Kind.VARIABLE or output.of not in shape.anchors
+        }
+        every: list[list[str | int]] = []
+        for column in columns:
+            if column in outputs:
+                every.append(kept.keys_of(*outputs[column], table))
+                continue
+            name = column.removesuffix(".node")  # the anchor of a collected path
+            nodes = table.columns.get(node_column(shape.named.get(name, -1)))
+            if nodes is None:
+                return None
+            every.append(nodes.tolist())
         rows = zip(*every, strict=True) if every else repeat((), len(table))
         bag = dict(zip(rows, table.counts.tolist(), strict=True))
         return bag if len(bag) == len(table) else None
