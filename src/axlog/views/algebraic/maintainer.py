@@ -29,7 +29,7 @@ from axlog.views.algebraic.deltas import DeltaTables, reattached
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.evaluation import everything, within_times
 from axlog.views.algebraic.labels import may_concern, may_flip_guards
-from axlog.views.algebraic.node_rows import rows_of
+from axlog.views.algebraic.node_rows import FEW, rows_of
 from axlog.views.algebraic.propagation import DeferredNodes, Propagation, deferred_rows
 from axlog.views.algebraic.reports import (
     Options,
@@ -179,6 +179,10 @@ class Algebraic(Maintainer):
         """The changes of rows whose counts changed, and of rows with new values."""
         if not len(slots) and not self._before:
             return []
+        if len(slots) <= FEW and not self._before:
+            counts = zip(slots.tolist(), old.tolist(), new.tolist(), strict=True)
+            if all(not before and after for _, before, after in counts):
+                return self._inserted(slots)
         changes: list[Change] = []
         is_gone = new == 0
         if is_gone.any():
@@ -187,11 +191,14 @@ class Algebraic(Maintainer):
             self.relation.release(gone)
         come = slots[(old == 0) & ~is_gone]
         if len(come):
-            op: Op = "insert"
-            changes += map(Change, repeat(op), self._shown(come, self._read_anew))
+            changes += self._inserted(come)
         if not self._before:
             return changes
         return changes + self._modified(dict(zip(slots.tolist(), old.tolist(), strict=True)))
+
+    def _inserted(self, slots: Integers) -> list[Change]:
+        op: Op = "insert"
+        return list(map(Change, repeat(op), self._shown(slots, self._read_anew)))
 
     def propagate(self, delta: Delta) -> tuple[Integers, Integers, Integers]:
         """Update the counts of rows; return slots, old counts and new counts."""

@@ -118,7 +118,7 @@ class NodeRows(KeptRows):
         for node, count in zip(nodes, moved, strict=True):
             slot = int(self._slot_of[node]) - 1
             if slot < 0:
-                slot = int(self._taken(1)[0])
+                slot = self._one_taken()
                 self._nodes[slot], self._slot_of[node] = node, slot + 1
             slots.append(slot)
             old.append(int(self.counts[slot]))
@@ -132,6 +132,14 @@ class NodeRows(KeptRows):
         self._nodes[slots] = nodes
         self._slot_of[nodes] = slots + 1
         return slots
+
+    def _one_taken(self) -> int:
+        if self._free:
+            return int(self._taken(1)[0])
+        self._used += 1
+        if self._used > len(self.counts):
+            self._grow()
+        return self._used - 1
 
     def _taken(self, count: int) -> Integers:
         found: list[Integers] = []
