@@ -15,7 +15,7 @@ from axlog.document.parser import DEFAULT_LIMITS
 from axlog.document.tree import Tree
 from axlog.errors import AxlogError
 from axlog.evaluate.statements import operations_of
-from axlog.query.statement_templates import instance_of
+from axlog.query.statement_templates import OFTEN, instance_of
 from axlog.query.syntax_tree import Statement
 from axlog.query.update_parser import parse_statements
 
@@ -70,6 +70,20 @@ def _shown(operations: Iterable[object]) -> list[str]:
         found.append(f"{type(operation).__name__} {content} "
                      + " ".join(str(getattr(operation, name, "")) for name in names))  # fmt: skip
     return found
+
+
+def test_a_text_that_is_used_often_is_parsed_as_it_is() -> None:
+    text = 'insert node <often w="1">{$v}</often> into /r/a[@k = $k]'
+    tree = load("<r><a k='1'/><a k='2'/></r>")
+    for use in range(2 * OFTEN):
+        found = instance_of(text, (), DEFAULT_LIMITS)
+        assert found is not None
+        ((statement,), strings) = found
+        assert len(strings) == (1 if use < OFTEN else 0)
+        given = {**strings, "v": str(use), "k": "2"}
+        (shown,) = _outcome(tree, statement, given)
+        assert f'<often w=\\"1\\">{use}</often>' in shown or f'<often w="1">{use}</often>' in shown
+    assert instance_of(text, (("p", "u"),), DEFAULT_LIMITS) is not found
 
 
 @pytest.mark.parametrize(

@@ -32,13 +32,13 @@ def subtrees(tree: Tree, roots: Sequence[int] | Handles) -> Handles:
 
     Takes as many steps as the longest path down and to the right.
     """
+    ranges = _ranges(tree, roots)
+    if ranges is not None:
+        return ranges
     if len(roots) < SMALL:
         few = few_below(tree, np.asarray(roots).tolist(), SMALL)
         if few is not None:
             return np.array(few, dtype=np.int32)
-    ranges = _ranges(tree, roots)
-    if ranges is not None:
-        return ranges
     first, following = _column(tree.first_column), _column(tree.next_column)
     frontier = np.asarray(roots, dtype=np.int32)
     found = [frontier]
@@ -234,14 +234,7 @@ def release(tree: Tree, roots: Sequence[int]) -> None:
         ].tolist():
             tree.texts_by_node.pop(node, None)
     freed = nodes.tolist()
-    tables: tuple[dict[int, Any], ...] = (
-        tree.long_components,
-        tree.prefixes_by_node,
-        tree.namespaces_by_node,
-        tree.calls_by_node,
-        tree.origins_by_node,
-    )
-    for table in tables:
+    for table in tree._side_tables()[1:]:  # the texts are gone
         if table:
             for node in freed:
                 table.pop(node, None)

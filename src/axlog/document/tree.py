@@ -441,11 +441,8 @@ class Tree:
             self.kind_column[node] = kind
             self.parent_column[node] = self.first_column[node] = self.last_column[node] = NONE
             self.next_column[node] = self.previous_column[node] = self.slot_column[node] = NONE
-            self.label_column[node], self.order_column[node], self.time_column[node] = (
-                label,
-                1,
-                time,
-            )
+            self.label_column[node], self.order_column[node] = label, 1
+            self.time_column[node] = time
             return node
         self.kind_column.append(kind)
         for column in (
@@ -549,21 +546,18 @@ class Tree:
 
     def _release_nodes(self, nodes: list[int]) -> None:
         """Free handles for reuse."""
-        kinds = self.kind_column
         for dead in nodes:
-            kinds[dead] = _FREE
-        for table in (
-            self.texts_by_node,
-            self.long_components,
-            self.prefixes_by_node,
-            self.namespaces_by_node,
-            self.calls_by_node,
-            self.origins_by_node,
-        ):
-            if table:
-                for dead in nodes:
-                    table.pop(dead, None)
+            self.kind_column[dead] = _FREE
+        for table in self._side_tables():
+            for dead in nodes if table else ():
+                table.pop(dead, None)
         self._free += nodes
+
+    def _side_tables(self) -> tuple[dict[int, Any], ...]:
+        """The tables with an entry for some nodes, which goes with the node."""
+        texts, components = self.texts_by_node, self.long_components
+        names = self.prefixes_by_node, self.namespaces_by_node
+        return texts, components, *names, self.calls_by_node, self.origins_by_node
 
     def _columns(self) -> tuple[array[int], ...]:
         """The columns with one entry per node."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from axlog.document.operations import Operation
 from axlog.errors import AxlogError
 from axlog.evaluate.statements import operations_of
-from axlog.query.statement_templates import instance_of, is_repeated
+from axlog.query.statement_templates import instance_of
 from axlog.query.syntax_tree import Statement
 from axlog.query.update_parser import parse_statements
 
@@ -26,11 +26,8 @@ def by_template(
 ) -> list[Operation] | None:
     """Return the operations of one statement, by the template of statements like it.
 
-    None if it has no template, is used as it is again and again, or raises an error: the error's
-    place is found without it.
+    None if it has no template, or raises an error: the error's place is found without it.
     """
-    if is_repeated(statement, document.namespace_items):
-        return None
     try:
         found = instance_of(statement, document.namespace_items, document.limits)
         if found is None or len(found[0]) != 1:

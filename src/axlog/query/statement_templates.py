@@ -49,7 +49,17 @@ class Template:
 def instance_of(
     text: str, namespaces: tuple[tuple[str, str], ...], limits: Limits
 ) -> tuple[tuple[Statement, ...], dict[str, str]] | None:
-    """The statements of a text with the values of their variables; None without a template."""
+    """The statements of a text with the values of their variables; None without a template.
+
+    A text that is used often as it is gets its values as variables of its own. It is parsed as it
+    is then: its paths have no holes, and constructors without variables are built once.
+    """
+    known = _TEXTS.get((text, namespaces), 0)
+    if known == OFTEN:
+        known = _TEXTS[text, namespaces] = _as_it_is(text, namespaces)
+    if isinstance(known, Template):
+        refuse_growth(known.names_size, _size(text, namespaces), limits)
+        return known.statements, {}
     if len(text) > 2_000 or _STATIC.search(text) is not None:
         return None
     parts = _STRINGS.split(text)
@@ -65,30 +75,29 @@ def instance_of(
         template = _TEMPLATES[skeleton, namespaces] = _template(text, namespaces)
     if template is None:
         return None
-    given = len(text) + sum(len(uri) for _, uri in namespaces)
-    refuse_growth(template.names_size, given, limits)
+    refuse_growth(template.names_size, _size(text, namespaces), limits)
+    if len(_TEXTS) >= MOST_TEMPLATES:
+        _TEXTS.clear()
+    _TEXTS[text, namespaces] = known + 1
     return template.statements, dict(zip(template.variables, strings, strict=True))
 
 
-def is_repeated(text: str, namespaces: tuple[tuple[str, str], ...]) -> bool:
-    """Whether the same text was asked about before: it needs no template.
-
-    Such statements get their values as variables. Parsed as they are, their paths have no holes,
-    and constructors without variables are built once.
-    """
-    known = _TEXTS.get(text)
-    if known is not None:
-        return known == namespaces
-    if len(_TEXTS) >= MOST_TEMPLATES:
-        _TEXTS.clear()
-    _TEXTS[text] = namespaces
-    return False
-
-
-_TEXTS: dict[str, tuple[tuple[str, str], ...]] = {}
 MOST_TEMPLATES = 512
 _UNKNOWN = Template((), (), 0)
 _TEMPLATES: dict[tuple[str, tuple[tuple[str, str], ...]], Template | None] = {}
+OFTEN = 8
+"""After so many uses, a text is parsed as it is."""
+_TEXTS: dict[tuple[str, tuple[tuple[str, str], ...]], Template | int] = {}
+"""The texts that were used with a template: how often, and later their statements."""
+
+
+def _size(text: str, namespaces: tuple[tuple[str, str], ...]) -> int:
+    return len(text) + sum(len(uri) for _, uri in namespaces)
+
+
+def _as_it_is(text: str, namespaces: tuple[tuple[str, str], ...]) -> Template:
+    parser = UpdateParser(text, dict(namespaces))
+    return Template(parsed(parser), (), parser.names_size)
 
 
 def _template(text: str, namespaces: tuple[tuple[str, str], ...]) -> Template | None:

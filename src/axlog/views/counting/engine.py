@@ -18,7 +18,7 @@ then on, and every program that uses it is set aside. The other programs continu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import count, islice
+from itertools import count
 from operator import lt
 
 from axlog.document.delta import Delta
@@ -39,8 +39,6 @@ from axlog.views.operators.join import JoinRules, Share
 
 BLOCK = 64
 """The largest block, in nodes; a larger subtree has a site at its root."""
-_KEEPING = 8
-"""One in this many nodes may be below sites that keep rows, if the rows of a view are known."""
 REFUSED = 16
 """How many programs that were set aside are remembered after their last view is dropped."""
 
@@ -259,49 +257,6 @@ class CountingEngine:
                     load(first[each])
         if root is not None and root in self._refused:
             raise self._refused[root]
-
-    def begin_with(self, root: Relation, rows: Bag) -> bool:
-        """Set up the only program with rows that are known, if few of its sites keep rows.
-
-        A relation with one edge keeps no rows, and one without edges has its own row alone. Only
-        the subtrees of other sites are evaluated. False: the program is left to `build`.
-        """
-        if len(self._waiting) != 1 or len(self._programs) != 1 or self._rules.shares:
-            return False
-        self._new_interpreter()
-        tree, rules = self.tree, self._rules
-        chosen = self._choose_sites(DOCUMENT_NODE) - {DOCUMENT_NODE}
-        keeping = self._keeping(chosen)
-        inside = (node for top in keeping for node in tree.subtree(top))
-        most = len(tree) // _KEEPING
-        if not rules[root].keeps_nothing or sum(1 for _ in islice(inside, most + 1)) > most:
-            return False
-        ((_, load),), self._waiting = self._waiting, []
-        self._sites = {}
-        self._begin_work(self._most_rows)
-        for top in keeping:
-            self._interpreter.evaluate(tree, top, chosen, self._set_up)
-        self._end_work()
-        nothing = Gathered()
-        for node in chosen - self._sites.keys():
-            self._sites[node] = self._make_site(node, nothing, {})
-        self._sites[DOCUMENT_NODE] = Site((), False)
-        self._roots = {root: SiteRelation(root, rules, (), nothing, {})}
-        self._is_stale = False
-        self._set_aside()
-        if root in self._programs:
-            load(rows)
-        return True
-
-    def _keeping(self, sites: set[int]) -> list[int]:
-        """The sites at which a relation keeps rows, without those below others."""
-        candidates, rules = self._interpreter.candidates, self._rules
-        found = {
-            node
-            for node in sites
-            if not all(rules[relation].keeps_nothing for relation in candidates(self.tree, node))
-        }
-        return [node for node in found if found.isdisjoint(self.tree.ancestors(node))]
 
     def _extend(self, roots: list[Relation]) -> bool:
         """Evaluate only the new programs and add their states to the sites.

@@ -23,6 +23,7 @@ from axlog.query.compile import Gather, Program, Relation, compile_pattern
 from axlog.query.pattern import Kind, Output, Pattern, nodes_of
 from axlog.views.change import Change, Row, Values
 from axlog.views.counting.engine import CountingEngine
+from axlog.views.counting.known_rows import begin_with
 from axlog.views.maintainer import Maintainer
 from axlog.views.operators.disk_table import counts_on
 from axlog.views.outputs import shown_of
@@ -76,7 +77,7 @@ class Counting(Maintainer):
         self._has_stale_ids = False  # after a rename: ids contain labels
         self.root = self.engine.add(program, self._load, self)
         rows = None if known is None else known(self.root.columns)
-        self.is_begun = rows is not None and self.engine.begin_with(self.root, rows)
+        self.is_begun = rows is not None and begin_with(self.engine, self.root, rows)
         """Whether the known rows were enough to set it up."""
 
     @property
