@@ -19,7 +19,7 @@ Law: they find the nodes that the arrays find, a walk in document order, or give
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from axlog.document.tree import ATTRIBUTE, ELEMENT, NONE, TEXT, Tree
 from axlog.evaluate import node_tests
@@ -39,10 +39,14 @@ from axlog.query.pattern import (
     PatternNode,
     Variable,
     Wildcard,
+    branches_of,
 )
 
 LONGEST = 64
 """The most children of one node that a branch beside the path looks at."""
+
+SEARCH = 8
+"""The nodes of a path that cost as much as to look for one branch beside it."""
 
 Step = tuple[PatternNode, tuple[Branch, ...]]
 """A node of the path, with the branches beside the path."""
@@ -82,6 +86,14 @@ class _BeyondError(Exception):
 
 class _FarError(Exception):
     """The walk is longer than arrays would take."""
+
+
+def _searches(branches: Iterable[Branch]) -> Iterator[PatternNode]:
+    """The nodes of a pattern that are looked for among children."""
+    for branch in branches:
+        if isinstance(branch, PatternNode):
+            yield branch
+        yield from _searches(branches_of(branch))
 
 
 def _below(tree: Tree, label: str, above: int, worth: int, is_last: bool) -> list[int]:
@@ -185,14 +197,23 @@ class _Writer:
             raise _BeyondError
         self._line(depth + 1, "worth -= 1")
         self._line(depth + 1, "if worth < 0: return None")
-        self._line(depth + 1, f"if {self._matches(node, step, beside)}:")
-        self._loop(at + 1, depth + 2)
+        inner = depth + 2
+        self._line(depth + 1, f"if {self._test(node, step)}:")
+        if beside or step.comparisons:
+            self._line(inner, f"worth -= {SEARCH * len(list(_searches(beside)))}")
+            self._line(inner, f"if {self._meets(node, step, beside)}:")
+            inner += 1
+        self._loop(at + 1, inner)
         if step.axis is Axis.CHILD:
             self._line(depth + 1, f"{node} = following[{node}]")
 
     def _matches(self, node: str, step: PatternNode, branches: Sequence[Branch]) -> str:
         """The condition that a node passes the test of a step and meets its conditions."""
-        parts = [self._test(node, step), *(self._holds(node, branch) for branch in branches)]
+        return f"{self._test(node, step)} and {self._meets(node, step, branches)}"
+
+    def _meets(self, node: str, step: PatternNode, branches: Sequence[Branch]) -> str:
+        """The condition that a node has the branches and values that a step requires."""
+        parts = ["True", *(self._holds(node, branch) for branch in branches)]
         for asked in step.comparisons:
             operand = asked.operand
             if isinstance(operand, Variable):

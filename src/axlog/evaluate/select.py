@@ -60,7 +60,7 @@ from axlog.query.pattern import (
 MOST_CLIMBED = 64
 """With more nodes than this to check, arrays are faster."""
 
-MOST_WALKED = 1_000
+MOST_WALKED = 1_500
 """With more nodes than this to visit, arrays are faster."""
 
 _DOWN = (Axis.CHILD, Axis.DESCENDANT)
