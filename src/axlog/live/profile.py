@@ -14,8 +14,9 @@ from axlog.reporting import counted
 STAGES = ("check", "parse", "match", "join", "group", "emit", "nodes")
 """The stages of a message, in their order.
 
-check: its bytes and time; parse; match: its bindings for the views' patterns; join: with the rows
-of other messages; group: the rows, aggregates and order of the views; emit: subscribers and sinks;
+check: its bytes and time; parse: or the check of its form, if it is matched on its bytes; match:
+its bindings for the views' patterns; join: with the rows of other messages; group: the rows,
+aggregates and order of the views; emit: subscribers and sinks;
 nodes: messages that become nodes, as a whole."""
 
 
