@@ -7,10 +7,13 @@ from unittest.mock import patch
 
 import pytest
 
+from axlog.future.restoration import can_bring_again
 from axlog.future.scenario_tracker import ScenarioTracker
 from axlog.live import streams
 from axlog.live.document import Document
+from axlog.live.internals import maintained
 from axlog.live.options import Options
+from axlog.query.truth import Truth
 
 CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}" {}/>'
 LIMITED = CALL.format("c", 'most="1"')
@@ -43,6 +46,10 @@ CASES = {
         SHOP.replace('deletes="yes"', 'deletes="only"'),
         "match /r[x/e/$v][y/e/$v] return $v", (), True,
     ),
+    "a value shown": (SHOP, "match /r[x/e#n/$v][y/e/$v] return n.val, $v", (), True),
+    "a content shown": (SHOP, "match /r[x/e#n/$v][y/e/$v] return n.cont, $v", (), True),
+    "a label shown": (SHOP, "match /r[x/*#n/$v][y/e/$v] return n.label, $v", (), False),
+    "a last moment": (SHOP, "match /r[x/e#s/$v][y/e/$v] where s <= 2s return $v", (), True),
     "a value above": (SHOP, "match /r[x = $v][y/e/$v] return $v", (), True),
 }  # fmt: skip
 
@@ -83,6 +90,29 @@ def run(name: str) -> tuple[list[object], int]:
         note(doc.end("a", at=time + 3))
         note(doc.end("b", at=time + 4))
     return found, during
+
+
+def test_a_one_shot_call_brings_all_again_in_its_one_message() -> None:
+    call = CALL.format("a", 'deletes="yes" mode="one-shot"')
+    text = f"<r><x><e>1</e><e>2</e>{call}</x><y>{B}</y></r>"
+    query = 'match /r[x/e/"1"][x/e/"2"][y/e/$v] return $v'
+    doc = Document(text, views={"v": query}, options=Options(never="kept"))
+    with patch.object(ScenarioTracker, "__init__", side_effect=AssertionError):
+        assert doc.delete("a", 'match /e/"1"', at=1) == []
+        assert doc.delete("a", 'match /e/"2"', at=2) == []
+    assert doc.view("v").truth is Truth.POSSIBLE
+    doc.feed("a", "<e>1</e><e>2</e>", at=3)
+    assert [c.op for c in doc.feed("b", "<e>3</e>", at=4)] == ["insert"]
+
+
+def test_references_and_calls_are_compared() -> None:
+    tree = maintained(Document(SHOP)).tree
+    call = tree.calls()["a"]
+    (element,) = (n for n in tree.children(tree.parent(call)) if n != call)
+    assert can_bring_again(tree, "a", [element])
+    assert not can_bring_again(tree, "a", [element, call])
+    fact = "every y/e by k refers x/e by k trusted"
+    assert not can_bring_again(maintained(Document(SHOP, facts=(fact,))).tree, "a", [element])
 
 
 @pytest.mark.parametrize("name", CASES)
