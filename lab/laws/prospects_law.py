@@ -327,7 +327,15 @@ class _Run:
 
     def step(self, step: Step, seen: Counter[str]) -> None:
         """Apply a step everywhere, and compare the changes."""
-        each = [_told(take(doc, step)) for doc in self.documents]
+        changes = [take(doc, step) for doc in self.documents]
+        for change in changes[0]:
+            if change.op == "delete" and change.final:
+                status = self.documents[0].view("v").status(change.row.to_dict())
+                _same(
+                    f"the status of a row that is gone for good after {step}", status, Truth.NEVER
+                )
+                seen["final"] += 1
+        each = [_told(told) for told in changes]
         is_late, is_two, is_known = self._kind()
         same = each[:3] + each[4:] if is_late else each  # never="all" remembers key values
         for options, mine in zip(_OPTIONS, same, strict=False):

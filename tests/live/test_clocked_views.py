@@ -356,3 +356,16 @@ def test_rows_that_are_there_need_no_analysis() -> None:
     for stream in ("orders", "shipped"):
         shop.end(stream, at=1)
     assert view.status({"x": "2"}).value == "never"
+
+
+def test_an_overdue_order_that_ships_is_gone_for_good(shop: axlog.Document) -> None:
+    view = shop.watch(LATE, "late")
+    shop.watch(LATE.replace("now - t >= 2h", "now - t >= 2h and now - t <= 9h"), "window")
+    for number in (1, 2, 3):  # 3 still waits for its moment
+        shop.feed("orders", f"<order>{number}</order>", at=number * 3600)
+    shop.advance(4 * 3600)
+    gone = {c.view: c.final for c in shop.feed("shipped", "<order>1</order>", at=4 * 3600)}
+    assert gone == {"late": True, "window": False}  # time takes rows of a window away
+    assert view.status({"x": "1"}).value == "never"
+    (passed,) = (c for c in shop.advance(100 * 3600) if c.op == "delete" and c.row["x"] == "2")
+    assert (passed.view, passed.final) == ("window", False)

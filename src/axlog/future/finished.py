@@ -218,8 +218,11 @@ def finished_subtrees(
     children of a call's parent stay too, because the ids of later messages depend on them. What a
     deletion can reach stays.
     """
-    used = {node for pattern in patterns for node in nodes_used(tree, pattern)} | set(shown)
-    blocked = [one for pattern in patterns for one in _blocked_matches(tree, pattern)]
+    used, blocked = set(shown), list[_Match]()
+    for pattern in patterns:
+        matches: list[_Match] = []
+        used |= nodes_used(tree, pattern, matches)
+        blocked += [match for match in matches if not match.streams]
     while True:
         tops = _unused(tree, patterns, used)
         dropped = {node for top in tops for node in tree.subtree(top)}
@@ -258,20 +261,6 @@ def _unused(tree: Tree, patterns: Sequence[Pattern], used: set[int]) -> list[int
     ]
 
 
-def _blocked_matches(tree: Tree, pattern: Pattern) -> list[_Match]:
-    """The matches that a `not` blocks now."""
-    if not has_not(pattern) or not tree.calls() or loses_by(tree, pattern) is not None:
-        return []
-    try:
-        parts = _parts(pattern)
-        found = [m for part in parts for one in part.blocked for m in _matches(tree, one)]
-    except UndecidedError as error:
-        if not _is_too_many(error, pattern):
-            raise
-        return []  # all nodes that the pattern can match stay
-    return [match for match in found if not match.streams]
-
-
 def _read_nodes(pattern: Pattern) -> list[PatternNode]:
     """The nodes of a pattern whose values or contents rows show: nothing inside may be dropped."""
     names = {o.of for o in pattern.outputs if o.kind in (Kind.VAL, Kind.CONT)}
@@ -283,22 +272,27 @@ def _has_texts(tree: Tree, parent: int) -> bool:
     return any(tree.kind_column[child] == TEXT for child in tree.children(parent))
 
 
-def nodes_used(tree: Tree, pattern: Pattern) -> set[int]:
+def nodes_used(tree: Tree, pattern: Pattern, blocked: list[_Match] | None = None) -> set[int]:
     """The existing nodes that a scenario with needs uses.
 
     If the pattern can lose rows by deletions, or has a `not` and too many scenarios: all nodes with
-    a label that it tests for.
+    a label that it tests for. Otherwise `blocked` gets the matches of its `not`s.
     """
     if not tree.calls():
         return set()
     if loses_by(tree, pattern) is None:
         try:
             found: set[int] = set()
+            every: list[_Match] = []
             for part in _parts(pattern):
                 found |= _used_in(tree, part.positive)
                 for one in part.blocked:
-                    for match in _open_matches(_matches(tree, one)):
+                    matches = _matches(tree, one)
+                    every += matches
+                    for match in _open_matches(matches):
                         found.update(n for n in (*match.outside, *match.inside) if n is not None)
+            if blocked is not None:
+                blocked += every
             return found
         except UndecidedError as error:
             if not _is_too_many(error, pattern):

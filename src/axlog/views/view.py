@@ -528,10 +528,12 @@ class MaintainedView(FutureRows):
         is open, or what had to be absent stays. A statement can be undone by another.
         """
         is_moved = change.origin == CLOCK or self.maintainer.next_moment() is not None
-        if not isinstance(change.origin, tuple | str) or (self.reads_clock and is_moved):
-            return False  # a statement deleted it, or time may bring it back
-        if self.is_over() or not self._is_lasting:
-            return self.is_over()
+        if not isinstance(change.origin, tuple | str):
+            return False  # a statement deleted it
+        if not (self.reads_clock and is_moved) and self.is_over():  # time may bring it back
+            return True
+        if change.origin == CLOCK or not self._is_lasting:
+            return False
         from axlog.future.finality import may_return
 
         return not may_return(self.maintainer.tree, self.query.pattern)
@@ -539,9 +541,9 @@ class MaintainedView(FutureRows):
     @cached_property
     def _is_lasting(self) -> bool:
         """Whether rows that data removes cannot return, if nothing is deleted."""
-        from axlog.future.finality import is_lasting
+        from axlog.future.finality import is_lasting_query
 
-        return self.query.is_pattern and is_lasting(self.query.pattern)
+        return is_lasting_query(self.query)
 
     def add_never(self, changes: list[Change], never: list[Change], time: int) -> None:
         """Add `never` changes to the numbered changes of the same update.
