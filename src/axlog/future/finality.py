@@ -15,8 +15,10 @@ A row that is not lasting by this rule may still be gone for good: `View.status`
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from axlog.document.tree import Tree
+from axlog.future.clock_outlook import lower_bounds, shown_outputs
 from axlog.query.hoist import mentioned_by, mentions
 from axlog.query.normalize import normalise
 from axlog.query.pattern import (
@@ -31,6 +33,18 @@ from axlog.query.pattern import (
     PatternNode,
     branches_of,
 )
+from axlog.query.query import Query
+
+
+def is_lasting_query(query: Query) -> bool:
+    """Whether rows that data removes from a query cannot return, if nothing is deleted.
+
+    Time takes no rows away where `now` is only bounded from below.
+    """
+    if query.is_pattern:
+        return is_lasting(query.pattern)
+    outputs = shown_outputs(query) if lower_bounds(query) is not None else None
+    return outputs is not None and is_lasting(replace(query.pattern, outputs=outputs))
 
 
 def is_lasting(pattern: Pattern) -> bool:
