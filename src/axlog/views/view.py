@@ -530,10 +530,9 @@ class MaintainedView(FutureRows):
         is_moved = change.origin == CLOCK or self.maintainer.next_moment() is not None
         if not isinstance(change.origin, tuple | str):
             return False  # a statement deleted it
-        if not (self.reads_clock and is_moved) and self.is_over():  # time may bring it back
-            return True
-        if change.origin == CLOCK or not self._is_lasting:
-            return False
+        is_over = not (self.reads_clock and is_moved) and self.is_over()  # time may bring it back
+        if is_over or change.origin == CLOCK or not self._is_lasting:
+            return is_over
         from axlog.future.finality import may_return
 
         return not may_return(self.maintainer.tree, self.query.pattern)
