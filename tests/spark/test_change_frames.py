@@ -13,6 +13,7 @@ from axlog.connect.sources.memory import MemorySource
 from axlog.errors import AxlogError, PipelineError
 from axlog.runtime.definition import Definition
 from axlog.spark import changes, maintain, register, view
+from axlog.spark.session import cores_of
 from tests.runtime.test_spark_bucket import SHOP, definition_of, updates
 from tests.spark.test_spark_streaming import given
 
@@ -157,7 +158,14 @@ def test_a_session_is_checked_for_what_it_lacks(
 
 def test_a_session_of_spark_connect_is_told() -> None:
     """By the package of its class: the client itself needs packages that axlog does not install."""
-    made: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
-    for ask in (changes, maintain):
-        with pytest.raises(PipelineError, match="Spark Connect"):
-            ask(made, definition_of("join"), [])
+
+    class Settings:
+        def get(self, name: str, default: str | None = None) -> str | None:
+            found = {"spark.sql.shuffle.partitions": "4"}
+            return found.get(name, default)
+
+    attributes = {"__module__": "pyspark.sql.connect.session", "conf": Settings()}
+    made: Any = type("SparkSession", (), attributes)()
+    with pytest.raises(PipelineError, match="maintain needs Spark's driver"):
+        maintain(made, definition_of("join"), [])
+    assert cores_of(made) == 4

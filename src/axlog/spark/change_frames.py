@@ -45,7 +45,7 @@ from axlog.runtime.packets import unpack
 from axlog.runtime.plan import BUCKETS, make_plan
 from axlog.runtime.upstream_filters import tests_time
 from axlog.spark.checkpoint import Settled, bucket_keys
-from axlog.spark.session import check_classic, check_state_store
+from axlog.spark.session import check_state_store, cores_of
 from axlog.spark.sources import MOST, all_of, frame_of
 from axlog.spark.streaming_query import (
     extract_packets,
@@ -84,14 +84,13 @@ def changes(
 
     Write it with `writeStream` and a checkpoint, which belongs to this document and these buckets.
     """
-    check_classic(spark, "changes")
     told = _Told.of(document, view, buckets)
     check_state_store(spark)
     _check_partitions(spark, told.settled.partitions)
     given = list(sources)
     waits = waiting_time(given, hold, None)
     send = sender(told.settled, None, knows_all=told.knows_all)
-    parts = int(spark.sparkContext.defaultParallelism)
+    parts = cores_of(spark)
     horizon = told.settled.definition.horizon()
     frames = [
         frame_of(spark, source, at, limit, parts, waits, getattr(source, "streams", ()),

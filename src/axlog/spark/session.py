@@ -119,14 +119,33 @@ def _submitted() -> dict[str, str]:
     return dict(SparkConf().getAll())
 
 
+UNKNOWN_CORES = 8
+"""Tasks of a batch if a session of Spark Connect does not know the cores."""
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether a session is one of Spark Connect, by the package of its class."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def cores_of(spark: SparkSession) -> int:
+    """Return the number of tasks that run at a time, as far as a session knows it."""
+    if not is_connect(spark):
+        return int(spark.sparkContext.defaultParallelism)
+    written = spark.conf.get("spark.default.parallelism", None) or spark.conf.get(
+        "spark.sql.shuffle.partitions", None
+    )
+    return int(written or UNKNOWN_CORES)
+
+
 def check_classic(spark: SparkSession, what: str) -> None:
     """Refuse a session of Spark Connect for what needs the driver's own process."""
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(spark):
         raise PipelineError(
             "AX868",
             f"{what} needs Spark's driver in this process, and the session is one of Spark Connect",
-            advice="run it with spark-submit or axlog run --master URL; `evaluate` of documents as"
-            " texts works with Spark Connect",
+            advice="run it with spark-submit or axlog run --master URL; `changes`, `view`,"
+            " `evaluate`, `shred` and format('axlog') work with Spark Connect",
         )
 
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.document.splitter import Piece, can_split, split
 from axlog.errors import InputError
+from axlog.spark.session import cores_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,7 +75,7 @@ class Files:
             for batch in batches:
                 yield from rows(work[number] for number in batch.column(0).to_pylist())
 
-        cores = self.spark.sparkContext.defaultParallelism
+        cores = cores_of(self.spark)
         tasks = max(1, min(len(work), TASKS_PER_CORE * cores))
         return self.spark.range(0, len(work), 1, tasks).mapInArrow(perform, schema)
 
