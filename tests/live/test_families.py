@@ -386,3 +386,15 @@ def test_members_whose_plan_was_asked_for_have_their_last_never_changes() -> Non
     assert told == [("v1", "7")]
     told = [(c.view, c.row["x"]) for c in doc.end("p", at=4)]
     assert told == [(f"v{number}", "8") for number in range(9)]
+
+
+def test_a_row_that_waits_at_its_deadline_keeps_its_member_from_stopping() -> None:
+    query = 'match /r[p/a[k/"{}"]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u - t <= {} return $x'
+    steps = (
+        ("watch", "v1", query.format(1, 4)),
+        ("watch", "v2", query.format(2, 3)),
+        fed(1, 7, 1),
+        ("end", "p", 5),
+    )
+    options = (("collect", "state"), ("keep", "all"), ("never", "kept"))
+    assert check_shared(SharedCase(steps, options=options))["emitted never"] == 1
