@@ -50,6 +50,8 @@ KEYS = ("key p/a by k trusted", "key q/d by k trusted")
 _VALUES = ("1", "2", "3")
 Step = tuple[str, str, int]
 """What happens (a stream's message, `end` of a stream, `advance`), with what, and when."""
+Fallen = tuple[tuple[Any, ...], int]
+"""The values of a row that can never come, and the time since when."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +145,9 @@ class Definition:
         self._since = {way: self._since.get(way, clock) for way in ways}
         self._may_start = {"f", "g"} <= set(maintained(self._document).tree.calls())
 
-    def passing(self, time: int) -> list[tuple[Any, ...]]:
+    def passing(self, time: int) -> list[Fallen]:
         """The rows that become impossible while the clock passes, before an update."""
-        found: list[tuple[Any, ...]] = []
+        found: list[Fallen] = []
         while (moment := self._next_moment(time)) is not None:
             self._document.advance(moment / 1_000_000)
             found += self.after()
@@ -156,9 +158,9 @@ class Definition:
         deadlines = (until for _, _, until in self._since)
         return next_moment(maintained(self._document).tree.clock, deadlines, time)
 
-    def after(self) -> list[tuple[Any, ...]]:
+    def after(self) -> list[Fallen]:
         """The rows that have become impossible since the last call."""
-        outlook = self._outlook()
+        outlook, clock = self._outlook(), maintained(self._document).tree.clock
         columns = self._view.columns
         under_way = {
             row
@@ -166,7 +168,7 @@ class Definition:
             if until != since or (self._may_start and all(value is None for value in row))
         }
         found = [
-            row
+            (row, clock)
             for row in under_way
             if outlook.status(dict(zip(columns, row, strict=True))) is Truth.NEVER
         ]
@@ -226,10 +228,10 @@ def check_never(case: NeverCase, make: Callable[..., Document] = Document) -> Co
         others = each[:1] * (len(each) - 1)
         _same(f"the changes with and without collection, on disk, at {step}", each[1:], others)
         if streams_of(documents[-1]).prospects(maintained(documents[-1]).views["v"]) is not None:
-            told = sorted((c.row.values_ for c in exact if c.op == "never"), key=str)
+            told = _fallen(exact)
             _same(f'what never="all" tells after {step}', told, wanted)
             seen["exact"] += 1
-        never = sorted((c.row.values_ for c in each[0] if c.op == "never"), key=str)
+        never = _fallen(each[0])
         if is_certain:
             _same(f"what never comes after {step}", never, wanted)
             for number in (1, 4):  # nothing is kept: only the tables of the joins know it
@@ -242,7 +244,8 @@ def check_never(case: NeverCase, make: Callable[..., Document] = Document) -> Co
                 )
         else:
             nothing = tuple(None for _ in documents[0].view("v").columns)
-            _same(f"what is missing after {step}", set(wanted) - set(never) - {nothing}, set())
+            missing = {row for row, _ in wanted} - {row for row, _ in never} - {nothing}
+            _same(f"what is missing after {step}", missing, set())
             _same(f"the truth after {step}", documents[0].view("v").truth, definition.truth)
         seen["steps"] += 1
         seen["never"] += len(never)
@@ -251,6 +254,11 @@ def check_never(case: NeverCase, make: Callable[..., Document] = Document) -> Co
     seen["dropped"] += sum(waiting.dropped for waiting in dropped)
     seen["certain" if is_certain else "late"] += 1
     return seen
+
+
+def _fallen(changes: list[Change]) -> list[Fallen]:
+    found = ((c.row.values_, c.microseconds) for c in changes if c.op == "never")
+    return sorted(found, key=str)
 
 
 def _plain(possible: list[Possible]) -> list[str]:

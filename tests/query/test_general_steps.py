@@ -6,6 +6,7 @@ from axlog.query.general_steps import bound_steps, generalize_query
 from axlog.query.pattern import Number
 from axlog.query.query import parse_query
 from axlog.query.steps import Clock, Filter, Order
+from axlog.query.syntax_tree import Binary, Constant
 
 HAVING = 'match //a[k/"{}"]/x/$x return $x, count() as n having n > {} order by n limit {}'
 
@@ -35,6 +36,8 @@ def test_steps_with_constants_are_those_of_the_query() -> None:
     other = parse_query(HAVING.format("c", 7, 9)).row_key
     steps = bound_steps(general.steps, generalize_query(other).constants)
     (condition,) = [step.condition for step in steps if isinstance(step, Filter)]
+    assert isinstance(condition, Binary)
+    assert isinstance(condition.right, Constant)
     assert condition.right.exact == 7
     assert [step.limit for step in steps if isinstance(step, Order)] == [9]
     assert len(steps) == len(other.steps)

@@ -39,6 +39,19 @@ def message(number: int, inside: str = "<w/>") -> str:
 
 
 @pytest.mark.parametrize("keep", ["all", "needed"])
+@pytest.mark.parametrize("late", [1, 2])
+def test_never_has_the_time_of_its_deadline_whichever_message_passes_it(
+    keep: str, late: int
+) -> None:
+    doc = document(TWO, keep)
+    doc.feed("a", message(1), at=1)
+    (never,) = doc.feed("b", message(late), at=20)  # also if it uses up the key of the row
+    assert (never.op, never.row["x"], never.microseconds) == ("never", "1", 6_000_001)
+    assert never.cause is not None
+    assert never.cause.kind == "clock"
+
+
+@pytest.mark.parametrize("keep", ["all", "needed"])
 def test_rows_of_a_join_of_three_end_as_rows_or_never(keep: str) -> None:
     doc = document(THREE, keep)
     view = doc.view("v")

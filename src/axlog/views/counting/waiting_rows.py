@@ -525,6 +525,8 @@ class WaitingRows:
     ) -> None:
         """Record a dropped row, if a row of a later instant could have completed it."""
         limit = self._deadlines[part](row) if passed is None else passed
+        if passed is None and limit is not None and limit < self.tree.clock:
+            proof, passed = TimePassed(self.tree.clock), int(limit)  # before the update ended it
         if limit is None or limit > self.arrivals[part](row):
             # otherwise only a row of the same instant could have completed it
             self.ended.append(Ended(part, row, proof, passed, before))
