@@ -221,7 +221,7 @@ LAWS: dict[str, Law] = {
                    smaller_mangled),
     "rows": Law("all evaluators find what the definitions find", make_rows_case, check_rows, 1540,
                 smaller_rows),
-    "lists": Law("reduced, aggregated, integrated lists", make_lists_case, check_lists, 1620),
+    "lists": Law("reduced, aggregated, integrated lists", make_lists_case, check_lists, 1420),
     "filters": Law("filters find what evaluation finds", make_filter_case, check_filter, 200),
     "bytes": Law("messages matched on their bytes are as parsed", make_bytes_case,
                  check_bytes, 200, smaller_bytes),

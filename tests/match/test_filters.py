@@ -215,7 +215,7 @@ def test_differential_relations_of_an_engine() -> None:
             rows = made.match(root)
             for number, relation in enumerate(relations):
                 interpreter = Interpreter(relation.walk())
-                interpreter.descending.add(relation)
+                interpreter.look_anywhere([relation])
                 risen = interpreter.evaluate(tree, tree.root)
                 assert rows.get(f"{number} here", {}) == risen.here.get(relation, {}), seed
                 everywhere = rows.get(f"{number} everywhere", {})

@@ -44,6 +44,8 @@ from axlog.query.pattern import (
 
 LONGEST = 64
 """The most children of one node that a branch beside the path looks at."""
+DEEPEST = 16
+"""The most steps of a path: Python nests at most twenty loops."""
 
 SEARCH = 8
 """The nodes of a path that cost as much as to look for one branch beside it."""
@@ -59,7 +61,7 @@ Climber = Callable[[Tree, Mapping[str, str], Iterable[int]], "list[int] | None"]
 
 def walker_of(steps: Sequence[Step]) -> Walker | None:
     """The function that walks a path from the document; None if it cannot."""
-    if sum(step.axis is Axis.DESCENDANT for step, _ in steps) > 1:
+    if len(steps) > DEEPEST or sum(step.axis is Axis.DESCENDANT for step, _ in steps) > 1:
         return None
     try:
         return _Writer(steps).walker()
@@ -72,7 +74,7 @@ def climber_of(steps: Sequence[Step], at: int) -> Climber | None:
 
     The step before which a descendant step stands may match any node above.
     """
-    if any(step.axis is not Axis.CHILD for step, _ in steps[1:]):
+    if len(steps) > DEEPEST or any(step.axis is not Axis.CHILD for step, _ in steps[1:]):
         return None
     try:
         return _Writer(steps).climber(at)

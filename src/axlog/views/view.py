@@ -556,7 +556,7 @@ class MaintainedView(FutureRows):
         late = [change for change in never if change.origin != CLOCK]
         if early:
             first = self.position - len(changes)
-            self.number(early, time)
+            early = self.number(early, time)
             passed = [change for change in changes if change.origin == CLOCK]
             rest = changes[len(passed) :]
             passed = sorted([*passed, *early], key=self._change_order)
