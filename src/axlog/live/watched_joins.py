@@ -232,7 +232,7 @@ class WatchedJoins:
                 continue  # a part may gain or lose rows although no stream feeds it
             self.joins[self._waiting(state, feeders, keyed, old, views)] = node
         may_lose = (self._counted(views) - self._clocked(views)) | losing
-        self._watch_more(old, states, places, keyed, wanted, may_lose)
+        self._watch_more(old, states, places, keyed, wanted, may_lose, losing)
 
     def _wanted(
         self, places: dict[str, int], old: dict[SiteRelation, Watch]
@@ -255,10 +255,12 @@ class WatchedJoins:
         keyed: dict[Relation, list[tuple[Column, Key]]],
         wanted: Callable[[SiteRelation, set[str]], bool],
         counted: set[Relation],
+        losing: set[Relation],
     ) -> None:
         """Watch joins of three or more parts, or with `not`s, whose streams have no limits.
 
-        `counted`: the relations whose joins must keep all rows.
+        `counted`: the relations whose matches are counted. Their joins are watched only if they
+        are swept: this drops rows that are in no match. `losing`: those that must keep all rows.
         """
         document, tree, inputs = self._document, self._document.tree, self.inputs
         if tree.types is not None or any(map(document.engine.is_value_sensitive, places.values())):
@@ -271,8 +273,11 @@ class WatchedJoins:
         replacing = set(replacing_streams(document))
         limited |= replacing
         negated = joins_with_absences(document.engine, states, places, replacing)
+        sweeps = self._drops and not self._keeps  # kept messages give the rows again: no gain
         for node, state in (*joins_of_more(states), *negated):
-            if state.relation in counted:
+            relation = state.relation
+            is_swept = sweeps and bool(relation.absences) and relation not in losing
+            if relation in counted and not is_swept:
                 continue
             feeders = [inputs.of(state, part) for part in range(len(state.relation.edges))]
             streams = {feeder.stream for each in feeders for feeder in each}
@@ -289,8 +294,7 @@ class WatchedJoins:
                 continue
             seen = self._seen_values(found, known)
             if seen is not None:
-                # Rows of messages that the document keeps are found again from it: no gain.
-                made = JoinWatch(state, found, tree, seen, self._drops and not self._keeps)
+                made = JoinWatch(state, found, tree, seen, sweeps)
                 made.dropped += 0 if known is None else known.dropped
                 self.joins[made] = node
 

@@ -85,6 +85,7 @@ class JoinProspects:
             if at:
                 waiting.live[part].index(at)  # before joins are generated
         waiting.outlook.forget()
+        waiting.is_asked = True
 
     @property
     def is_partial(self) -> bool:

@@ -117,6 +117,8 @@ class JoinWatch:
             if settles and not inputs.tests
         }
         self._offsets = [self._offsets_of(part) for part in range(len(inputs.parts))]
+        self.is_asked = False
+        """Whether views ask which ways end. Otherwise none are noted: rows are swept only."""
         self.notes_rows = False
         """Whether rows of the join that a `not` ends are noted: a view does not show them yet."""
         self.heap: list[tuple[int, int, Row]] = []
@@ -427,6 +429,8 @@ class JoinWatch:
                 continue
             else:
                 self._used[number].add(value)
+            if not self.is_asked:
+                continue
             self._moment.values.add((part, position, value))
             column = self.inputs.parts[part].columns[position]
             for way in self.outlook.ways({column: value}, self._moment):
@@ -474,6 +478,8 @@ class JoinWatch:
 
     def block(self, number: int, delta: Bag) -> None:
         """Note the rows of a `not` that arrive, before its table has them."""
+        if not self.is_asked:
+            return
         guard, key_of = self._guards[number], self.state.rule.absences[number].body_key
         for row in delta:
             key = key_of(row)
