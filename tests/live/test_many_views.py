@@ -160,3 +160,30 @@ def test_equal_groups_are_kept_once(tmp_path: Path) -> None:
             alone = Document(text, views={name: query})
             feed(alone, 0, 40)
             assert doc.view(name).rows() == alone.view(name).rows()
+
+
+def test_a_group_of_one_view_gets_a_second_view_and_loses_it() -> None:
+    text = '<r xmlns:ax="urn:axlog"><p><ax:call stream="p"/></p></r>'
+    query = "match /r/p/a[n/$n]/x/$x return $x, sum($n) as s, count() as c"
+    doc = Document(text, views={"first": query}, options=Options(keep="all"))
+    alone = Document(text, views={"first": query}, options=Options(keep="all"))
+    second: list[Any] = []
+
+    def feed(start: int, stop: int) -> None:
+        for at in range(start, stop):
+            message = f"<a><n>{at % 7}</n><x>{at % 4}</x></a>"
+            changes = doc.feed("p", message, at=at)
+            wanted = [(each.op, each.row, each.before) for each in alone.feed("p", message, at=at)]
+            for name in doc.views:
+                found = [each for each in changes if each.view == name]
+                assert [(each.op, each.row, each.before) for each in found] == wanted
+            second.extend(each for each in changes if each.view == "second")
+            assert doc.view("first").rows() == alone.view("first").rows()
+
+    feed(0, 10)
+    doc.watch(query, name="second")
+    feed(10, 20)
+    assert doc.view("second").rows() == doc.view("first").rows()
+    doc.unwatch("second")
+    feed(20, 30)
+    assert len(second) == 10

@@ -163,6 +163,28 @@ def test_a_sum_with_too_many_digits_is_none_until_it_has_fewer() -> None:
     assert total.total() == Decimal("1e-5000")
 
 
+def test_texts_of_digits_add_up_as_other_numbers_do() -> None:
+    def read(row: Any) -> Any:
+        return Decimal(row[1]) if isinstance(row[1], str) else row[1]
+
+    def made() -> Group:
+        return Group(Stored(("client", "total"), {}), ("client",), [("s", Sum(read, 1))])
+
+    fast, slow = made(), made()
+    huge = "1" + 3999 * "0"
+    given: list[Any] = ["1.50", "0.25", huge, "0.5", 7, "2", 0.5, "1"]
+    steps = [(value, 1) for value in given] + [(value, -1) for value in given[2:]]
+    shown: list[Any] = []
+    for value, count in steps:
+        delta: Bag = {("ann", value): count}
+        merged = slow.merge(slow.partial(delta))
+        assert fast.apply(0, delta) == merged
+        shown.append(fast.rows()[0][1])
+    assert fast.snapshot()[1][0] == slow.snapshot()[1][0]
+    assert shown[:4] == [Decimal("1.5"), Decimal("1.75"), None, None]
+    assert shown[-1] == Decimal("1.75")
+
+
 def test_partial_aggregates_of_a_delta_merge_in_any_order() -> None:
     _, whole = orders("client")
     _, parts = orders("client")

@@ -248,7 +248,7 @@ class StepChain:
         before, after = self.operators[:at], self.operators[at + 1 :]
         if len(key.positions) != len(groups[0].keys) or not all(map(_is_plain, before + after)):
             return None
-        return GroupPath(_function(before), groups[0].put, _function(after))
+        return GroupPath(_function(before), groups[0], _function(after))
 
     def steps_to_group(self) -> tuple[Step, ...] | None:
         """The steps up to the first group, if they have no other state; None: there are none."""
@@ -465,8 +465,8 @@ class GroupPath(NamedTuple):
 
     before: Callable[[Row], Row | None] | None
     """The row that the group gets, None if it is dropped; None: the row as it is."""
-    put: Callable[[Row, int], tuple[Row | None, Row | None]]
-    """Adds a row to its group; the row of the group before and after it."""
+    group: GroupOperator
+    """Its `put` adds a row; returns the row of the group before and after it."""
     after: Callable[[Row], Row | None] | None
     """The row that the view shows of a group, None if it shows none; None: that of the group."""
 

@@ -20,6 +20,7 @@ from axlog.query.steps import clock_of, side_patterns
 from axlog.views.change import CLOCK, Change, Row
 
 if TYPE_CHECKING:
+    from axlog.views.operators.group import Group
     from axlog.views.step_chain import OnValueError, StepChain
 
 
@@ -170,6 +171,53 @@ class GroupRows(StepRows):
         was = rows.get(key)
         now = rows[key] = Row(self._columns, after, 1, None if self._is_all else key)
         return [Change("insert", now) if was is None else Change("update", now, was)]
+
+
+class ShownGroups(GroupRows):
+    """The rows of a view that shows the rows of its group operator as they are.
+
+    The operator has them: they are not kept a second time.
+    """
+
+    def __init__(self, key: RowKey, group: Group) -> None:
+        self.group = group
+        super().__init__(key, {})
+
+    @property
+    def counts(self) -> Bag:
+        """The rows, each with the count 1."""
+        return dict.fromkeys(self.group.rows(), 1)
+
+    @counts.setter
+    def counts(self, counts: Bag) -> None:
+        """Nothing to set: the operator has the rows."""
+
+    def __len__(self) -> int:
+        return self.group.group_count
+
+    def rows(self) -> Iterable[Row]:
+        return list(map(self._shown, self.group.rows()))
+
+    def take(self, delta: Bag) -> list[Change]:
+        pick, shown = self._pick, self._shown
+        gone = {pick(row): shown(row) for row, count in delta.items() if count < 0}
+        come = {pick(row): shown(row) for row, count in delta.items() if count > 0}
+        return [
+            *(Change("delete", row) for key, row in gone.items() if key not in come),
+            *(
+                Change("update", row, gone[key]) if key in gone else Change("insert", row)
+                for key, row in come.items()
+            ),
+        ]
+
+    def move(self, before: Cells | None, after: Cells | None) -> list[Change]:
+        if after is None:
+            return [] if before is None else [Change("delete", self._shown(before))]
+        columns, key = self._columns, None if self._is_all else self._pick(after)
+        now = Row(columns, after, 1, key)
+        if before is None:
+            return [Change("insert", now)]
+        return [Change("update", now, Row(columns, before, 1, key))]
 
 
 def checked_policy(given: str) -> OnValueError:

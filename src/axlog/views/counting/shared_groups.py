@@ -2,8 +2,9 @@
 
 Views with the same pattern and the same steps up to their first group ("orders by client, above
 three", "the ten largest clients") aggregate the same rows. Their chains of operators then use one
-group. The first of them that takes a delta applies it, the others get the same output. What follows
-the group (`having`, an order, a limit), and the rows that are shown, are each view's own.
+group. The first of them that takes a delta applies it, the others get the same output. A view that
+is alone with its group counts no single rows: it applies them itself. What follows the group
+(`having`, an order, a limit), and the rows that are shown, are each view's own.
 
 Law 9: every view has the rows and changes that it has alone. All views of a root relation take each
 of its deltas once, so a counter of deltas is enough to know who is first.
@@ -29,7 +30,7 @@ class Arrangement:
         self.version = 0  # the deltas that were applied
         self.moved: tuple[Row | None, Row | None] = (None, None)  # by the last, if it was one row
         self.delta: Bag = {}  # by the last, if it was several
-        self.users: dict[object, None] = {}
+        self.users: dict[object, GroupShare] = {}
 
 
 class GroupShare(Group):
@@ -43,7 +44,10 @@ class GroupShare(Group):
             setattr(self, name, getattr(group, name))
         self._arrangement = arrangement
         self._turn = arrangement.version
-        self._put = group.put
+        self._put = self.put = group.put
+
+    def count_deltas(self) -> None:
+        """Apply a delta only if no other view has: the group has several from now on."""
         self.put = self._put_once
 
     def _is_first(self) -> bool:
@@ -84,8 +88,11 @@ def join_arrangement(
     found = known.get(key)
     if found is None or not _is_equal(found.group, own):
         found = known[key] = Arrangement(own)
-    found.users[user] = None
-    return GroupShare(found)
+    share = found.users[user] = GroupShare(found)
+    if len(found.users) > 1:
+        for each in found.users.values():
+            each.count_deltas()
+    return share
 
 
 def leave_arrangement(known: Arrangements, key: tuple[Any, ...], user: object) -> None:

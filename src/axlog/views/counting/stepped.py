@@ -28,7 +28,7 @@ from axlog.views.counting.maintainer import Counting, Showing
 from axlog.views.counting.shared_groups import join_arrangement, leave_arrangement, users_of
 from axlog.views.step_bounds import bounded
 from axlog.views.step_cut import FinalSteps, LocalSteps, Owns, StepCut
-from axlog.views.step_rows import GroupRows, Stepping, StepRows
+from axlog.views.step_rows import GroupRows, ShownGroups, Stepping, StepRows
 from axlog.views.value_codec import restored_row, saved_row
 
 
@@ -76,6 +76,8 @@ class SteppedCounting(Counting):
         if key is not None and known is not None:
             self.chain.replace_group(lambda own: join_arrangement(known, key, own, self))
             self._path = self.chain.group_path(self.stepping.key)
+            if self._path is not None and isinstance(self._groups, ShownGroups):
+                self._groups.group = self._path.group
 
     def group_users(self) -> list[object]:
         """The maintainers that use the first group of the steps."""
@@ -91,7 +93,10 @@ class SteppedCounting(Counting):
         self.chain = self.stepping.chain(self.stepping.key.pattern.columns, clock)
         key, first = self.stepping.key, self.chain.first()
         self._path = self.chain.group_path(key)
-        self._groups = None if self._path is None else GroupRows(key, first)
+        self._groups: GroupRows | None = None
+        if self._path is not None:
+            is_whole = self._path.after is None
+            self._groups = ShownGroups(key, self._path.group) if is_whole else GroupRows(key, first)
         self.kept = StepRows(key, first) if self._groups is None else self._groups
 
     def _load(self, first: Bag) -> None:
@@ -199,7 +204,7 @@ class SteppedCounting(Counting):
                 row = path.before(row)
                 if row is None:
                     return []
-            old, new = path.put(row, count)
+            old, new = path.group.put(row, count)
             if old is new:
                 return []
             if path.after is not None:

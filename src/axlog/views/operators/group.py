@@ -165,6 +165,15 @@ class Group(Operator):
 
     # Answers -------------------------------------------------------------------------------------
 
+    @property
+    def group_count(self) -> int:
+        """The number of groups, each of which has one row."""
+        return len(self._groups)
+
+    def rows(self) -> list[Row]:
+        """The row of each group."""
+        return [each.row for each in self._groups.values() if each.row is not None]
+
     def lookup(self, columns: tuple[Column, ...], key: Row) -> Bag:
         own = key_within(columns, key, self.keys)
         members = self._groups.values() if own is None else [self._groups.get(own)]

@@ -67,7 +67,7 @@ def _source(
     cells += ["total" if at is None else f"cell{at}" for at in shown]
     lines += [
         f"after = {_tuple(cells)}",
-        "if after == before:",
+        f"if {'not count and ' if None in shown else ''}after == before:",
         "    return before, before",
         "member.row = after",
         "return before, after",
@@ -76,7 +76,10 @@ def _source(
 
 
 def _add(at: int, column: int | None) -> list[str]:
-    """The addition of a row to one state; one text of digits, as most sums get, without a call."""
+    """The addition of a row to one state; one text of digits, as most sums get, without a call.
+
+    A sum that can be shown is exact: so it is the next state, too.
+    """
     general = [
         f"value = read{at}(row)",
         "if value is not None:",
@@ -89,23 +92,25 @@ def _add(at: int, column: int | None) -> list[str]:
         "if count == 1 and type(value) is str and value.isascii()"
         " and value.replace('.', '', 1).isdigit():",
         f"    state{at}.decimals += 1",
-        f"    state{at}.decimal = plus(state{at}.decimal, Decimal(value))",
+        "    value = Decimal(value)",
+        "    try:",
+        f"        cell{at} = state{at}.decimal = shown(state{at}.decimal, value)",
+        "    except DecimalException:",
+        f"        state{at}.decimal = plus(state{at}.decimal, value)",
+        f"        cell{at} = None",
         "else:",
+        f"    cell{at} = None",
         *(f"    {line}" for line in general),
     ]
 
 
 def _show(at: int, column: int | None) -> list[str]:
-    """The value of one aggregate; that of a sum of decimals, as most sums are, without a call."""
+    """The value of one aggregate; that of a sum of decimals is known from its addition."""
     if column is None:
         return [f"cell{at} = state{at}.result()"]
     return [
-        f"if state{at}.decimals and state{at}.others is None:",
-        "    try:",
-        f"        cell{at} = shown(state{at}.decimal, state{at}.integer)",
-        "    except DecimalException:",
-        f"        cell{at} = None",
-        "else:",
+        f"if cell{at} is None or state{at}.integer or not state{at}.decimals"
+        f" or state{at}.others is not None:",
         f"    cell{at} = state{at}.result()",
     ]
 
