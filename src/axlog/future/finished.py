@@ -28,12 +28,13 @@ from axlog.future.blocked_rows import (
 )
 from axlog.future.capacity import fits
 from axlog.future.deletions import can_match_at, deletion_places, is_inside, loses_by
-from axlog.future.generalized_rows import Need, Values
+from axlog.future.generalized_rows import Need, Rows, Values, add_need, project
 from axlog.future.grounding import has_not
 from axlog.future.scenarios import Scenarios, with_join_variables
 from axlog.query.normalize import bound_variables, normalise
 from axlog.query.pattern import (
     AnyNode,
+    Axis,
     Branch,
     Kind,
     Name,
@@ -50,6 +51,7 @@ from axlog.query.pattern import (
 MOST_WAYS = 64
 """Largest number of ways through the `or`s of a pattern that are judged one by one."""
 
+_ONE_PARENT = (Axis.CHILD, Axis.ATTRIBUTE)
 _OF_NODES = (Kind.ID, Kind.VAL, Kind.CONT)
 
 
@@ -199,10 +201,12 @@ def _open_matches(matches: Sequence[_Match]) -> list[_Match]:
     return [match for match in matches if match.streams and match.outside not in blocked]
 
 
-def _possible(scenarios: Scenarios) -> Iterator[tuple[Values, Need]]:
-    """The scenarios that are possible."""
-    columns = scenarios.columns
-    for values, needs in scenarios.rows.items():
+def _possible(
+    scenarios: Scenarios, columns: tuple[str, ...] | None = None, rows: Rows | None = None
+) -> Iterator[tuple[Values, Need]]:
+    """The scenarios that are possible; `columns` and `rows`: what is left of them."""
+    columns = scenarios.columns if columns is None else columns
+    for values, needs in (scenarios.rows if rows is None else rows).items():
         for need in needs:
             is_repeated = scenarios.is_repeated(columns, values, need)
             if not is_repeated and fits(scenarios.tree, columns, values, need, False):
@@ -300,12 +304,17 @@ def nodes_used(tree: Tree, pattern: Pattern, blocked: list[_Match] | None = None
     return _nodes_named(tree, pattern.nodes())
 
 
-def _brought_to(scenarios: Scenarios, column: str) -> set[int]:
-    """The present nodes in a column of the scenarios that need data."""
-    at = scenarios.columns.index(column)
+def _brought_to(scenarios: Scenarios, column: str, others: Iterable[str]) -> set[int]:
+    """The present nodes in a column of the scenarios that need data, as if others were not shown.
+
+    Of scenarios that differ in the others only, some may dominate others.
+    """
+    columns = tuple(each for each in scenarios.columns if each not in others)
+    rows = project(scenarios.rows, list(scenarios.columns), (), columns, add_need)
+    at = columns.index(column)
     return {
         int(node)
-        for values, need in _possible(scenarios)
+        for values, need in _possible(scenarios, columns, rows)
         if need.brought and (node := values[at]) is not None
     }
 
@@ -326,13 +335,37 @@ def _nodes_named(tree: Tree, nodes: Iterable[PatternNode]) -> set[int]:
 
 def _used_in(tree: Tree, pattern: Pattern) -> set[int]:
     shown = with_join_variables(pattern)
+    known = {output.of for output in shown.outputs if output.kind is Kind.ID}
     found: set[int] = set()
-    for each in pattern.nodes():
-        assert each.name is not None
-        output = Output(Kind.ID, each.name)
-        is_shown = any((o.kind, o.of) == (output.kind, output.of) for o in shown.outputs)
-        asked = shown if is_shown else replace(shown, outputs=(*shown.outputs, output))
-        found |= _brought_to(Scenarios(tree, asked), f"{each.name}.node")
+    for names in _chains(pattern):
+        more = [name for name in names if name not in known]
+        outputs = (*shown.outputs, *(Output(Kind.ID, name) for name in more))
+        scenarios = Scenarios(tree, replace(shown, outputs=outputs))
+        for name in names:
+            others = {f"{other}.node" for other in more if other != name}
+            found |= _brought_to(scenarios, f"{name}.node", others)
+    return found
+
+
+def _chains(pattern: Pattern) -> list[list[str]]:
+    """The names of the nodes, those together of which each is a child of the one before.
+
+    A node has one parent, so the ids of a chain make no more rows than those of its last node.
+    """
+    found: list[list[str]] = []
+
+    def walk(branches: Iterable[Branch], above: list[str] | None) -> None:
+        for branch in branches:
+            assert isinstance(branch, PatternNode)
+            assert branch.name is not None
+            chain = above if above is not None and branch.axis in _ONE_PARENT else None
+            if chain is None:
+                found.append(chain := [])
+            chain.append(branch.name)
+            above = None  # another branch begins another chain
+            walk(branch.branches, chain)
+
+    walk(pattern.branches, None)
     return found
 
 
