@@ -204,7 +204,7 @@ def _open_matches(matches: Sequence[_Match]) -> list[_Match]:
 def _possible(
     scenarios: Scenarios, columns: tuple[str, ...] | None = None, rows: Rows | None = None
 ) -> Iterator[tuple[Values, Need]]:
-    """The scenarios that are possible; `columns` and `rows`: what is left of them."""
+    """The scenarios that are possible; `columns` and `rows` take the place of theirs."""
     columns = scenarios.columns if columns is None else columns
     for values, needs in (scenarios.rows if rows is None else rows).items():
         for need in needs:

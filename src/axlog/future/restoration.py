@@ -10,7 +10,7 @@ deletion if it was before.
 
 Not covered: documents with keys, references or limited calls. There the possible rows from before
 and after a deletion are compared. Under types, beside streams that replace and for axes that do not
-go downward, scenarios are not kept at all (`live/never_evidence.py`), so nobody asks.
+go downward, scenarios are not kept at all (`live/never_evidence.py`), and this module is not used.
 """
 
 from __future__ import annotations
