@@ -262,3 +262,14 @@ def test_rows_beside_not_where_calls_are_limited_are_asked_for_by_what_they_show
         assert possible(tree, f"match /r/a{negated}[b/$x]") == []  # it is there
         (one,) = possible(tree, f"match /r/a{negated}[b/$x]/d")
         assert one == ({}, ["d from s"])  # another `b` may come, and is not needed
+
+
+@pytest.mark.parametrize("deletes", ["no", "yes"])
+def test_values_of_attributes_are_known(deletes: str) -> None:
+    call = f'<ax:call xmlns:ax="urn:axlog" stream="s" deletes="{deletes}"/>'
+    doc = Document(f'<watch><site name="j">{call}</site></watch>')
+    view = doc.watch("match /watch/site[@name/$site]/item/link/$link return $site, $link", "v")
+    (one,) = view.possible()
+    assert dict(one.row) == {"site": "j", "link": None}
+    assert view.status({"site": "j", "link": "x"}) is Truth.POSSIBLE
+    assert view.status({"site": "k", "link": "x"}) is Truth.NEVER

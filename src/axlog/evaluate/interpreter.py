@@ -142,11 +142,6 @@ class Interpreter:
         """Whether a node with this string value passes the relation's comparisons."""
         return all(check(value) for check in self._values[relation])
 
-    @property
-    def of_texts(self) -> set[Relation]:
-        """The relations that a text may pass the test of."""
-        return {*self._any_text, *(each for named in self._by_text.values() for each in named)}
-
     def candidates(self, tree: Tree, node: int) -> list[Relation]:
         """The relations whose test the node passes, in evaluation order; ignoring values."""
         kind = tree.kind_column[node]

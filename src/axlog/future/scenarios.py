@@ -19,7 +19,7 @@ do not go down. (Paper 2, sections 3, 5 and 6; paper 3, sections 3.2 and 3.3.)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from axlog.document.calls import Call
@@ -62,7 +62,6 @@ from axlog.query.pattern import (
     Axis,
     Kind,
     Literal,
-    Name,
     Output,
     Pattern,
     TimeConstraint,
@@ -130,7 +129,6 @@ class Scenarios:
         if root is not None:
             self.program = replace(self.program, root=root, relations=tuple(root.walk()))
         self._interpreter = Interpreter(self.program.relations)
-        self._above_texts = _above_texts(self.program.root, self._interpreter.of_texts)
         self._together = together
         self._bringable: dict[tuple[Relation, bool, bool], Rows] = {}
         self._keeps_all = self._needs_all or is_limited(tree) or tree.types is not None
@@ -203,12 +201,8 @@ class Scenarios:
 
     def _is_idle(self, node: int) -> bool:
         """Whether a node without anything below it matches nothing."""
-        tree = self.tree
-        kind = tree.kind_column[node]
-        if kind == TEXT and self._above_texts is not None:
-            above = tree.names[tree.label_column[tree.parent(node)]]
-            return above not in self._above_texts
-        return kind != CALL and not self._interpreter.candidates(tree, node)
+        is_call = self.tree.kind_column[node] == CALL
+        return not is_call and not self._interpreter.candidates(self.tree, node)
 
     def _visit_node(self, node: int, above: CollectedRows, below: CollectedRows) -> None:
         here: Sums = {}
@@ -510,26 +504,6 @@ def may_bring(tree: Tree, call: Call) -> bool:
     """Whether a call may still deliver a tree."""
     is_full = call.most is not None and tree.brought.get(call.stream, 0) >= call.most
     return call.deletes != "only" and not is_full
-
-
-def _above_texts(root: Relation, of_texts: Collection[Relation]) -> frozenset[str] | None:
-    """The labels of the elements whose texts may match a relation; None: any."""
-    found: set[str] = set()
-
-    def walk(relation: Relation, label: str | None) -> bool:
-        for edge in relation.edges:
-            below = edge.relation
-            if below in of_texts:
-                if label is None or edge.axis is not Axis.CHILD:
-                    return False
-                found.add(label)
-            test = None if below.node is None else below.node.test
-            if not walk(below, test.label if isinstance(test, Name) else None):
-                return False
-        alternatives = [each for choice in relation.choices for each in choice.alternatives]
-        return not relation.absences and all(walk(each, label) for each in alternatives)
-
-    return frozenset(found) if walk(root, None) else None
 
 
 def is_limited(tree: Tree) -> bool:
