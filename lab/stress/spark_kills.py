@@ -22,11 +22,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from typer.testing import CliRunner
@@ -198,6 +199,52 @@ def _processes_of(leaders: Sequence[int]) -> list[tuple[int, str]]:
     return sorted(found)
 
 
+COMES_AND_GOES = {
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.timeout": "2s",
+    "spark.dynamicAllocation.executorIdleTimeout": "2s",
+    "spark.executor.cores": "1",
+    "spark.axlog.messagesPerTask": "2",
+    "spark.driver.extraJavaOptions": " ".join(QUICK),
+}
+"""Settings of a session whose executors come with messages and go soon after."""
+
+
+def allocate_dynamically(place: Path, on: Cluster, messages: int = MESSAGES) -> Counter[str]:
+    """Run until stopped with executors that come and go: half of the messages arrive when those
+    that processed the others are gone. Return the outcome.
+    """
+    more, forked = quick_settings(settings=COMES_AND_GOES)
+    write_pipeline(place, f"partitions: 2, {more}", messages // 2)
+    process = _start(place, "run", "pipeline.yaml", "--no-page", "--master", on.address, **forked)
+    seen: set[int] = set()
+    for part in (messages // 2, messages):
+        write_messages(place, part)
+        if not _reached(place, part // BATCH, process):
+            raise AssertionError(_logs(place))
+        before, seen = seen, seen | set(_executors(on))
+        if seen == before:
+            raise AssertionError("no executor came")
+        _until(lambda: not _executors(on))
+    os.kill(process.pid, signal.SIGTERM)
+    _finish(process, place)
+    return logged(place)
+
+
+def _executors(on: Cluster) -> list[int]:
+    workers = [worker.pid for worker in on.workers]
+    return [pid for pid, name in _processes_of(workers) if name == "java" and pid not in workers]
+
+
+def _until(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + LONGEST
+    while not is_so():
+        if time.monotonic() > until:
+            raise AssertionError(f"not so after {LONGEST} s")
+        time.sleep(0.1)
+
+
 def kill_rescaling(
     place: Path,
     batch: int,
@@ -226,15 +273,19 @@ def kill_rescaling(
     return logged(place)
 
 
-def quick_settings(cores: int = 2) -> tuple[str, dict[str, str]]:
+def quick_settings(
+    cores: int = 2, settings: Mapping[str, str] = MappingProxyType({})
+) -> tuple[str, dict[str, str]]:
     """The settings of a pipeline, and the environment, for short runs on a cluster that is on this
     machine: its Java starts fast, and its Python can be forked, as that of a local session.
     """
-    java = " ".join([*QUICK, *archive_options(writes=False)])
-    more = (
-        f"spark: {{spark.driver.host: 127.0.0.1, spark.cores.max: '{cores}',"
-        f' spark.executor.memory: 512m, spark.executor.extraJavaOptions: "{java}"}}'
-    )
+    given = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.cores.max": str(cores),
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": " ".join([*QUICK, *archive_options(writes=False)]),
+    }
+    more = f"spark: {json.dumps({**given, **settings})}"
     launcher = preloaded()
     return more, {"PYSPARK_PYTHON": str(launcher.python)} if launcher else {}
 

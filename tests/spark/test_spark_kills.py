@@ -35,6 +35,12 @@ def test_a_driver_that_is_killed_goes_on(tmp_path: Path, expected: Counter[str])
     assert spark_kills.kill_drivers(tmp_path, "driver", kills, Random(11), MESSAGES) == expected
 
 
+def test_executors_may_come_and_go(
+    tmp_path: Path, expected: Counter[str], cluster: spark_kills.Cluster
+) -> None:
+    assert spark_kills.allocate_dynamically(tmp_path, cluster, MESSAGES) == expected
+
+
 def test_a_worker_that_dies_costs_nothing_and_one_is_enough_for_a_restart(
     tmp_path: Path, expected: Counter[str], cluster: spark_kills.Cluster
 ) -> None:

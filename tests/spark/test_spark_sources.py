@@ -1,5 +1,6 @@
 """Sources that tasks read in parts: the same as one part, although tasks know only their own."""
 
+import base64
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
 
 from axlog.connect.kinds import Origin
 from axlog.connect.protocol import Refusal, Source
@@ -14,7 +16,8 @@ from axlog.connect.sinks.memory import MemorySink
 from axlog.pipeline import kinds
 from axlog.runtime.definition import Definition
 from axlog.spark import maintain
-from axlog.spark.sources import LEAST
+from axlog.spark.reading_tasks import following, reading_tasks
+from axlog.spark.sources import LEAST, SourceReader
 
 pytestmark = pytest.mark.spark
 DOCUMENT = '<l xmlns:ax="urn:axlog"><a><ax:call stream="a"/></a></l>'
@@ -94,3 +97,37 @@ def test_lines_that_are_late_in_another_part(spark: Any, tmp_path: Path) -> None
     assert sorted(found) == [
         ("in.jsonl:21", "<o><k>unneeded</k></o>", "AX404"), ("in.jsonl:22", "<o", "AX101"),
     ]  # fmt: skip
+
+
+class _Allocating:
+    """A session whose executors come and go."""
+
+    def __init__(self, dynamic: str) -> None:
+        self.conf = {"spark.dynamicAllocation.enabled": dynamic}
+        self.sparkContext = self
+        self.defaultParallelism = 2
+
+
+@pytest.mark.parametrize(("dynamic", "tasks"), [("false", [2, 3]), ("true", [4, 6])])
+def test_the_tasks_that_read_a_batch_follow_the_cores(
+    tmp_path: Path, dynamic: str, tasks: list[int]
+) -> None:
+    """With dynamic allocation some wait, so that Spark requests executors."""
+    lines = [json.dumps({"stream": "a", "xml": "<o/>", "time": n}) for n in range(48)]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
+    dumps: Any = cloudpickle.dumps
+    pickled = base64.b64encode(dumps(_source("jsonl", tmp_path, path="in.jsonl"))).decode()
+    options = {"source": pickled, "place": str(tmp_path), "least": "1", "parts": "1"}
+
+    def parts() -> int:
+        reader = SourceReader(options)
+        start = reader.initialOffset()
+        end = reader.latestOffset(start, reader.getDefaultReadLimit())
+        return len(reader.partitions(start, end))
+
+    assert parts() == 1
+    spark: Any = _Allocating(dynamic)
+    take = following(spark, str(tmp_path), lambda frame, number: None)
+    for spark.defaultParallelism, wanted in zip((2, 3), tasks, strict=True):
+        take(spark, 0)
+        assert parts() == wanted == reading_tasks(spark)

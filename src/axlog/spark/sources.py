@@ -56,6 +56,7 @@ from axlog.runtime.order import EVERY
 from axlog.runtime.source_options import COLUMNS, message_batch, named_source
 from axlog.runtime.unreachable import TRIES, clear_failure, pause_after, record_failure, words
 from axlog.runtime.upstream_filters import filter_of
+from axlog.spark.reading_tasks import tasks_now
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -253,9 +254,8 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 if self._source is None:
                     self._source = self._make()
                 self._want(self._source)
-                plan = plan_of(
-                    self._source, position, Load(limit, self._parts, self._least, self._joins)
-                )
+                tasks = tasks_now(self._place, self._parts)
+                plan = plan_of(self._source, position, Load(limit, tasks, self._least, self._joins))
             except (AxlogError, OSError) as error:
                 self._note(error)
                 if self._is_done is None:

@@ -56,6 +56,7 @@ from axlog.spark.backfill import fill, past_packets
 from axlog.spark.batch_result import BatchReport, Behind, Delivery, PartSinks
 from axlog.spark.checkpoint import Settled, settle, state_of, stored_definition
 from axlog.spark.frames import FROM_FRAME, check_streaming
+from axlog.spark.reading_tasks import following, reading_tasks
 from axlog.spark.rejections import Rejections
 from axlog.spark.session import check_classic, check_state_store
 from axlog.spark.sources import MOST, PACKETS, Through, frame_of, made_of
@@ -229,7 +230,7 @@ def maintain(
     send = sender(settled, documents, (), beside, tune, delay)
     horizon = settled.definition.horizon(clock == "wall")
     frames = [
-        frame_of(spark, source, at, limit, cores, _waits(source, waits),
+        frame_of(spark, source, at, limit, reading_tasks(spark), _waits(source, waits),
                  getattr(source, "streams", ()), "" if at else mark, send, beside, filters,
                  horizon, joins=True)
         for at, source in enumerate(given)
@@ -251,7 +252,8 @@ def maintain(
         sinks, dead_letters, report, first, tuning, local, beside, finals, rejections
     )
     delivery.catch_up()
-    writer = changes.writeStream.foreachBatch(delivery).outputMode("update")
+    take = following(spark, beside, delivery)
+    writer = changes.writeStream.foreachBatch(take).outputMode("update")
     writer = writer.option("checkpointLocation", place)
     if clock == "wall":
         every = max(every, LEAST)
