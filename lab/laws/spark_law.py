@@ -3,9 +3,10 @@
 A case is a random pipeline (`pipeline_cases.py`), a kind of source, a place of state and a number
 of state partitions. It runs as streaming queries of one session, the first with the input before
 the restart, the second from the same checkpoint with the rest; or, `live`, as one query during
-which the rest arrives. Compared with the reference: rows, net changes, dead letters with their
-contents. For sources of one sequence each partition is a separate source; a topic and a DataFrame
-have them as their partitions.
+which the rest arrives, between two batches. Compared with the reference: rows, net changes, each
+change of the clock, dead letters with their contents. For sources of one sequence each partition is
+a separate source; a topic and a DataFrame have them as their partitions. Tables, and files that are
+divided at their records, have a source for each stream, and messages that they can hold.
 
 The first case starts the session, which all others share; so is the broker, librdkafka's mock
 cluster in this process.
@@ -19,18 +20,24 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from random import Random
+from re import findall, match, sub
+from sqlite3 import connect
 from tempfile import TemporaryDirectory
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 from typing import Any
 from uuid import uuid4
+
+from lxml.etree import XMLSyntaxError, fromstring
 
 from axlog.connect.kinds import Origin
 from axlog.connect.protocol import Refusal, Source
 from axlog.connect.sources.memory import MemorySource
+from axlog.connect.sources.poller import Thing, element
 from axlog.document.parser import parse
 from axlog.document.stream_update import StreamUpdate
 from axlog.errors import AxlogError
@@ -44,17 +51,25 @@ from lab.laws.buckets_law import compare
 from lab.laws.pipeline_cases import (
     Answer,
     PipelineCase,
+    Places,
     Sequence_,
     first_rows,
     make_pipeline_case,
+    merged,
     reference,
     smaller_pipelines,
 )
 
-KINDS = ("memory", "jsonl", "directory", "kafka", "frame", "parquet", "delta")
+KINDS = (
+    "memory", "jsonl", "directory", "records", "table", "kafka", "frame", "parquet", "delta",
+)  # fmt: skip
 STATES = ("driver", "executors")
 LONGEST = 120.0
 """Seconds to wait for messages that arrive while a query runs."""
+EVERY = 0.5
+"""Seconds between the batches of a query during which messages arrive."""
+_ROOTS = ("item", "order")
+"""The names of messages that can be rows of a table."""
 _FILES = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
 _COLUMNS = "stream string, xml string, time double, action string, number bigint"
 Part = Sequence[Sequence[Sequence_]]
@@ -74,7 +89,10 @@ class SparkCase:
 def make_spark_case(random: Random) -> SparkCase:
     """A random case."""
     kind = random.choice(KINDS)
-    made = spark_case(make_pipeline_case(random), kind, random.choice(STATES))
+    case = make_pipeline_case(random)
+    while kind == "table" and _root(case) not in _ROOTS:
+        case = make_pipeline_case(random)
+    made = spark_case(case, kind, random.choice(STATES))
     live = kind != "memory" and random.random() < 0.3
     return replace(made, partitions=random.choice((1, 2, 4)), live=live)
 
@@ -87,7 +105,13 @@ def spark_case(case: PipelineCase, kind: str, state: str) -> SparkCase:
             sources=tuple((one,) for source in case.sources for one in source),
             first=tuple((one,) for source in case.first for one in source),
         )
-    return SparkCase(_for_files(case) if kind == "directory" else case, kind, state)
+    if kind == "directory":
+        case = _held(case, _timed)
+    elif kind == "records":
+        case = _by_stream(_held(_held(case, _timed), partial(_record, _root(case))))
+    elif kind == "table":
+        case = _for_tables(case)
+    return SparkCase(case, kind, state)
 
 
 def smaller_sparks(made: SparkCase) -> Iterator[SparkCase]:
@@ -99,7 +123,7 @@ def smaller_sparks(made: SparkCase) -> Iterator[SparkCase]:
 def check_spark(made: SparkCase, spark: Any = None) -> None:
     """Check the law on one case."""
     wanted = reference(made.case)
-    if wanted is not None:
+    if wanted is not None and made.case.sources:  # a source may hold none of its messages
         found = run_on_spark(spark or _session(), made)
         compare(f"{made.kind}, state with the {made.state}", found, wanted)
 
@@ -151,6 +175,15 @@ class _Collected:
         """There is nothing to release."""
 
 
+def _wait_for_pause(query: Maintained) -> None:
+    """Wait until a query has just looked at its sources: what arrives now, arrives together."""
+    until = monotonic() + LONGEST
+    while query.query.status["isTriggerActive"] or not 0.2 < time() % EVERY / EVERY < 0.6:
+        if monotonic() > until or not query.is_active:
+            raise AssertionError("the query has no pause")
+        sleep(0.01)
+
+
 def run_on_spark(spark: Any, made: SparkCase) -> Answer:
     """The result of streaming queries for a case, with a restart in between."""
     case = made.case
@@ -164,6 +197,8 @@ def run_on_spark(spark: Any, made: SparkCase) -> Answer:
         brought = 0
         for part in case.parts():
             brought += sum(len(one) for source in part for one in source)
+            if query is not None and made.live:
+                _wait_for_pause(query)
             for source in sources:
                 source.bring(part)
             if query is None or not made.live:
@@ -173,7 +208,7 @@ def run_on_spark(spark: Any, made: SparkCase) -> Answer:
                     checkpoint=f"{place}/checkpoint", limit=max(case.batch, count // 4),
                     state=made.state, dead_letters=told.refuse, report=told.count,
                     hold=None if made.kind == "frame" else 0.05, buckets=4,
-                    partitions=made.partitions,
+                    partitions=made.partitions, every=EVERY,
                 )  # fmt: skip
             if made.live:
                 told.wait(query, brought)
@@ -239,6 +274,54 @@ class _Directory(_Given):
 
     def open(self) -> Callable[[], Source]:
         return partial(_made, "directory", str(self.place), path=".", time="@at")
+
+
+class _Records(_Given):
+    """Files of records, which tasks read by byte ranges."""
+
+    root = ""
+
+    def add(self, partitions: Sequence[Sequence_]) -> None:
+        if partitions[0]:
+            self.root = str(parse(str(partitions[0][0].content)).root.tag)
+            stream = self.place / partitions[0][0].stream
+            stream.mkdir(exist_ok=True)
+            inside = "\n".join(str(update.content) for update in partitions[0])
+            aside = stream / f".{self.brought}.xml"
+            aside.write_text(f"<records>{inside}</records>", encoding="utf-8")
+            aside.rename(stream / f"{self.brought}.xml")
+
+    def open(self) -> Callable[[], Source]:
+        return partial(
+            _made, "directory", str(self.place), path=".", time="@at", record=self.root, divide=True
+        )
+
+
+class _Table(_Given):
+    """Rows of a table, with a column for each element that they may have."""
+
+    def __init__(self, spark: Any, place: Path, number: int) -> None:
+        super().__init__(spark, place, number)
+        self._file, self._stream = self.place / "in.db", ""
+        with closing(connect(self._file)) as database:
+            columns = ", ".join(f"{name} text" for name in _COLUMN_NAMES)
+            database.execute(f"create table r (row integer primary key, at real, {columns})")
+
+    def add(self, partitions: Sequence[Sequence_]) -> None:
+        marks = ", ".join("?" * (1 + len(_COLUMN_NAMES)))
+        names = ", ".join(_COLUMN_NAMES)
+        with closing(connect(self._file)) as database, database:
+            for update in partitions[0]:
+                self._stream = update.stream
+                fields = _fields(update) or {}
+                values = [update.at, *map(fields.get, _COLUMN_NAMES)]
+                database.execute(f"insert into r (at, {names}) values ({marks})", values)
+
+    def open(self) -> Callable[[], Source]:
+        return partial(
+            _made, "table", str(self.place), self._stream, database=f"sqlite:///{self._file}",
+            table="r", by="row", time="at", columns=list(_COLUMN_NAMES),
+        )  # fmt: skip
 
 
 class _Rows(_Given):
@@ -347,6 +430,8 @@ _SOURCES: dict[str, Callable[[Any, Path, PipelineCase], list[_Given]]] = {
     "memory": partial(_each, _Memory),
     "jsonl": partial(_each, _Lines),
     "directory": partial(_each, _Directory),
+    "records": partial(_each, _Records),
+    "table": partial(_each, _Table),
     "parquet": partial(_each, _Rows),
     "delta": partial(_each, _Delta),
     "kafka": partial(_each, _Topic),
@@ -354,10 +439,11 @@ _SOURCES: dict[str, Callable[[Any, Path, PipelineCase], list[_Given]]] = {
 }
 
 
-def _made(kind: str, place: str, **options: Any) -> Source:
+def _made(kind: str, place: str, stream: str | None = None, **options: Any) -> Source:
     """A source of a pipeline file, for any process that reads it."""
     found = kinds.source_kind(kind)
-    made: Source = found.make(found.options.model_validate(options), Origin(directory=Path(place)))
+    origin = Origin(directory=Path(place), stream=stream)
+    made: Source = found.make(found.options.model_validate(options), origin)
     return made
 
 
@@ -371,14 +457,85 @@ def _broker() -> tuple[str, Any]:
     return f"{broker.host}:{broker.port}", cluster
 
 
-def _for_files(case: PipelineCase) -> PipelineCase:
-    """The case in a form that files can hold: insertions of one tree, which contain their times."""
+def _held(case: PipelineCase, held: Callable[[StreamUpdate], StreamUpdate | None]) -> PipelineCase:
+    """The case with the messages that a source can hold, in the form in which it holds them."""
     sources, first = [], []
     for (sequence,), (count,) in zip(case.sources, case.first, strict=True):
-        kept = [(number, timed) for number, one in enumerate(sequence) if (timed := _timed(one))]
+        kept = [(number, made) for number, one in enumerate(sequence) if (made := held(one))]
         sources.append((tuple(update for _, update in kept),))
         first.append((sum(number < count for number, _ in kept),))
     return replace(case, sources=tuple(sources), first=tuple(first))
+
+
+def _by_stream(case: PipelineCase) -> PipelineCase:
+    """The case with a source for each stream, which has some messages from the beginning."""
+    places: Places = {}
+    before, after = ([one for _, one in merged(part, places)] for part in case.parts())
+    sources, first = [], []
+    for stream in dict.fromkeys(update.stream for update in before + after):
+        mine = [[one for one in part if one.stream == stream] for part in (before, after)]
+        sources.append((tuple(mine[0] + mine[1]),))
+        first.append((max(1, len(mine[0])),))
+    return replace(case, sources=tuple(sources), first=tuple(first))
+
+
+def _root(case: PipelineCase) -> str:
+    """The most common name of a message."""
+    sent = [one.content for source in case.sources for each in source for one in each]
+    names = Counter(found[1] for one in sent if (found := match(r"<(\w+)", str(one))))
+    return max(names, key=lambda name: (names[name], name), default="")
+
+
+def _record(root: str, update: StreamUpdate) -> StreamUpdate | None:
+    """A message that can be a record of a divided file: no other begins in it."""
+    text = str(update.content)
+    return (
+        update if findall(r"<(\w+)", text).count(root) == 1 and match(f"<{root}\\b", text) else None
+    )
+
+
+_COLUMN_NAMES = ("k", "s", "t", "v", "other")
+
+
+def _for_tables(case: PipelineCase) -> PipelineCase:
+    """The case with rows: a message is an insertion of one tree of texts, each with its name."""
+    root = _root(case)
+    renamed = partial(sub, rf"\b{root}\b(?! by\b)", "row")
+    case = replace(
+        case,
+        document=renamed(case.document),
+        views=tuple(map(renamed, case.views)),
+        facts=tuple(map(renamed, case.facts)),
+    )
+    case = _by_stream(_held(case, lambda update: update if _fields(update) else None))
+    sources = tuple(
+        (tuple(_row(update, number) for number, update in enumerate(sequence, 1)),)
+        for (sequence,) in case.sources
+    )
+    return replace(case, sources=sources)
+
+
+def _row(update: StreamUpdate, number: int) -> StreamUpdate:
+    """A message as a table gives it."""
+    fields = _fields(update) or {}
+    tree = element("row", {name: fields.get(name) for name in _COLUMN_NAMES})
+    return replace(update, content=Thing(str(number), tree).xml())
+
+
+def _fields(update: StreamUpdate) -> dict[str, str] | None:
+    """The texts of a message, by the names of their elements; None if it has anything else."""
+    if update.action != "insert" or update.at is None or update.stream == "unknown":
+        return None
+    try:
+        root = fromstring(str(update.content))
+    except (XMLSyntaxError, ValueError):
+        return None
+    names = [child.tag for child in root]
+    is_flat = all(child.text and not len(child) and not child.attrib for child in root)
+    is_plain = is_flat and not (root.text or "").strip() and len(set(names)) == len(names)
+    if not is_plain or not names or not set(names) <= set(_COLUMN_NAMES):
+        return None
+    return {str(child.tag): str(child.text) for child in root}
 
 
 def _timed(update: StreamUpdate) -> StreamUpdate | None:

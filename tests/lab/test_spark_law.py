@@ -4,6 +4,7 @@ The short form; `python -m lab.laws.spark_law SEED CASES SECONDS` is the long on
 session, `python -m lab fuzz --law pipelines`.
 """
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from axlog.document.stream_update import StreamUpdate
 from axlog.runtime.plan import make_plan
+from axlog.spark.sources import LEAST
 from lab.laws.buckets_law import (
     BucketsCase,
     check_buckets,
@@ -209,6 +211,41 @@ def test_spark_does_what_the_definition_says(spark: Any, kind: str, state: str, 
     assert reference(made.case) is not None
     assert any(unit.cut for unit in make_plan(made.case.definition(), buckets=2).units)
     check_spark(made, spark)
+
+
+@pytest.mark.spark
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("kind", "state", "partitions", "seed"),
+    [
+        ("jsonl", "driver", 1, 3),
+        ("directory", "executors", 4, 177),
+        ("records", "executors", 2, 53),
+        ("records", "driver", 1, 78),
+        ("table", "executors", 1, 53),
+        ("table", "driver", 4, 108),
+        ("parquet", "executors", 4, 22),
+        ("delta", "executors", 2, 233),
+        ("kafka", "driver", 2, 22),
+        ("frame", "driver", 4, 78),
+    ],
+)
+def test_messages_that_arrive_during_a_run(
+    spark: Any, kind: str, state: str, partitions: int, seed: int
+) -> None:
+    """With rows, dead letters, and changes that only the clock makes, in every case."""
+    case = spark_case(make_pipeline_case(Random(seed)), kind, state)
+    made = replace(case, partitions=partitions, live=True)
+    answer = reference(made.case)
+    assert answer is not None
+    assert answer.rows
+    assert answer.moments
+    assert answer.refused
+    spark.conf.set(LEAST, "2")  # several parts of a source in a batch
+    try:
+        check_spark(made, spark)
+    finally:
+        spark.conf.unset(LEAST)
 
 
 @pytest.mark.parametrize("on_driver", [True, False])
