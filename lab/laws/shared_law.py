@@ -28,7 +28,8 @@ from axlog.live.internals import maintained
 from axlog.live.options import Options
 from axlog.views.change import Change
 
-_STREAMS = ("p", "q")
+_STREAMS = ("p", "q", "o")
+_NAMES = {"p": "a", "q": "b", "o": "c"}  # of the elements that a stream brings
 _TEXTS = ("1", "2", "3")
 _DURATIONS = ("1.5", "2", "3", "4", "7")  # most have a weaker bound in common
 _SHAPES = (
@@ -99,6 +100,27 @@ _SHAPES = (
     'match /r[p/a[k/"?"]/x/$x][not(q/b/x/$x)] return $x',
     'match /r[p/a[k/"?"]/x/$x][q/b/x/$x or q/b/k/$x] return $x',
     'match /r[p/a[k/"?"]/x/$x][q/b/x/$x][q/b/k/$x] return $x',
+    'match /r[p/a[k/"?"]/x/$x][q/b/x/$x][o/c/x/$x] return $x',
+    'match /r[p/a[k/"?"]/x/$x][q/b[k/"?"]/x/$x][o/c/x/$x] return $x',
+    'match /r[p/a[k/"?"]/x/$x][q/b/x/$x][o/c/k/$k] return $x, $k',
+    'match /r[p/a[k/"?"][n > #]/x/$x][q/b/x/$x][o/c/x/$x] return $x',
+    "match /r[p/a[n > #]/x/$x][q/b[n <= #]/x/$x][o/c/x/$x] return $x",
+    'match /r[p/a[k/"?"]/x/$x][q/b/x/$x][not(o/c/x/$x)] return $x',
+    "match /r[p/a[n > #]/x/$x][not(q/b/x/$x)] return $x",
+    'match /r[p/a[k/"?"][n/$n]/x/$x][not(q/b/x/$x)] return $n',
+    'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u][o/c/x/$x#w] where u - t > 0 and w - u > 0 return $x',
+    'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u][o/c/x/$x] where u - t > 0 and u - t <= 2 return $x',
+    'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u][o/c/x/$x] where u - t > 0 and u - t <= ~ return $x',
+    "match /r[p/a[n > #]/x/$x#t][q/b/x/$x#u][o/c/x/$x] where u - t <= 2 and t - u <= 2 return $x",
+    "match /r[p/a[n > #]/x/$x][q/b/x/$x] return $x",
+    "match /r[p/a[n > #]/x/$x][q/b[n <= #]/x/$x] return $x",
+    "match /r[p/a[n > #][n/$n]/x/$x][q/b/x/$x] return $n",
+    "match /r[p/a[n > #]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u - t <= 2 return $x",
+    "match /r[p/a[n > #]/x/$x#t][q/b/x/$x#u] where u - t <= 2 and t - u <= 2 return $x",
+    'match /r[p/a[k/"?"][n > #]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u - t <= ~ return $x',
+    'match /r[p/a[k/"?"]/x/$x#t][q/b[k/"?"]/x/$x#u] where u - t > 0 and u - t <= 2 return $x',
+    'match /r[p/a[k/"?"]/x/$x#t][q/b[k/"?"]/x/$x#u] where u - t <= 2 and t - u <= 2 return $x',
+    'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u] where u - t <= 2 and t - u <= 3 return $x',
     'match /r[p/a[k/"?" or n/"1"]/x/$x] return $x',
     'match //a#t[k/"?"] return t.id',
     'match //a#t[k/"?"]/x#v return v.val',
@@ -116,7 +138,7 @@ _GROUPS = (
     "match //a[n/$n]/x/$x return $x, min($n) as m having m > #",
     "match //a[n/$n]/x/$x return $x, min($n) as m order by m limit #",
 )
-_FACTS = ("key p/a by x trusted", "key q/b by x trusted")
+_FACTS = tuple(f"key {stream}/{name} by x trusted" for stream, name in _NAMES.items())
 _CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
 Step = tuple[Any, ...]
 
@@ -143,38 +165,35 @@ def make_shared_case(random: Random) -> SharedCase:
     """A random case."""
     known = _GROUPS if random.random() < 0.15 else _SHAPES
     shapes = random.sample(known, random.choice((1, 1, 2, 3)))
-    is_joined = any("/q/" in shape or "[q/" in shape for shape in shapes)
-    facts = tuple(fact for fact in _FACTS if is_joined and random.random() < 0.2)
+    streams = tuple(stream for stream in _STREAMS if stream != "o" or "o/c" in "".join(shapes))
+    is_joined = any("/q/" in shape or "(q/" in shape or "[q/" in shape for shape in shapes)
+    chance = random.choice((0.2, 0.6)) if is_joined else 0
+    facts = tuple(fact for fact in _FACTS[: len(streams)] if random.random() < chance)
     options = {"keep": random.choice(("all", "all", "all", "needed"))}
     options["never"] = random.choice(("kept", "kept", "all", "joins", "off"))
     options["collect"] = random.choice(("state", "state", "off"))
     used: dict[str, set[str]] = {fact.split()[1][0]: set() for fact in facts}
-    steps = list(_steps(random, shapes, used))
+    steps = list(_steps(random, shapes, streams, used))
     if options["keep"] == "needed":  # the document of a later view would not be whole
         watches = [step for step in steps if step[0] == "watch"]
         names = [step[1] for step in watches]
         rest = [step for step in steps if step[0] not in ("watch", "update", "change")]
         steps = watches + [s for s in rest if s[0] != "unwatch" or s[1] in names]
-    opened = tuple(stream for stream in _STREAMS if random.random() < 0.9)
-    for stream in _STREAMS:
+    opened = tuple(stream for stream in streams if random.random() < 0.9)
+    for stream in streams:
         if stream not in opened and options["keep"] == "all":
             steps.insert(random.randrange(len(steps)), ("open", stream))
     is_many = random.random() < 0.5
-    is_requested = random.random() < 0.5 and all(map(_is_pair, shapes))
+    is_requested = random.random() < 0.5
     if is_requested:
         options["never"] = "joins"
     ordered = tuple(sorted(options.items()))
     return SharedCase(tuple(steps), facts, ordered, opened, is_many, is_requested)
 
 
-def _is_pair(shape: str) -> bool:
-    """Whether members have all `never` changes although the user asks for shared plans."""
-    is_joined = shape.count("[q/") == 1 and "[p/" in shape
-    others = ("[//", "not(", " or ", "now", "count()", "n > #")
-    return is_joined and shape.count("?") < 2 and not any(each in shape for each in others)
-
-
-def _steps(random: Random, shapes: list[str], used: dict[str, set[str]]) -> Iterator[Step]:
+def _steps(
+    random: Random, shapes: list[str], streams: Sequence[str], used: dict[str, set[str]]
+) -> Iterator[Step]:
     watched: list[str] = []
     count = time = 0
     for number in range(random.randint(6, 24)):
@@ -191,16 +210,16 @@ def _steps(random: Random, shapes: list[str], used: dict[str, set[str]]) -> Iter
         elif chance < 0.36:
             yield "advance", time
         elif chance < 0.39:
-            yield "end", random.choice(_STREAMS), time
+            yield "end", random.choice(streams), time
         elif chance < 0.45:
             yield "update", random.choice(_STATEMENTS)
         elif chance < 0.5:
-            feeds = [_message(random, used, time) for _ in range(2)]
+            feeds = [_message(random, streams, used, time) for _ in range(2)]
             yield "batch", random.random() < 0.5, tuple(feed for feed in feeds if feed)
         elif chance < 0.55:
             yield "ask", random.randrange(16)
         else:
-            feed = _message(random, used, time)
+            feed = _message(random, streams, used, time)
             if feed:
                 yield feed
 
@@ -226,8 +245,10 @@ def _filled(random: Random, shape: str) -> str:
     return "".join(parts)
 
 
-def _message(random: Random, used: dict[str, set[str]], time: int) -> Step | None:
-    stream = random.choice(_STREAMS)
+def _message(
+    random: Random, streams: Sequence[str], used: dict[str, set[str]], time: int
+) -> Step | None:
+    stream = random.choice(streams)
     values = [value for value in _TEXTS if value not in used.get(stream, ())]
     if not values:
         return None
@@ -236,7 +257,7 @@ def _message(random: Random, used: dict[str, set[str]], time: int) -> Step | Non
         used[stream].add(x)
     k, n, m = (random.choice(_TEXTS) for _ in range(3))
     more = f"<k>{random.choice(_TEXTS)}</k>" if random.random() < 0.2 else ""
-    name = "a" if stream == "p" else "b"
+    name = _NAMES[stream]
     return "feed", stream, f"<{name} m='{m}'><k>{k}</k>{more}<n>{n}</n><x>{x}</x></{name}>", time
 
 

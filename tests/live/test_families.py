@@ -56,6 +56,7 @@ def fed(k: int, x: int, at: int) -> tuple[str, str, str, int]:
 
 THREE = 'match /r[p/a[k/"{}"]/x/$x][q/b/x/$x][q/b/k/$x] return $x'
 
+IN_TIME = 'match /r[p/a[k/"1"]/x/$x#t][q/b/x/$x#u]'
 FOUND = {
     "questions that a shared plan cannot decide without messages are refused": SharedCase(
         (
@@ -134,6 +135,15 @@ FOUND = {
             ("ask",),
         ),
         open=(),
+    ),
+    "deadlines of members pass with a message that no view looks for": SharedCase(
+        (
+            ("watch", "v1", f"{IN_TIME} where u - t >= 1.5 and u - t <= 3 return $x, t.time"),
+            ("watch", "v2", f"{IN_TIME} where u - t >= 2 and u - t <= 4 return $x, t.time"),
+            ("feed", "p", "<a><k>1</k><x>3</x></a>", 4),
+            ("feed", "o", "<c/>", 9),
+        ),
+        options=(("collect", "state"), ("keep", "all"), ("never", "joins")),
     ),
     "a family is dissolved in a batch that is rolled back": SharedCase(
         (

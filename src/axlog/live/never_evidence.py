@@ -45,7 +45,6 @@ from axlog.live.maintained import MaintainedTree
 from axlog.live.replacements import replacing_streams
 from axlog.live.update_changes import ViewChanges
 from axlog.query.compile import Relation
-from axlog.query.generalize import Duration
 from axlog.query.pattern import Kind
 from axlog.query.truth import Truth
 from axlog.views.change import Change, Row
@@ -59,7 +58,6 @@ from axlog.views.counting.prospects import Prospects, shows_only_strings_and_tim
 from axlog.views.counting.stepped import SteppedCounting
 from axlog.views.counting.stream_inputs import StreamInputs, roots_above
 from axlog.views.family import FamilyCounting
-from axlog.views.family_join import FamilyJoin
 from axlog.views.step_outlook import StepOutlook
 from axlog.views.view import MaintainedView
 from axlog.views.window_questions import WindowQuestions
@@ -152,10 +150,10 @@ class JoinEvidence(Evidence):
         prospects, kept = self.prospects, self.view.maintainer
         is_of_members = isinstance(kept, FamilyCounting) and kept.join is not None
         found = prospects.never(() if is_of_members else ended)
-        if isinstance(kept, FamilyCounting) and isinstance(prospects, Prospects):
+        if isinstance(kept, FamilyCounting):
             if is_of_members and ended and self._is_emitted:
                 kept.end(ended)
-            if prospects.has_stopped and self._is_emitted:
+            if isinstance(prospects, Prospects) and prospects.has_stopped and self._is_emitted:
                 kept.stop(waiting_values(prospects))
             nothing = [None] * len(kept.parameters)
             found = [c for c in found if list(c.row.values_[-len(nothing) :]) != nothing]
@@ -448,69 +446,6 @@ def changes_of(view: MaintainedView, emitted: ViewChanges) -> list[Change] | Non
         if known is view:
             return changes
     return None
-
-
-def reporting_part(prospects: AnyProspects, kept: FamilyCounting) -> int | None:
-    """Return the part of a join whose rows give the `never` changes of members; None: none does.
-
-    All parameters must be texts of one part of a two-way join, or durations between both parts.
-    The rows of the other part must not wait for later ones: what rules such a row out for one
-    member does not rule it out for another. Rows that wait for their own instant only give none.
-    """
-    if not isinstance(prospects, Prospects) or prospects.waiting.pair.both_until is not None:
-        return None
-    pair, texts = prospects.waiting.pair, set[str]()
-    tested = {test.constraint for test in pair.relation.tests}
-    for parameter in kept.parameters:
-        if isinstance(parameter, Duration):
-            if parameter.constraint not in tested:
-                return None
-        elif parameter.is_text:
-            texts.add(f"${parameter.variable}")
-        else:
-            return None
-    for part, (side, other) in enumerate((pair.sides, pair.sides[::-1])):
-        is_idle = other.is_brief or other.is_referring
-        if texts <= set(side.columns) and texts.isdisjoint(other.columns) and is_idle:
-            return part
-    return None
-
-
-def ending_part(prospects: AnyProspects, kept: FamilyCounting) -> int | None:
-    """Return the part of a join with the texts of members, if only the end of a stream ends rows.
-
-    Rows of both parts may wait then. None: messages or the clock rule rows out, too.
-    """
-    if not isinstance(prospects, Prospects) or not all(each.is_text for each in kept.parameters):
-        return None
-    if may_fall_by_message(prospects.waiting.tree, kept.pattern):
-        return None
-    sides = [set(side.columns) for side in prospects.waiting.pair.sides]
-    texts = {f"${parameter.variable}" for parameter in kept.parameters}
-    for part, (mine, others) in enumerate((sides, sides[::-1])):
-        if texts <= mine and texts.isdisjoint(others):
-            return part
-    return None
-
-
-def join_of_members(
-    prospects: AnyProspects, kept: FamilyCounting, by_end: bool
-) -> FamilyJoin | None:
-    """Return the join that judges rows for each member; None: it has none, or others find `never`.
-
-    `by_end`: whether a family may have one because the end of a stream rules rows out.
-    """
-    part = reporting_part(prospects, kept)
-    is_timed = any(isinstance(parameter, Duration) for parameter in kept.parameters)
-    has_both = part is None and by_end
-    if has_both:
-        part = ending_part(prospects, kept)
-    if part is None or not (is_timed or has_both) or not isinstance(prospects, Prospects):
-        return None
-    known = kept.join
-    if isinstance(known, FamilyJoin) and known.waiting is prospects.waiting:
-        return known
-    return FamilyJoin(kept, prospects.waiting, part, has_both=has_both)
 
 
 def _joins(relation: Relation) -> bool:

@@ -26,6 +26,7 @@ from axlog.evaluate.joins import Bag
 from axlog.future.restoration import loses_no_future
 from axlog.future.scenario_tracker import may_fall_by_message
 from axlog.future.scenarios import may_bring
+from axlog.live.family_never import join_of_members, may_report, reports
 from axlog.live.hooks import How
 from axlog.live.join_deadlines import Deadlines
 from axlog.live.maintained import MaintainedTree
@@ -36,14 +37,10 @@ from axlog.live.never_evidence import (
     ScenarioEvidence,
     Update,
     changes_of,
-    ending_part,
-    join_of_members,
-    reporting_part,
 )
 from axlog.live.update_changes import ViewChanges
 from axlog.match.stream_plan import EVERYWHERE
 from axlog.query.compile import Relation
-from axlog.query.pattern import TimeConstraint
 from axlog.views.change import Change
 from axlog.views.counting.ended_rows import Ended
 from axlog.views.counting.join_prospects import AnyProspects, Watch
@@ -55,6 +52,7 @@ from axlog.views.counting.stream_inputs import StreamInputs
 from axlog.views.counting.waiting_rows import WaitingRows
 from axlog.views.family import FamilyCounting
 from axlog.views.family_join import FamilyJoin
+from axlog.views.family_watch import FamilyWatch
 from axlog.views.member_prospects import MemberProspects
 from axlog.views.view import MaintainedView
 
@@ -123,8 +121,8 @@ class NeverTracker:
             kept = view.maintainer
             if isinstance(kept, FamilyCounting):
                 found = evidence.prospects if isinstance(evidence, JoinEvidence) else None
-                by_end = self._is_requested
-                kept.join = None if found is None else join_of_members(found, kept, by_end)
+                asks = self._document.families.is_requested
+                kept.join = None if found is None else join_of_members(found, kept, asks)
                 # nothing else reads the changes of a family
                 kept.is_followed = found is not None and found.is_partial and kept.join is None
         has_calls = bool(self._document.tree.calls_by_stream)
@@ -199,18 +197,21 @@ class NeverTracker:
     def how_shared(self, general: MaintainedView, sample: MaintainedView) -> How | None:
         """Return how the members of a family get `never` changes; None: only alone.
 
-        A two-way join gives those of all members if only rows with their parameters wait in it.
-        Where nothing but the end of a stream makes rows impossible, members are examined then.
+        A join gives them where it can judge rows for each member (`family_never.py`). Where nothing
+        but the end of a stream makes rows impossible, members are examined then.
         """
         joined = self._evidence.get(general)
         alone = self._evidence.get(sample)
-        is_joined = self._keeps_alone(joined) or self._keeps_alone(alone)
+        found = joined.prospects if isinstance(joined, JoinEvidence) else None
+        is_joined = isinstance(alone, JoinEvidence) or (
+            found is not None and may_report(found, sample.query)
+        )
         if is_joined:
-            kept = general.maintainer
+            kept, asks = general.maintainer, self._document.families.is_requested
             is_reporting = (
-                isinstance(joined, JoinEvidence)
+                found is not None
                 and isinstance(kept, FamilyCounting)
-                and self._reports(joined.prospects, kept)
+                and reports(found, kept, asks)
             )
             if self.how == "off":  # without messages only a join knows the truth of a view
                 return "off" if self._choice.keeps else "join" if is_reporting else None
@@ -225,37 +226,6 @@ class NeverTracker:
         ):
             return "end"
         return None
-
-    @property
-    def _is_requested(self) -> bool:
-        """Whether only joins give `never` changes, and the user asks for shared plans."""
-        return self.how == "joins" and self._document.families.is_requested
-
-    def _reports(self, prospects: AnyProspects, kept: FamilyCounting) -> bool:
-        """Return whether a join gives the `never` changes of members."""
-        if reporting_part(prospects, kept) is not None:
-            return True
-        return self._is_requested and ending_part(prospects, kept) is not None
-
-    def _keeps_alone(self, evidence: Evidence | None) -> bool:
-        """Return whether the join of a view gives `never` changes that a family must have too.
-
-        With `never="joins"` and `share="always"`, members of families have none if their join has
-        more parts or `not`s, or if nothing but the end of a stream makes rows impossible and the
-        parameters are not texts of one part.
-        """
-        if not isinstance(evidence, JoinEvidence):
-            return False
-        if self._is_requested:
-            prospects, kept = evidence.prospects, evidence.view.maintainer
-            if not isinstance(prospects, Prospects):
-                return False
-            pattern = evidence.view.pattern
-            is_timed = any(isinstance(each, TimeConstraint) for each in pattern.where)
-            if is_timed or may_fall_by_message(self._document.tree, pattern):
-                return True
-            return isinstance(kept, FamilyCounting) and ending_part(prospects, kept) is not None
-        return True
 
     def _admit_guests(self) -> None:
         """Examine the members of families too, while a stream ends."""
@@ -284,7 +254,7 @@ class NeverTracker:
             return None  # it was set aside
         return found if found.is_certain or self._document.lacks_messages else None
 
-    def _prospects_of_member(self, view: MaintainedView) -> Prospects | MemberProspects | None:
+    def _prospects_of_member(self, view: MaintainedView) -> AnyProspects | MemberProspects | None:
         families = self._document.families
         member = families.members.get(view.name)
         if member is None or member.view is not view or view.query.steps:
@@ -293,7 +263,7 @@ class NeverTracker:
         found = self.prospects(general)
         if found is None or isinstance(found, MemberProspects):
             return None
-        if isinstance(joined, FamilyJoin):
+        if isinstance(joined, FamilyJoin | FamilyWatch):
             return joined.prospects(member)
         if not all(parameter.is_text for parameter in member.family.parameters):
             return None

@@ -189,7 +189,8 @@ class StreamEngine:
 
     def _unmatched(self, way: ShortWay, time: int, passed: ViewChanges) -> list[Change]:
         """Emit the changes of the clock after a message without rows."""
-        if passed or self._collector.is_overdue(time):
+        has_passed = bool(passed or self._document.families.emitted)  # members': not in `passed`
+        if has_passed or self._collector.is_overdue(time):
             return self.join(way, (), time, passed)
         return []
 

@@ -74,7 +74,7 @@ class Member:
 
 
 class JoinOfMembers(Protocol):
-    """The join of a family with durations (`family_join.py`)."""
+    """The join of a family, which judges rows for each member (`family_join.py`)."""
 
     def admit(self, member: Member) -> None:
         """Add a member."""
@@ -112,11 +112,11 @@ class FamilyCounting(Counting):
         self.member_program = compile_pattern(member_pattern)
         self._groups: dict[Any, dict[Row, None]] = {}  # rows by the texts of their parameters
         self._deltas: dict[Member, Bag] = {}  # of the current update, where rows show nodes
-        self._emitted = emitted
+        self.emitted = emitted
         self.stopped: list[Member] = []  # members that the current update left without a future
         self.stopping: list[FamilyCounting] = []  # the families of the document with such members
         self.members: dict[str, Member] = {}
-        self.join: JoinOfMembers | None = None  # with durations, where a join gives `never` changes
+        self.join: JoinOfMembers | None = None  # where it gives `never` changes member by member
         self.never: dict[Member, list[Change]] = {}  # of the current update, by this join
         self.moments: MemberMoments | None = None  # where rows of members depend on the clock
         columns = compile_pattern(pattern).root.columns
@@ -128,7 +128,7 @@ class FamilyCounting(Counting):
         """The same for another engine over the same tree, without members."""
         pattern, parameters = self.pattern, self.parameters
         made = FamilyCounting(
-            self.tree, pattern, parameters, self.member_pattern, engine, self._emitted
+            self.tree, pattern, parameters, self.member_pattern, engine, self.emitted
         )
         made.has_steps, made.stopping = self.has_steps, self.stopping
         made.moments = None if self.moments is None else MemberMoments(self.tree)
@@ -228,7 +228,7 @@ class FamilyCounting(Counting):
 
     def _hand_row(self, members: Iterable[Member], binding: Row, count: int) -> None:
         """Hand one row to members."""
-        emit, like, is_plain = self._emitted.append, None, not self._keeps_values
+        emit, like, is_plain = self.emitted.append, None, not self._keeps_values
         for member in members:
             view = member.view
             if view is None:
@@ -258,7 +258,7 @@ class FamilyCounting(Counting):
                 view.maintainer.pass_time(moments.clock)
             changes = view.maintainer.take(delta)
             if changes:
-                self._emitted.append((view, changes))
+                self.emitted.append((view, changes))
             if moments is not None:
                 moments.note(member)
 
@@ -271,7 +271,7 @@ class FamilyCounting(Counting):
             if isinstance(view.maintainer, Counting):
                 changes = view.maintainer.reread(touched, self._deltas.get(member, {}))
                 if changes:
-                    self._emitted.append((view, changes))
+                    self.emitted.append((view, changes))
         return super().reread(touched, moved)
 
     def before(self, delta: Delta) -> None:
@@ -338,7 +338,7 @@ class FamilyCounting(Counting):
             if not self.never:
                 self.stopping.append(self)
             self.never.setdefault(member, []).extend(changes)
-            self._emitted.append((member.opened(), []))  # so that the update is emitted
+            self.emitted.append((member.opened(), []))  # so that the update is emitted
 
     def members_of(self, values: Mapping[str, Any]) -> Sequence[Member]:
         """The members that rows with these values of variables concern."""

@@ -1,12 +1,12 @@
-"""The two-way join of a family with durations, as it is for each member.
+"""The two-way join of a family, as it is for each member.
 
-The join of the general pattern has weaker bounds (`query/generalize.py`), so a row may wait longer
-in it than it waits for a member. `FamilyJoin` gives the join the deadlines of members besides its
-own, and judges for each member what ended: as the join of the member alone would, with the
-member's bounds, and those of the waiting rows that have its texts.
+`FamilyJoin` judges for each member what ended at the join of the general pattern: as the join of
+the member alone would, with the rows that pass the member's constants. With durations, the general
+pattern has weaker bounds (`query/generalize.py`), so a row may wait longer in the join than it
+waits for a member: the join gets the deadlines of members besides its own.
 
-For families where only rows of one part wait, and this part has all texts of the parameters; or
-rows of both, if only the end of a stream rules them out. Then all members are judged.
+Families whose parameters are texts of the one part whose rows wait need none of this: the `never`
+changes of the general view have the texts of the members that they belong to.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import inf
+from typing import NamedTuple
 
 from axlog.evaluate.joins import Bag, Row, picker
-from axlog.future.garbage import Pair, TimePassed, rebound
+from axlog.future.garbage import Pair, Side, TimePassed, rebound
 from axlog.future.join_inputs import rebound_inputs
 from axlog.future.truth import column_of
-from axlog.query.compile import Test
+from axlog.query.compile import Column, Test
 from axlog.query.generalize import Duration, ParameterValue
 from axlog.query.pattern import TimeConstraint
 from axlog.views.change import Change
@@ -30,78 +31,118 @@ from axlog.views.counting.member_rows import MemberRows
 from axlog.views.counting.prospects import Prospects, never_change
 from axlog.views.counting.waiting_rows import WaitingRows
 from axlog.views.family import FamilyCounting, Member
+from axlog.views.operators.table import Table
+from axlog.views.part_members import PartMembers
 
 Bounds = tuple[ParameterValue, ...]
 """The durations of a member, in the order of the parameters."""
 
 
+class _Group:
+    """The members with the same constants."""
+
+    __slots__ = ("bounds", "members")
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.bounds = bounds
+        self.members: dict[Member, None] = {}
+
+
+class _Whole(NamedTuple):
+    """Rows of a part that have all values of a member's row."""
+
+    shown: Callable[[Row], Row]
+    bound: Callable[[Row], Row]
+    comes_once: bool  # whether no other row of the part shows the same
+
+
+def _whole_row(kept: FamilyCounting, side: Side, shown: Sequence[Column]) -> _Whole | None:
+    """The values of a member's row in the rows of a part; None: they have not all of them."""
+    root, columns = kept.member_program.root.columns, side.columns
+    if not {*shown, *root} <= set(columns):
+        return None
+    return _Whole(
+        picker([columns.index(column) for column in shown]),
+        picker([columns.index(column) for column in root]),
+        side.key is not None and columns[side.key[0]] in shown,
+    )
+
+
+def shows_each_once(kept: FamilyCounting, pair: Pair) -> bool:
+    """Whether rows of both parts have all values of a member's row, and no other row shows them.
+
+    What ends is then judged without looking at other rows.
+    """
+    shown = [column_of(output) for output in kept.member_pattern.outputs]
+    found = [_whole_row(kept, side, shown) for side in pair.sides]
+    return all(each is not None and each.comes_once for each in found)
+
+
 class FamilyJoin:
-    """The members of a family with durations, by the rows that wait for them."""
+    """The members of a family, by the rows that wait for them."""
 
-    def __init__(
-        self, kept: FamilyCounting, waiting: WaitingRows, part: int, *, has_both: bool = False
-    ) -> None:
-        """`part`: the part whose rows wait, and have the texts of members.
-
-        `has_both`: rows of the other part wait, too.
-        """
-        self._has_both = has_both
+    def __init__(self, kept: FamilyCounting, waiting: WaitingRows, part: int | None) -> None:
+        """`part`: the part whose rows wait; None: rows of both do."""
         self.waiting = waiting
         self._kept, self._part = kept, part
-        parameters, side = kept.parameters, waiting.pair.sides[part]
-        self._texts = [n for n, each in enumerate(parameters) if each.is_text]
+        parameters, sides = kept.parameters, waiting.pair.sides
         self._durations = [n for n, each in enumerate(parameters) if isinstance(each, Duration)]
-        columns = [f"${parameters[n].variable}" for n in self._texts]
-        self._text_at = tuple(side.columns.index(column) for column in columns)
-        if self._text_at:
-            waiting.live[part].index(self._text_at)
+        self._sides: list[PartMembers[_Group]] = [
+            PartMembers(parameters, side.columns) for side in sides
+        ]
         shown = [column_of(output) for output in kept.member_pattern.outputs]
-        root = kept.member_program.root.columns
-        is_whole = {*shown, *root} <= set(side.columns)  # a row has all values of the view
-        self._shown = picker([side.columns.index(c) for c in shown]) if is_whole else None
-        self._bound = picker([side.columns.index(c) for c in root]) if is_whole else None
-        self._comes_once = side.key is not None and side.columns[side.key[0]] in shown
-        """Whether no other row of the part shows the same."""
+        for side, mine, table in zip(sides, self._sides, waiting.live, strict=True):
+            at = tuple(sorted(side.columns.index(c) for c in set(shown) if c in side.columns))
+            for positions in (mine.text_at, at):
+                if positions:  # before joins are generated: they fill the existing indexes
+                    table.index(positions)
+        self._whole = [_whole_row(kept, side, shown) for side in sides]
         self._pairs: dict[Bounds, Pair] = {}
         self._deadlines: dict[Bounds, Callable[[Row], int | None]] = {}
-        self._groups: dict[Row, dict[Bounds, dict[Member, None]]] = {}
+        self._groups: dict[Bounds, _Group] = {}
         for member in kept.members.values():
             self._add(member)
-        self._noted = waiting.follow_members(kept, self._next)
+        self._noted = waiting.follow_members(kept, self._next) if self._durations else None
 
     # Members --------------------------------------------------------------------------------------
 
-    def _place(self, member: Member) -> tuple[Row, Bounds]:
-        constants = member.constants
-        texts: Row = tuple([str(constants[n]) for n in self._texts])
-        return texts, tuple([constants[n] for n in self._durations])
+    def _bounds(self, member: Member) -> Bounds:
+        return tuple([member.constants[n] for n in self._durations])
 
     def _add(self, member: Member) -> None:
-        texts, bounds = self._place(member)
-        self._groups.setdefault(texts, {}).setdefault(bounds, {})[member] = None
+        group = self._groups.get(member.constants)
+        if group is None:
+            group = self._groups[member.constants] = _Group(self._bounds(member))
+            for side in self._sides:
+                side.add(group, member.constants)
+        group.members[member] = None
 
     def admit(self, member: Member) -> None:
-        """Add a member: the rows with its texts wait for it."""
+        """Add a member: the rows that pass its constants wait for it."""
         self._add(member)
-        self.waiting.settle()
-        for row in self._rows(self._place(member)[0]):
-            self._noted.note(self._part, row)
+        if self._noted is not None and self._part is not None:
+            self.waiting.settle()
+            for row in self._rows(self._part, member):
+                self._noted.note(self._part, row)
 
     def dismiss(self, member: Member) -> None:
         """Remove a member."""
-        texts, bounds = self._place(member)
-        members = self._groups[texts][bounds]
-        del members[member]
-        if not members:
-            del self._groups[texts][bounds]
+        group = self._groups[member.constants]
+        del group.members[member]
+        if not group.members:
+            del self._groups[member.constants]
+            for side in self._sides:
+                side.remove(group, member.constants)
 
-    def _rows(self, texts: Row) -> Bag:
-        """The rows with some texts that wait."""
-        table = self.waiting.live[self._part]
-        return dict(table.matching(self._text_at, texts)) if self._text_at else table.rows()
-
-    def _group(self, row: Row) -> dict[Bounds, dict[Member, None]]:
-        return self._groups.get(tuple([row[at] for at in self._text_at]), {})
+    def _rows(self, part: int, member: Member) -> Bag:
+        """The rows of a part that wait, and pass the constants of a member."""
+        table, side = self.waiting.live[part], self._sides[part]
+        passes = side.test(member.constants)
+        if not side.text_at:
+            rows = table.rows()
+        else:
+            rows = dict(table.matching(side.text_at, side.texts(member.constants)))
+        return rows if passes is None else {r: count for r, count in rows.items() if passes(r)}
 
     # Deadlines ------------------------------------------------------------------------------------
 
@@ -110,7 +151,8 @@ class FamilyJoin:
         pair = self._pairs.get(bounds)
         if pair is None:
             pair = self._pairs[bounds] = rebound(self.waiting.pair, self._tests(bounds))
-            self._deadlines[bounds] = pair.sides[self._part].deadline()
+            if self._part is not None:
+                self._deadlines[bounds] = pair.sides[self._part].deadline()
         return pair
 
     def _tests(self, bounds: Bounds) -> tuple[Test, ...]:
@@ -135,7 +177,7 @@ class FamilyJoin:
         if part != self._part:
             return None
         found = inf
-        for bounds in self._group(row):
+        for bounds in {group.bounds for group in self._sides[part].find(row)}:
             limit = self._limit(bounds, row)
             if limit is not None and after < limit < found:
                 found = limit
@@ -147,14 +189,12 @@ class FamilyJoin:
         """The `never` changes of members, for what ended at the join."""
         concerned: dict[Member, list[Ended]] = {}
         for each in ended:
-            if each.part != self._part:
-                for member in self._kept.members.values() if self._has_both else ():
-                    concerned.setdefault(member, []).append(each)
-                continue
-            for bounds, members in self._group(each.row).items():
-                if self._concerns(each, bounds):
-                    for member in members:
-                        if not self._holds(member, each.row):
+            if self._part not in (None, each.part):
+                continue  # it waited for its own instant
+            for group in self._sides[each.part].find(each.row):
+                if self._concerns(each, group.bounds):
+                    for member in group.members:
+                        if not self._holds(member, each):
                             concerned.setdefault(member, []).append(each)
         found: dict[Member, list[Change]] = {}
         for member, rows in concerned.items():
@@ -163,51 +203,64 @@ class FamilyJoin:
                 found[member] = changes
         return found
 
-    def _holds(self, member: Member, row: Row) -> bool:
-        """Whether a member has the row that a row of the part shows."""
-        if self._bound is None or member.view is None:
+    def _holds(self, member: Member, ended: Ended) -> bool:
+        """Whether a member has the row that a row of a part shows."""
+        whole = self._whole[ended.part]
+        if whole is None or member.view is None:
             return False
         kept = member.view.maintainer
-        return isinstance(kept, Counting) and kept.has(self._bound(row))
+        return isinstance(kept, Counting) and kept.has(whole.bound(ended.row))
 
     def _judged(self, member: Member, rows: Sequence[Ended]) -> list[Change]:
         """The `never` changes of a member, for rows that ended and that it does not have."""
-        if self._shown is None or not self._comes_once:
-            return self.prospects(member).never(rows)
-        names = member.opened().columns
-        return [never_change(ShownRow(names, self._shown(each.row)), [each.limit]) for each in rows]
+        names, found = member.opened().columns, dict[Row, list[int | None]]()
+        for each in rows:
+            whole = self._whole[each.part]
+            if whole is None or not whole.comes_once:
+                return self._prospects(member, is_asked=False).never(rows)
+            found.setdefault(whole.shown(each.row), []).append(each.limit)
+        return [never_change(ShownRow(names, shown), limits) for shown, limits in found.items()]
 
     def _concerns(self, ended: Ended, bounds: Bounds) -> bool:
         """Whether a row waited for members with these bounds, and does so no more."""
+        if not bounds:
+            return True
         limit = self._limit(bounds, ended.row)
         if isinstance(ended.proof, TimePassed):
             return limit == ended.limit
         if limit is None:
             return True
-        return limit > max(ended.passed, self.waiting.arrivals[self._part](ended.row))
+        return limit > max(ended.passed, self.waiting.arrivals[ended.part](ended.row))
 
     def prospects(self, member: Member) -> Prospects:
         """The future rows of a member."""
-        view = member.opened()
+        return self._prospects(member, is_asked=True)
+
+    def _prospects(self, member: Member, *, is_asked: bool) -> Prospects:
+        """The future rows of a member; `is_asked`: to ask questions, not for `never` only."""
+        view, waiting, bounds = member.opened(), self.waiting, self._bounds(member)
         assert isinstance(view.maintainer, Counting)
-        texts, bounds = self._place(member)
-        self.waiting.settle()
-        rows: Sequence[Bag] = [
-            self._rows(texts) if part == self._part else table.rows()
-            for part, table in enumerate(self.waiting.live)
-        ]
-        outlook = self.waiting.outlook
-        inputs = None if outlook is None else rebound_inputs(outlook.inputs, self._tests(bounds))
-        mine = MemberRows(self.waiting, self._pair(bounds), inputs, rows)
-        return Prospects(view.maintainer, mine)
+        waiting.settle()
+        inputs, outlook = None, waiting.outlook
+        tables: Sequence[Table] = waiting.live
+        if is_asked:
+            tables = [Table(self._rows(part, member)) for part in range(2)]
+            if outlook is not None:
+                inputs = rebound_inputs(outlook.inputs, self._tests(bounds))
+        tests = [None if is_asked else side.test(member.constants) for side in self._sides]
+        return Prospects(
+            view.maintainer, MemberRows(waiting, self._pair(bounds), inputs, tables, tests)
+        )
 
     def has_stopped(self, member: Member) -> bool:
         """Whether a member that could get rows has no match that can be completed."""
-        texts, bounds = self._place(member)
-        if self._pair(bounds).both_until is not None:
+        pair, clock = self._pair(self._bounds(member)), self.waiting.tree.clock
+        if pair.both_until is not None:
             return False  # its durations exclude each other
-        if not self.waiting.live[1 - self._part].is_empty:
-            return False  # a row of this instant may be completed
-        clock = self.waiting.tree.clock
-        limits = (self._limit(bounds, row) for row in self._rows(texts))
-        return not any(limit is None or limit >= clock for limit in limits)
+        for part, side in enumerate(pair.sides):
+            limit_of = side.deadline()
+            for row in self._rows(part, member):
+                limit = limit_of(row)
+                if limit is None or limit >= clock:
+                    return False
+        return True

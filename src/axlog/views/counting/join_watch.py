@@ -93,14 +93,14 @@ class JoinWatch:
         self.tree = tree
         self.open = [{feeder.stream for feeder in part.feeders} for part in inputs.parts]
         self.live: list[Table] = state.join.kept
-        self._guards = [
+        self.guards = [
             Guard(absence_key(check), check.positions, guard.tables()[0])
             for check, guard in zip(
                 state.rule.absences, state.guards[state.anti_joins :], strict=True
             )
         ]
-        self.is_swept = sweeps and bool(self._guards)
-        self.outlook = JoinOutlook(self, inputs, self._guards)
+        self.is_swept = sweeps and bool(self.guards)
+        self.outlook = JoinOutlook(self, inputs, self.guards)
         self._keys = [
             (part, position, key)
             for part, facts in enumerate(inputs.parts)
@@ -142,9 +142,19 @@ class JoinWatch:
             for column in each.columns
             if other != part
         }
-        shared.update(column for guard in self._guards for column in guard.columns)
+        shared.update(column for guard in self.guards for column in guard.columns)
         mine = [at for at, column in enumerate(facts.columns) if column in shared]
         return mine == [position] and not facts.is_timed and len(facts.keys) == 1
+
+    def distinguish(self, parts: Iterable[int]) -> None:
+        """Note the ways that key values of some parts end, also if they bring a row.
+
+        Members of a family have the row only if it passes their constants.
+        """
+        for part in parts:
+            self._arrived.pop(part, None)
+            for number, (mine, _, _) in enumerate(self._keys):
+                self._settles[number] = self._settles[number] and mine != part
 
     def _offsets_of(self, part: int) -> tuple[int, ...]:
         """From the time of a row to the deadlines of the ways that have it."""
@@ -219,12 +229,12 @@ class JoinWatch:
     @property
     def has_absences(self) -> bool:
         """Whether the join has `not`s."""
-        return bool(self._guards)
+        return bool(self.guards)
 
     @property
     def is_busy(self) -> bool:
         """Whether a single message can end a way."""
-        return bool(self._keys or self.inputs.tests or self._guards)
+        return bool(self._keys or self.inputs.tests or self.guards)
 
     @property
     def is_timed(self) -> bool:
@@ -300,7 +310,7 @@ class JoinWatch:
                     self._drop(part, row)
                 else:
                     left += 1
-        for guard, check in zip(self._guards, self.state.rule.absences, strict=True):
+        for guard, check in zip(self.guards, self.state.rule.absences, strict=True):
             for row in list(guard.table):
                 bound = dict(zip(guard.columns, check.body_key(row), strict=True))
                 if any(self._is_barred(part, bound) for part in range(len(self.live))):
@@ -392,7 +402,8 @@ class JoinWatch:
 
     def prune(self, proof: Proof) -> int:
         """Note the ways that a proof ends. Rows are dropped by `sweep`."""
-        with bounded(0):
+        is_end = isinstance(proof, StreamEnded)  # it may end ways of all rows
+        with bounded(sum(table.least_size for table in self.live) if is_end else 0):
             match proof:
                 case KeyUsed():
                     self.use(*proof)
@@ -480,7 +491,7 @@ class JoinWatch:
         """Note the rows of a `not` that arrive, before its table has them."""
         if not self.is_asked:
             return
-        guard, key_of = self._guards[number], self.state.rule.absences[number].body_key
+        guard, key_of = self.guards[number], self.state.rule.absences[number].body_key
         for row in delta:
             key = key_of(row)
             if not guard.table.has(guard.positions, key):
@@ -490,7 +501,7 @@ class JoinWatch:
         """Note the ways that rows of `not`s end, after the update."""
         with bounded(sum(table.least_size for table in self.live)):
             for number, key in self._moment.blocked:
-                known = dict(zip(self._guards[number].columns, key, strict=True))
+                known = dict(zip(self.guards[number].columns, key, strict=True))
                 for way in self.outlook.ways(known, self._moment):
                     if self.has_all(way, known):
                         self._note(way, None)

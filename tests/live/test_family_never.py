@@ -1,0 +1,107 @@
+"""`never` changes of members of families: those of each view alone, whatever the join."""
+
+from __future__ import annotations
+
+import pytest
+
+import axlog
+from lab.laws.shared_law import SharedCase, Step, check_shared
+
+OPTIONS = (("collect", "state"), ("keep", "all"), ("never", "joins"))
+KEYS = ("key p/a by x trusted", "key q/b by x trusted", "key o/c by x trusted")
+SHAPES = {
+    "three parts": 'match /r[p/a[k/"{}"]/x/$x][q/b/x/$x][o/c/x/$x] return $x',
+    "texts in two of three parts": (
+        'match /r[p/a[k/"{}"]/x/$x][q/b[k/"1"]/x/$x][o/c/x/$x] return $x'
+    ),
+    "numbers in three parts": "match /r[p/a[n > {}]/x/$x][q/b/x/$x][o/c/x/$x] return $x",
+    "an order of three parts": (
+        'match /r[p/a[k/"{}"]/x/$x#t][q/b/x/$x#u][o/c/x/$x#w]'
+        " where u - t > 0 and u - t <= 4 and w - u > 0 return $x"
+    ),
+    "a part and a not": 'match /r[p/a[k/"{}"]/x/$x][not(o/c/x/$x)] return $x',
+    "two parts and a not": 'match /r[p/a[k/"{}"]/x/$x][q/b/x/$x][not(o/c/x/$x)] return $x',
+    "a number beside a not": "match /r[p/a[n > {}]/x/$x][not(o/c/x/$x)] return $x",
+    "texts in both parts": 'match /r[p/a[k/"{}"]/x/$x][q/b[k/"1"]/x/$x] return $x',
+    "a number in a part": "match /r[p/a[n > {}]/x/$x][q/b/x/$x] return $x",
+    "a number in the part that waits": (
+        "match /r[p/a[n > {}]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u - t <= 4 return $x"
+    ),
+    "a time that both parts wait": (
+        'match /r[p/a[k/"{}"]/x/$x#t][q/b/x/$x#u] where u - t <= 4 and t - u <= 4 return $x'
+    ),
+}
+
+
+def message(stream: str, x: int, k: int, time: float) -> Step:
+    name = {"p": "a", "q": "b", "o": "c"}[stream]
+    return "feed", stream, f"<{name}><k>{k}</k><n>{k}</n><x>{x}</x></{name}>", time
+
+
+def story(shape: str) -> tuple[Step, ...]:
+    """Values that arrive for one view, for another, too late or never, and ends of streams."""
+    watches = [("watch", f"v{n}", SHAPES[shape].format(n)) for n in (1, 2, 1)]
+    watches = [(what, f"{name}.{at}", query) for at, (what, name, query) in enumerate(watches)]
+    return (
+        *watches,
+        message("q", 1, 1, 1),
+        message("o", 2, 1, 2),
+        message("p", 1, 2, 3),  # the value of `q`, with the constant of the other view
+        message("p", 2, 1, 4),
+        message("q", 2, 2, 5),
+        message("p", 3, 2, 6),
+        message("o", 3, 1, 7),
+        ("unwatch", "v1.2"),
+        ("watch", "late", SHAPES[shape].format(2)),
+        ("advance", 20),
+        message("q", 4, 1, 21),
+        message("p", 4, 1, 22),
+        message("p", 5, 2, 23),
+        ("ask",),
+        ("end", "p", 24),
+        message("o", 4, 1, 25),
+        ("end", "q", 26),
+        ("end", "o", 27),
+        ("ask",),
+    )
+
+
+@pytest.mark.parametrize("facts", [(), KEYS, KEYS[:1], KEYS[1:]], ids=["", "keys", "p", "q, o"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_members_have_the_never_changes_that_they_have_alone(
+    shape: str, facts: tuple[str, ...]
+) -> None:
+    case = SharedCase(story(shape), facts, OPTIONS, is_requested=True)
+    seen = check_shared(case)
+    assert seen["emitted never"] or "not" in shape
+    check_shared(SharedCase(story(shape), facts, OPTIONS))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_members_share_a_plan_although_they_have_never_changes(shape: str) -> None:
+    case = SharedCase(story(shape)[:3], (), OPTIONS, is_requested=True)
+    assert check_shared(case)["family join"] == 1
+
+
+def test_a_value_that_arrives_for_another_member_is_used_up() -> None:
+    options = axlog.Options(never="joins", share="always")
+    doc = axlog.Document(SharedCase(()).document, facts=KEYS, options=options)
+    shape = SHAPES["numbers in three parts"]
+    views = [doc.watch(shape.format(n % 2 + 1), f"v{n}") for n in range(8)]
+    doc.feed("q", "<b><n>1</n><x>7</x></b>")
+    doc.feed("o", "<c><n>1</n><x>7</x></c>")
+    changes = doc.feed("p", "<a><n>2</n><x>7</x></a>")
+    told = [(change.view, change.op, change.row.values_) for change in changes]
+    expected = [(f"v{n}", "never" if n % 2 else "insert", ("7",)) for n in range(len(views))]
+    assert sorted(told) == expected
+    assert "one plan for 8 views" in str(views[0].explain().shared)
+
+
+@pytest.mark.parametrize("stream", ["p", "q"])
+def test_a_member_whose_durations_exclude_each_other_never_could_have_a_row(stream: str) -> None:
+    pattern = 'match /r[p/a[k/"1"]/x/$x#t][q/b/x/$x#u]'
+    query = f"{pattern} where u - t >= {{}} and u - t <= {{}} return $x, t.time"
+    bounds = [(1, 2), (2, 1.5), (1.5, 2), (2, 1)]
+    watches = [("watch", f"v{n}", query.format(*each)) for n, each in enumerate(bounds)]
+    steps = (*watches, message("p", 1, 2, 1), ("ask",), ("end", stream, 2), ("ask",))
+    assert check_shared(SharedCase(steps, (), OPTIONS))["emitted never"] == 2
