@@ -69,7 +69,7 @@ FOUND = {
         facts=("key p/a by x trusted",),
         options=(("collect", "off"), ("keep", "needed"), ("never", "kept")),
     ),
-    "views whose join of three gives never changes with never=joins stay alone": SharedCase(
+    "views whose join of three gives never changes share a plan": SharedCase(
         (
             ("watch", "v1", THREE.format(1)),
             ("open", "q"),
