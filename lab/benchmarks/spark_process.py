@@ -51,6 +51,7 @@ def streams(spark: Session, task: dict[str, Any]) -> dict[str, Any]:
     """
     sides = {"axlog": _axlog, "axlog over DataFrames": _axlog_frames, "join": _join}
     sides["axlog, state with the executors"] = partial(_axlog, state="executors")
+    sides["axlog, changes as a DataFrame"] = _axlog_changes
     sides["written by hand"] = _by_hand
     found: dict[str, Any] = {side: [] for side in task["sides"]}
     for _ in range(task["rounds"]):
@@ -147,6 +148,49 @@ def _axlog(
         return JsonLinesSource(JsonLinesOptions(path="messages.jsonl"), Origin(directory=place))
 
     return _kept(spark, task, checkpoint, [source], state)
+
+
+def _axlog_changes(spark: Session, task: dict[str, Any], checkpoint: str) -> dict[str, Any]:
+    """The changes as a streaming DataFrame, which is written as that of the job by hand is: the
+    driver sees neither messages nor changes. Spark counts packets, so messages are counted by the
+    bytes of the file.
+    """
+    from axlog.connect.kinds import Origin
+    from axlog.connect.sources.jsonl import JsonLinesOptions, JsonLinesSource
+    from axlog.spark import changes
+    from lab.benchmarks.spark_baseline import ends_of, milliseconds
+
+    place = Path(task["place"])
+
+    def source() -> JsonLinesSource:
+        return JsonLinesSource(JsonLinesOptions(path="messages.jsonl"), Origin(directory=place))
+
+    doc = Document(orders.DOCUMENT, views={"v": QUERIES[task["view"]]}, facts=orders.KEYS)
+    spark.conf.set("spark.sql.shuffle.partitions", "4")  # of `maintain`
+    told = changes(spark, doc, [source], hold=0.0, limit=task["batch"])
+    writer = told.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
+    query = writer.option("checkpointLocation", checkpoint).start()
+    query.awaitTermination()
+    progress = [p for p in query.recentProgress if p["numInputRows"]]
+    content = (place / "messages.jsonl").read_bytes()
+    ends = [_read_up_to(p) for p in progress]
+    counts = [content.count(b"\n", begin, end) for begin, end in pairwise([0, *ends])]
+    return {
+        "ms": milliseconds(progress),
+        "state": [],
+        "messages": sum(counts),
+        "ends": ends_of(progress)["ends"],
+        "counts": counts,
+        "changes": sum(max(0, p["sink"]["numOutputRows"]) for p in progress),
+    }
+
+
+def _read_up_to(progress: Any) -> int:
+    """The bytes of JSON lines that were read after a batch."""
+    end = progress["sources"][0]["endOffset"]
+    offset = json.loads(end) if isinstance(end, str) else end
+    position: int = json.loads(offset["position"])[0]
+    return position
 
 
 def _axlog_frames(spark: Session, task: dict[str, Any], checkpoint: str) -> dict[str, Any]:

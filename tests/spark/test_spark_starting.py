@@ -192,3 +192,16 @@ def test_no_archive_where_the_class_path_is_not_known(
 ) -> None:
     monkeypatch.setenv("SPARK_CONF_DIR", str(place))
     assert archive_options(writes=True) == []
+
+
+def test_a_session_that_does_not_start_says_why() -> None:
+    code = (
+        "from axlog.spark import session\n"
+        "session('local[1]', quick=True, settings={'spark.serializer': 'none.Such'})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    said = [line for line in done.stderr.splitlines() if "AX868" in line]
+    assert "Spark does not start: " in said[-1]
+    assert "none.Such" in said[-1]

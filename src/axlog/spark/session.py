@@ -87,7 +87,23 @@ def session(
     forks = quick if preload is None else preload
     alone = forks and not submitted and _local_cores(master) is not None
     with _python(preloaded() if alone else None):
-        return builder.master(master).getOrCreate()
+        return _started(builder.master(master))
+
+
+def _started(builder: SparkSession.Builder) -> SparkSession:
+    """Start a session, or say in one line why Spark does not start it."""
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        return builder.getOrCreate()
+    except (Py4JJavaError, PySparkException) as error:
+        said = str(getattr(error, "java_exception", error)).splitlines()[0]
+        raise PipelineError(
+            "AX868",
+            f"Spark does not start: {said}",
+            advice="check the master and `settings: {spark: ...}`, or run `axlog doctor --spark`",
+        ) from error
 
 
 @contextmanager
