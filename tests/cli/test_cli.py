@@ -387,6 +387,14 @@ def test_explain_shows_program_maintainer_and_code() -> None:
         assert part in result.stdout
 
 
+def test_explain_takes_no_pipeline_for_a_query(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text("document: <a/>")
+    result = run("explain", str(path))
+    assert result.exit_code == 2
+    assert "axlog check" in result.stderr
+
+
 def test_explain_as_json() -> None:
     (explained,) = objects(run("explain", VALUES, CALL, "--code"))
     assert explained["maintainer"] == "counting"

@@ -185,3 +185,10 @@ def test_what_is_written_where_is_said(tmp_path: Path) -> None:
         "total: sinks jsonl are written by tasks, if the state is with executors",
         "path: sinks jsonl, sql are written on the driver: sql takes a batch as a whole",
     ]
+    text = PIPELINE.format(port=1).replace(
+        "[a/item/k/$x]/b/item/v/$y return count()", "/a/item/k/$x return count()"
+    )
+    (tmp_path / "pipeline.yaml").write_text(text)
+    assert delivery_lines(load(str(tmp_path / "pipeline.yaml")))[1] == (
+        "total: sinks jsonl are written on the driver: the final step makes its rows there"
+    )

@@ -268,7 +268,7 @@ def test_the_plan_says_what_travels_and_why() -> None:
     text = str(plan)
     assert "join: 16 buckets, key $x, bindings travel" in text
     assert "cross: 16 buckets, keys $x (4 parts) x $y (4 parts), bindings travel" in text
-    assert "content: one partition, whole messages travel (content shows cont of nodes)" in text
+    assert "content: one bucket, whole messages travel (content shows cont of nodes)" in text
 
 
 @pytest.mark.parametrize("how", ['deletes="yes"', 'most="9"'])
@@ -283,7 +283,7 @@ def test_a_stream_that_deletes_concerns_only_the_views_that_use_it(how: str) -> 
     plan = make_plan(alone, buckets=3)
     judge = plan.units[1]
     assert (judge.views, judge.judges) == ((), frozenset("b"))
-    assert "(no view): one partition" in str(plan)
+    assert "(no view): one bucket" in str(plan)
     random = Random(8)
     messages = [m._replace(source=0) for m in updates(random, 60)]
     if "deletes" in how:

@@ -87,8 +87,7 @@ def explain(
             raise typer.BadParameter("--server measures: write --profile, and no document")
         _show_server(server_profile(server, text, seconds), json)
         return
-    if text is None:
-        raise typer.BadParameter("a query is needed", param_hint="QUERY")
+    text = _query(text)
     _check_needs(document, after, code=code, tune=tune, profile=profile)
     doc = Document(
         source_of(document) if document is not None else "<_/>",
@@ -154,6 +153,18 @@ def _check_needs(
 def _about(doc: Document, rows: int) -> dict[str, Any]:
     streams = {name: _stream(status) for name, status in doc.streams().items()}
     return {"nodes": len(doc), "rows": rows, "streams": streams}
+
+
+def _query(text: str | None) -> str:
+    """Check that there is a query, and that it is none of the files that others explain."""
+    if text is None:
+        raise typer.BadParameter("a query is needed", param_hint="QUERY")
+    if Path(text).suffix in (".yaml", ".yml") and Path(text).is_file():
+        raise typer.BadParameter(
+            f"{text} is a file: `axlog check {text}` shows the plans of a pipeline",
+            param_hint="QUERY",
+        )
+    return text
 
 
 def _spark_plan(source: Any, view: View, namespaces: Mapping[str, str]) -> str:

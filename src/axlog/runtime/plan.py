@@ -127,8 +127,8 @@ class Unit:
             key = f"keys {' x '.join(map(str, self.grid))}"
         key = "by message" if self.by_message else key
         if not self.views:
-            return f"(no view): one partition, {what} ({self.reason})"
-        spread = f"{self.buckets} buckets" if self.buckets > 1 else "one partition"
+            return f"(no view): one bucket, {what} ({self.reason})"
+        spread = f"{self.buckets} buckets" if self.buckets > 1 else "one bucket"
         summary = ", ".join(part for part in (spread, key, what) if part)
         final = "" if self.cut is None else f"; {self.cut}"
         return f"{', '.join(self.views)}: {summary} ({self.reason}{final})"

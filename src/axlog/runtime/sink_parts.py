@@ -39,6 +39,7 @@ from axlog.runtime.connections import (
     received,
     sink_plans,
 )
+from axlog.runtime.pipeline_definition import plans_of
 
 DIRECTORY = "sink-parts"
 """The directory of large parts, beside the checkpoint."""
@@ -169,6 +170,13 @@ def written_by_tasks(
 
 def delivery_lines(model: PipelineModel) -> list[str]:
     """Describe which process of Spark writes the sinks of each view, and why."""
+    finals = {
+        model.full_name(document, view)
+        for document, plan in plans_of(model)
+        for unit in plan.units
+        if unit.cut is not None
+        for view in unit.views
+    }
     fed = {
         f"{one.view}"
         for document in model.documents.values()
@@ -195,6 +203,8 @@ def delivery_lines(model: PipelineModel) -> list[str]:
             why = "another document has the same sink"
         elif whole:
             why = f"{whole[0]} takes a batch as a whole"
+        elif full in finals:
+            why = "the final step makes its rows there"
         if mine or why:
             where = f"on the driver: {why}" if why else "by tasks, if the state is with executors"
             lines.append(f"{full}: sinks {kinds or '(none)'} are written {where}")
