@@ -263,3 +263,37 @@ def test_the_rows_that_a_delta_table_gets(tmp_path: Path, limit: int) -> None:
     DeltaTable(where).delete("time = 3")
     with pytest.raises(ConnectorError, match="removes or changes rows"):
         one.plan(position, Load(10))
+
+
+@pytest.mark.parametrize("stream", [None, "s", "other"])
+def test_odd_lines_are_read_alike_by_a_task(tmp_path: Path, stream: str | None) -> None:
+    """Tasks recognize plain insertions, and give every other line to the parser of all lines."""
+    plain = b'{"stream": "s", "insert": "<o/>", "at": 1}'
+    lines = [
+        plain, b"\xef\xbb\xbf" + plain, plain + b"\r", b" " + plain + b" ", b"", b"  ", b"\xff",
+        b'{"insert": "<o/>", "at": 2.5}', b'{"insert": "<o/>"}', b'{"stream": "s", "at": 1}',
+        b'{"stream": "s", "insert": "<o/>", "at": "2026-01-01"}', b'["s", "<o/>", 1]',
+        b'{"stream": "s", "insert": "<o/>", "at": true}', b'{"stream": "s", "end": true}',
+        b'{"stream": "s", "insert": "<o/>", "at": 1, "more": 1}', plain + plain,
+        b'{"stream": 1, "insert": "<o/>", "at": 1}',
+        b'{"stream": "s", "insert": {"o": 1}, "at": 1}',
+        b'{"stream": "s", "insert": "<o>\\ud800</o>", "at": 1}',
+        b'{"stream": "s", "insert": "<o>\\u00e9</o>", "at": 1}',
+        b'{"stream": "s", "insert": "<o>\xff</o>", "at": 1}',
+        b'{"stream": "s", "stream": "t", "insert": "<o/>", "at": 1}',
+        b'{"insert": "<o/>", "at": NaN}',
+    ]  # fmt: skip
+    (tmp_path / "in.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    one = source("jsonl", tmp_path, stream, path="in.jsonl")
+    (part,) = one.plan(None, Load(100, 1, 1)).parts
+    by_task, by_reader = one.fetch(part.work), one.read(None, 100)
+
+    def shown(reading: Reading) -> Any:
+        each = [(u.stream, u.action, u.content, repr(u.at)) for u in reading.updates]
+        # A task knows the byte at which a line begins, a reader its number.
+        said = [one.error.partition(" (in.jsonl")[0] for one in reading.refused]
+        return each, [(one.stream, one.content) for one in reading.refused], said
+
+    assert shown(by_task) == shown(by_reader)
+    assert (len(by_reader.updates) > 3) == (stream != "other")
+    assert len(by_reader.refused) > 5

@@ -35,7 +35,6 @@ _LONGEST = 64 * 1024 * 1024
 _PIECE = 1 << 18
 _SAMPLE = 1 << 16
 """Bytes from which the length of lines is estimated."""
-_PLAIN = frozenset({"stream", "insert", "at"})
 _DECODE = json.JSONDecoder().raw_decode
 
 
@@ -106,6 +105,8 @@ class JsonLinesSource:
         start, end = work
         updates: list[StreamUpdate] = []
         refused: list[Refusal] = []
+        is_plain = self.options.format != "json" and self._read is read_update
+        name, stream = self.path.name, self.stream
         with self._opened(end) as (file, _):
             file.seek(start)
             offset, rest = start, b""
@@ -115,8 +116,11 @@ class JsonLinesSource:
                     raise _shorter(self.path, file.tell(), end)
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
-                    if line and not line.isspace():
-                        where = f"{self.path.name}@{offset}"
+                    where = f"{name}@{offset}"
+                    plain = _plain_line(line, stream, where) if is_plain else None
+                    if plain is not None:
+                        updates.append(plain)
+                    elif line and not line.isspace():
                         self._take(line + b"\n", where, updates, refused)
                     offset += len(line) + 1
                 if file.tell() >= end:
@@ -216,20 +220,30 @@ def read_list(line: bytes, stream: str | None, origin: str) -> StreamUpdate:
     return StreamUpdate(stream or "", LISTS, to_json(found), at, origin)
 
 
+def _plain_line(line: bytes, stream: str | None, origin: str) -> StreamUpdate | None:
+    """Return the insertion with a time that a line is; None: use the full parser."""
+    try:
+        return _plain_insert(line.decode(), stream, origin)
+    except UnicodeDecodeError:
+        return None
+
+
 def _plain_insert(text: str, stream: str | None, origin: str) -> StreamUpdate | None:
     """Fast path for most lines: an insertion with a time. None: use the full parser."""
     try:
         written, end = _DECODE(text)
     except (ValueError, RecursionError):
         return None
-    if end != len(text) or type(written) is not dict or not written.keys() <= _PLAIN:
+    if end != len(text) or type(written) is not dict:
         return None
     name, content, at = written.get("stream", stream), written.get("insert"), written.get("at")
-    if type(name) is not str or type(content) is not str or (stream is not None and name != stream):
+    if type(content) is not str or type(at) not in (int, float) or type(name) is not str:
+        return None
+    if len(written) != (3 if "stream" in written else 2) or (stream is not None and name != stream):
         return None
     if "\\u" in text and not (is_encodable(content) and is_encodable(name)):
         return None  # an unpaired surrogate, which only an escape can produce: it fits into no file
-    return StreamUpdate(name, "insert", content, at, origin) if type(at) in (int, float) else None
+    return StreamUpdate(name, "insert", content, at, origin)
 
 
 def _with_stream(text: str, stream: str) -> str:
