@@ -189,7 +189,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "spark-cluster": Benchmark(
         tiny=lambda: spark_cluster((40, 3)),
         quick=spark_cluster,
-        full=lambda: spark_cluster((1000, 40)),
+        full=lambda: spark_cluster((20_000, 8)),
     ),
     "spark-documents": Benchmark(
         tiny=lambda: spark_documents(0.001, 3, quick=True, views=("Q1",)),

@@ -70,7 +70,8 @@ def streams(spark: Session, task: dict[str, Any]) -> dict[str, Any]:
 class Meter(Thread):
     """Samples the processor time of this process, its descendants, and of a cluster's workers.
 
-    Python processes of Spark end when they have been idle: what they used is kept.
+    Python processes of Spark end when they have been idle: what they used is kept. What sampling
+    itself takes is not counted.
     """
 
     def __init__(self, workers: Sequence[int]) -> None:
@@ -80,6 +81,7 @@ class Meter(Thread):
         self._kinds: dict[int, str] = {}
         self._samples: list[tuple[float, dict[str, float]]] = []
         self._ended = Event()
+        self._own = 0.0
         self._look()
         self.start()
 
@@ -108,6 +110,7 @@ class Meter(Thread):
         return next((used for at, used in self._samples if at >= moment), self._samples[-1][1])
 
     def _look(self) -> None:
+        began = time.thread_time()
         for pid, kind in [(os.getpid(), ""), *((pid, "executors") for pid in self._workers)]:
             for child, seconds in processor_times(pid):
                 self._known[child] = seconds
@@ -116,7 +119,9 @@ class Meter(Thread):
         used = dict.fromkeys(KINDS, 0.0)
         for pid, seconds in self._known.items():
             used[self._kinds[pid]] += seconds
+        used["driver"] -= self._own
         self._samples.append((time.time(), used))
+        self._own += time.thread_time() - began
 
 
 KINDS = ("driver", "java", "executors")

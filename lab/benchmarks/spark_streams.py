@@ -42,6 +42,7 @@ RATE = 0.002
 """Orders a second: some hundred orders are under way at a time."""
 _LONG_AGO = 1_700_000_000
 EXECUTORS = "axlog, state with the executors"
+CHANGES = "axlog, changes as a DataFrame"
 BY_HAND = "written by hand"
 SIDES = ("axlog", EXECUTORS, "axlog over DataFrames", "join", BY_HAND)
 Size = tuple[int, int]
