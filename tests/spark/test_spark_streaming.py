@@ -24,9 +24,11 @@ from axlog.runtime import embedded
 from axlog.runtime.bucket import TUNE_EVERY
 from axlog.runtime.definition import Definition
 from axlog.runtime.extraction import Message
+from axlog.runtime.plan import make_plan
 from axlog.spark import maintain
 from axlog.spark.batch_result import BatchReport
 from axlog.spark.pipeline import SparkPipeline
+from axlog.spark.streaming_query import Maintained
 from axlog.views.change import Change
 from tests.runtime.test_spark_bucket import VIEWS, by_document, definition_of, plain, updates
 
@@ -218,3 +220,19 @@ def test_alerters_and_publishers_by_the_same_pipeline_file(spark: Any, tmp_path:
         assert "/2.html" in (tmp_path / engine / "missing.rss").read_text()
         with closing(sqlite3.connect(tmp_path / engine / "rows.db")) as table:
             assert table.execute("select count(*) from missing").fetchone() == (3,)
+
+
+class _Gone:
+    """A query whose Java process has ended."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+
+def test_a_query_is_stopped_after_its_java_process() -> None:
+    """A signal to stop may reach both at once: resources of the driver are released."""
+    closed: list[bool] = []
+    query: Any = _Gone()
+    plan = make_plan(Definition("<a/>", {}))
+    Maintained(query, plan, "run", close=lambda: closed.append(True)).stop()
+    assert closed == [True]

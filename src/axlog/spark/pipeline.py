@@ -34,7 +34,7 @@ from axlog.runtime.unreachable import Patience
 from axlog.runtime.wires import Wiring
 from axlog.spark.batch_result import BatchReport
 from axlog.spark.checkpoint import Settled
-from axlog.spark.session import session
+from axlog.spark.session import java_is_gone, session
 from axlog.spark.state_partitions import rescale
 from axlog.spark.streaming_query import Maintained, maintain
 from axlog.views.change import Change
@@ -83,6 +83,13 @@ def run(
                 _wait(started, stopped, seconds, shown.look)
                 if stopped.is_set():
                     break
+    except java_is_gone() as error:
+        if not stopping.is_set():  # a signal to stop may reach all processes
+            raise PipelineError(
+                "AX868",
+                "Spark's Java process has ended",
+                advice="see its output; the next start continues from the checkpoint",
+            ) from error
     finally:
         pipeline.close()
     return shown.progress

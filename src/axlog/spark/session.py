@@ -186,6 +186,13 @@ def check_state_store(spark: SparkSession) -> None:
         )
 
 
+def java_is_gone() -> tuple[type[Exception], ...]:
+    """Return the errors of calls to a Java process that has ended."""
+    from py4j.protocol import Py4JNetworkError
+
+    return Py4JNetworkError, ConnectionError
+
+
 def is_running() -> bool:
     """Whether this process has a session."""
     from pyspark.sql import SparkSession

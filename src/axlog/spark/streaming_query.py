@@ -58,7 +58,7 @@ from axlog.spark.checkpoint import Settled, settle, state_of, stored_definition
 from axlog.spark.frames import FROM_FRAME, check_streaming
 from axlog.spark.reading_tasks import following, reading_tasks
 from axlog.spark.rejections import Rejections
-from axlog.spark.session import check_classic, check_state_store
+from axlog.spark.session import check_classic, check_state_store, java_is_gone
 from axlog.spark.sources import MOST, PACKETS, Through, frame_of, made_of
 from axlog.spark.state_partitions import finish_rescaling
 from axlog.spark.task import batch_of_task, partition_of_task
@@ -116,9 +116,12 @@ class Maintained:
     def stop(self, patience: float = 5.0) -> None:
         """Stop between two batches, if possible soon; an interrupted batch is repeated."""
         until = monotonic() + patience
-        while self.is_active and self.query.status["isTriggerActive"] and monotonic() < until:
-            sleep(0.02)
-        self.query.stop()
+        try:
+            while self.is_active and self.query.status["isTriggerActive"] and monotonic() < until:
+                sleep(0.02)
+            self.query.stop()
+        except java_is_gone() as error:  # a signal may reach all processes
+            log.warning("Spark's Java process ended before the query was stopped: %s", error)
         try:
             self._behind.wait(patience)
         except Exception as error:
