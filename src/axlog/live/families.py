@@ -386,7 +386,8 @@ class Families:
         if saved != known:
             raise StoreError(
                 "AX872",
-                f"the saved state has {len(saved)} shared plans, and the views need {len(known)}",
+                f"the saved state has {len(saved)} shared plans, and the views need {len(known)},"
+                f" {len(saved & known)} of them the same",
                 advice="run the version that wrote it, or start again without this state",
             )
 
