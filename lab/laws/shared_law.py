@@ -112,6 +112,8 @@ _SHAPES = (
     'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u][o/c/x/$x] where u - t > 0 and u - t <= 2 return $x',
     'match /r[p/a[k/"?"]/x/$x#t][q/b/x/$x#u][o/c/x/$x] where u - t > 0 and u - t <= ~ return $x',
     "match /r[p/a[n > #]/x/$x#t][q/b/x/$x#u][o/c/x/$x] where u - t <= 2 and t - u <= 2 return $x",
+    'match /r[p/a[k/"?"]/x/$x#t][not(q/b/x/$x)] where now - t >= ~ return $x, t.time',
+    "match /r[p/a[n > #]/x/$x#t][o/c/x/$x][not(q/b/x/$x)] where now - t >= ~ return $x",
     "match /r[p/a[n > #]/x/$x][q/b/x/$x] return $x",
     "match /r[p/a[n > #]/x/$x][q/b[n <= #]/x/$x] return $x",
     "match /r[p/a[n > #][n/$n]/x/$x][q/b/x/$x] return $n",

@@ -22,6 +22,13 @@ SHAPES = {
     "a part and a not": 'match /r[p/a[k/"{}"]/x/$x][not(o/c/x/$x)] return $x',
     "two parts and a not": 'match /r[p/a[k/"{}"]/x/$x][q/b/x/$x][not(o/c/x/$x)] return $x',
     "a number beside a not": "match /r[p/a[n > {}]/x/$x][not(o/c/x/$x)] return $x",
+    "overdue": ('match /r[p/a[k/"{}"]/x/$x#t][not(q/b/x/$x)] where now - t >= 2 return $x'),
+    "overdue, by different times": (
+        'match /r[p/a[k/"1"]/x/$x#t][not(q/b/x/$x)] where now - t >= {} return $x'
+    ),
+    "overdue, with two parts": (
+        'match /r[p/a[k/"{}"]/x/$x#t][o/c/x/$x][not(q/b/x/$x)] where now - t >= 2 return $x'
+    ),
     "texts in both parts": 'match /r[p/a[k/"{}"]/x/$x][q/b[k/"1"]/x/$x] return $x',
     "a number in a part": "match /r[p/a[n > {}]/x/$x][q/b/x/$x] return $x",
     "a number in the part that waits": (

@@ -21,6 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.errors import QueryError, StoreError
+from axlog.future.clock_outlook import lower_bounds
 from axlog.live.family_reasons import NEVER, fixed_places, refusal
 from axlog.live.family_shapes import Candidate, Family, Shape, candidate_of, digest
 from axlog.live.update_changes import ViewChanges, together
@@ -197,6 +198,7 @@ class Families:
             self.emitted,
         )
         kept.has_steps, kept.stopping = bool(candidate.stepping.key.steps), self._stopping
+        kept.awaits_time = lower_bounds(candidate.query) is not None
         general = view_of(document, name, query, kept, chosen, stepping)
         document.views[name] = general
         document.engine.build()

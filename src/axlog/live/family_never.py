@@ -5,7 +5,8 @@
     values of parts whose rows wait       the same, if each part has a key that the view shows, or
                                           if the user asks for shared plans: what ends is judged for
                                           all members
-    three and more parts, `not`           judged for each member (`views/family_watch.py`)
+    three and more parts, `not`           judged for each member (`views/family_watch.py`), also
+                                          where time brings the rows ("overdue")
 
 The join of a view alone then gives the same changes. Other views stay alone.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from axlog.future.clock_outlook import lower_bounds
-from axlog.query.generalize import Duration, Parameter
+from axlog.query.generalize import Duration, Parameter, StepParameter
 from axlog.query.query import Query
 from axlog.views.counting.join_prospects import AnyProspects, JoinProspects
 from axlog.views.counting.prospects import Prospects
@@ -29,7 +30,7 @@ def reports(prospects: AnyProspects, kept: FamilyCounting, is_requested: bool) -
 
     `is_requested`: whether the user asks for shared plans.
     """
-    if kept.has_steps:
+    if kept.has_steps and (isinstance(prospects, Prospects) or not kept.awaits_time):
         return False
     if isinstance(prospects, Prospects):
         pays_off = is_requested or shows_each_once(kept, prospects.waiting.pair)
@@ -65,9 +66,13 @@ def join_of_members(
 
 
 def _are_values(kept: FamilyCounting, parts: Sequence[Sequence[str]]) -> bool:
-    """Return whether each parameter is compared with a value of one part, given their columns."""
+    """Return whether each parameter is compared with a value of one part, given their columns.
+
+    Those of steps are not compared with rows of the join.
+    """
     return all(
-        isinstance(each, Parameter) and sum(f"${each.variable}" in part for part in parts) == 1
+        isinstance(each, StepParameter)
+        or (isinstance(each, Parameter) and sum(f"${each.variable}" in p for p in parts) == 1)
         for each in kept.parameters
     )
 

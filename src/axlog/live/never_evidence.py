@@ -28,13 +28,13 @@ that only a row of the same instant could have completed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from axlog.document.tree import Tree
 from axlog.errors import UndecidedError
 from axlog.evaluate.gathered import Bags
-from axlog.future.clock_outlook import lower_bounds, shown_outputs
+from axlog.future.clock_outlook import lower_bounds
 from axlog.future.generalized_rows import Values
 from axlog.future.grounding import has_not
 from axlog.future.references import referred
@@ -49,7 +49,7 @@ from axlog.query.pattern import Kind
 from axlog.query.truth import Truth
 from axlog.views.change import Change, Row
 from axlog.views.clock_questions import ClockQuestions
-from axlog.views.counting.clock_prospects import ClockProspects
+from axlog.views.counting.clock_prospects import clock_prospects
 from axlog.views.counting.ended_rows import Ended
 from axlog.views.counting.join_prospects import AnyProspects, JoinProspects, Watch
 from axlog.views.counting.join_watch import EndedWay, JoinWatch
@@ -418,10 +418,7 @@ class Choice:
                 return JoinProspects(maintainer, waiting)
             if not isinstance(maintainer, SteppedCounting):
                 return None
-            outputs = shown_outputs(view.query)
-            assert outputs is not None  # `lower_bounds` has looked
-            shown = replace(view.query.pattern, outputs=outputs)
-            return ClockProspects(maintainer, waiting, shown, tests)
+            return clock_prospects(maintainer, waiting, view.query)
         if tests or not waiting.pair.is_exact:
             return None
         if not waiting.pair.bounds_times(map(column_of, maintainer.pattern.outputs)):

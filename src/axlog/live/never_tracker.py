@@ -257,9 +257,11 @@ class NeverTracker:
     def _prospects_of_member(self, view: MaintainedView) -> AnyProspects | MemberProspects | None:
         families = self._document.families
         member = families.members.get(view.name)
-        if member is None or member.view is not view or view.query.steps:
+        if member is None or member.view is not view:
             return None
         joined, general = member.family.join, families.family_of(view.name).general
+        if view.query.steps and not isinstance(joined, FamilyWatch):
+            return None
         found = self.prospects(general)
         if found is None or isinstance(found, MemberProspects):
             return None

@@ -107,6 +107,7 @@ class FamilyCounting(Counting):
         """
         self.parameters = parameters
         self.has_steps = False  # whether members compute their rows from those of the plan
+        self.awaits_time = False  # whether time brings rows to members, and takes none away
         self.is_followed = True  # whether the changes of the general view are read
         self.member_pattern = member_pattern
         self.member_program = compile_pattern(member_pattern)
@@ -131,6 +132,7 @@ class FamilyCounting(Counting):
             self.tree, pattern, parameters, self.member_pattern, engine, self.emitted
         )
         made.has_steps, made.stopping = self.has_steps, self.stopping
+        made.awaits_time = self.awaits_time
         made.moments = None if self.moments is None else MemberMoments(self.tree)
         return made
 

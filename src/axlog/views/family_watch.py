@@ -16,11 +16,13 @@ from collections.abc import Iterable, Sequence
 from axlog.evaluate.joins import Row
 from axlog.views.change import Change
 from axlog.views.change import Row as ShownRow
+from axlog.views.counting.clock_prospects import clock_prospects
 from axlog.views.counting.join_outlook import Bound, Way
 from axlog.views.counting.join_prospects import JoinProspects
 from axlog.views.counting.join_watch import EndedWay, JoinWatch
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.member_watch import MemberWatch
+from axlog.views.counting.stepped import SteppedCounting
 from axlog.views.family import FamilyCounting, Member
 from axlog.views.part_members import PartMembers
 
@@ -36,6 +38,7 @@ class FamilyWatch:
         for each, table in zip(self._parts, waiting.live, strict=True):
             if each.text_at:
                 table.index(each.text_at)  # before joins are generated
+        waiting.notes_rows = waiting.notes_rows or kept.awaits_time
         waiting.distinguish(part for part, each in enumerate(self._parts) if each.numbers)
         for member in kept.members.values():
             self.admit(member)
@@ -93,7 +96,10 @@ class FamilyWatch:
 
     def prospects(self, member: Member) -> JoinProspects:
         """The future rows of a member."""
-        kept = member.opened().maintainer
+        view = member.opened()
+        kept, tests = view.maintainer, [part.test(member.constants) for part in self._parts]
+        waiting = MemberWatch(self.waiting, tests)
+        if isinstance(kept, SteppedCounting):
+            return clock_prospects(kept, waiting, view.query)
         assert isinstance(kept, Counting)
-        tests = [part.test(member.constants) for part in self._parts]
-        return JoinProspects(kept, MemberWatch(self.waiting, tests))
+        return JoinProspects(kept, waiting)

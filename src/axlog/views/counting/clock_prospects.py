@@ -16,11 +16,13 @@ The matches of the pattern are not kept: the tables of the join have them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from axlog.future.clock_outlook import first_moment
+from axlog.future.clock_outlook import first_moment, lower_bounds, shown_outputs
 from axlog.future.truth import Possible
 from axlog.query.pattern import Pattern
+from axlog.query.query import Query
 from axlog.query.steps import ClockTest
 from axlog.query.truth import Truth
 from axlog.views.counting.join_outlook import JoinOutlook
@@ -105,6 +107,16 @@ class ClockProspects(JoinProspects):
             if since is not None and shown not in there:
                 found[shown] = min(since, found.get(shown, since))
         yield from found.items()
+
+
+def clock_prospects(
+    maintainer: SteppedCounting, waiting: JoinWatch, query: Query
+) -> ClockProspects:
+    """The possible rows of a query of which `lower_bounds` gives the tests."""
+    tests, outputs = lower_bounds(query), shown_outputs(query)
+    assert tests is not None
+    assert outputs is not None  # `lower_bounds` has looked
+    return ClockProspects(maintainer, waiting, replace(query.pattern, outputs=outputs), tests)
 
 
 class Matches:
