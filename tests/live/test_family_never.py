@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import axlog
+from axlog.live.internals import maintained
+from axlog.live.maintained import MaintainedTree
 from lab.laws.shared_law import SharedCase, Step, check_shared
 
 OPTIONS = (("collect", "state"), ("keep", "all"), ("never", "joins"))
@@ -112,3 +116,29 @@ def test_a_member_whose_durations_exclude_each_other_never_could_have_a_row(stre
     watches = [("watch", f"v{n}", query.format(*each)) for n, each in enumerate(bounds)]
     steps = (*watches, message("p", 1, 2, 1), ("ask",), ("end", stream, 2), ("ask",))
     assert check_shared(SharedCase(steps, (), OPTIONS))["emitted never"] == 2
+
+
+ORDERED = 'match /r[p/a[k/"{}"]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u - t <= {} return $x'
+
+
+@pytest.mark.parametrize("longest", ["2d", "2"])
+def test_texts_with_an_order_in_time_are_parsed_once(
+    longest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[object] = []
+    parse = MaintainedTree.parse
+
+    def counted(*given: Any, **named: Any) -> Any:
+        parsed.append(given)
+        return parse(*given, **named)
+
+    monkeypatch.setattr(MaintainedTree, "parse", counted)
+    doc = axlog.Document(SharedCase(()).document)
+    for number in range(40):
+        doc.watch(ORDERED.format(number, longest), f"v{number}")
+    assert len(maintained(doc).families.members) == 40
+    assert len(parsed) < 16
+    doc.watch('match /r[p/a[k/"7"]/x/$x#t][q/b/x/$x#u] where u - t > 1 return $x', "other")
+    doc.feed("p", "<a><k>7</k><x>1</x></a>", at=1)
+    changes = doc.feed("q", "<b><x>1</x></b>", at=2)
+    assert [change.view for change in changes if change.op == "insert"] == ["v7"]

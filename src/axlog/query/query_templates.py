@@ -34,6 +34,8 @@ _LITERAL = re.compile(
 _ODD_IN_LITERAL = frozenset("\"'&\\{}\n")
 _MOST = 256
 """The most templates that are remembered."""
+_TRIED = 4
+"""The texts of a skeleton of which a template is made; if all fail, the others are only parsed."""
 Parse = Callable[[str], Query]
 
 
@@ -68,6 +70,7 @@ class QueryTemplates:
         self._known: dict[str, list[tuple[Template, Any]]] = {}
         self._around: dict[tuple[str, str], tuple[Template, Any]] = {}
         """By the text before and after the only literal, which is a string in double quotes."""
+        self._failed: dict[str, int] = {}  # how many texts of a skeleton gave no template
 
     def find(self, text: str) -> tuple[Any, tuple[ParameterValue, ...]] | None:
         """What was learned for the template of a text, and the constants of the text."""
@@ -92,14 +95,22 @@ class QueryTemplates:
         """Remember what the template of a text means, if it has one."""
         if len(self._known) >= _MOST or self.find(text) is not None:
             return
-        template = _learned(text, general, parse)
-        if template is not None:
-            self._known.setdefault(_split(text)[0], []).append((template, meaning))
+        skeleton = skeleton_of(text)
+        failed = self._failed.get(skeleton, 0)
+        if failed >= _TRIED:
+            return
+        template = _learned(text, general, parse, marks_zeros=True)
+        template = template or _learned(text, general, parse, marks_zeros=False)
+        if template is None:
+            self._failed[skeleton] = failed + 1
+        else:
+            self._known.setdefault(skeleton, []).append((template, meaning))
             self._around.clear()
 
     def forget(self, meaning: Any) -> None:
         """Forget the templates with a meaning."""
         self._around.clear()
+        self._failed.clear()
         for skeleton, known in list(self._known.items()):
             left = [each for each in known if each[1] is not meaning]
             if left:
@@ -123,14 +134,22 @@ def _split(text: str) -> tuple[str, list[str]]:
     return _LITERAL.sub(hole, text), literals
 
 
-def _learned(text: str, general: General, parse: Parse) -> Template | None:
+def _learned(text: str, general: General, parse: Parse, *, marks_zeros: bool) -> Template | None:
+    """The template of a text; None: this does not find it.
+
+    `marks_zeros`: whether zeros may be parameters. `u - t > 0` is an order, and belongs to the
+    shape, which another number in its place would not show.
+    """
     literals = _split(text)[1]
     how = {"durations": general.has_durations, "is_wide": _is_wide(general)}
-    marks = [_mark(number, literal) for number, literal in enumerate(literals)]
+    marks = [
+        _mark(number, literal) if marks_zeros or literal.strip("0.") else literal
+        for number, literal in enumerate(literals)
+    ]
     try:
         query = parse(_joined(text, marks))
         marked = generalize_query(query.row_key, **how)
-        places = {_plain(mark): number for number, mark in enumerate(marks)}
+        places = {_plain(m): n for n, m in enumerate(marks) if m is not literals[n]}
         if len(marked.constants) != len(general.constants):
             return None
         taken = [
