@@ -2,7 +2,7 @@
 
     status     `status` of distinct rows (true, possible, never, unknown) in joins of two and three
                keyed streams, against feeding one message; and with many orders in progress against
-               few. Messages and questions take turns
+               few. Messages and questions take turns, and so do the documents of all sizes
     overdue    the same for orders without a shipment after two hours (`not`, `now - t >= 2h`)
     page       the first 20 possible rows of the joins of two and three, the next deadlines first
     on time    the keyed on-time view, in which every order ends as a row or a `never`, against the
@@ -14,7 +14,9 @@ Times are processor times. The least of all rounds counts, and the median is giv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import product
 from statistics import median
 from time import process_time
 
@@ -28,11 +30,11 @@ from axlog.samples import orders
 from lab.benchmarks.measuring import Cost, Result
 
 Message = tuple[str, bytes, float]
-Work = Callable[[], None]
 
 _STREAMS = "abcd"
 _LATE = 50_000.0
 _CHUNK = 200
+_PAGE = 20
 _FILLING = (
     "<client>INRIA</client><contact><name>Ada Byron</name><phone>00000000</phone></contact>"
     "<address><street>1 High St</street><city>Paris</city><country>France</country></address>"
@@ -44,18 +46,14 @@ def status(sizes: Sequence[int] = (1000, 10_000), count: int = 2000, rounds: int
     """Measure with these numbers of orders in progress, and `count` messages."""
     result = Result("status", "status, never and possible rows of joins (F16, F19)")
     result.sizes = {"orders in progress": ", ".join(map(str, sizes)), "messages": count}
+    keeps: tuple[Keep, ...] = ("all", "needed")
+    for parts, keep in product((2, 3), keeps):
+        make = partial(_joined, parts, keep)
+        _statuses(result, f"join of {parts}, keep={keep}", make, sizes, count, rounds)
+    _statuses(result, "overdue, keep=needed", _overdue, sizes, count, rounds)
     for parts in (2, 3):
-        for keep in ("all", "needed"):
-            costs = [_statuses(result, parts, keep, size, count, rounds) for size in sizes]
-            name = f"status, join of {parts}, keep={keep}"
-            many, few = f"at {sizes[-1]}", f"at {sizes[0]}"
-            result.compare(name, {many: costs[-1], few: costs[0]}, many, few, "1.5 or less")
-    costs = [_overdue(result, size, count, rounds) for size in sizes]
-    many, few = f"at {sizes[-1]}", f"at {sizes[0]}"
-    result.compare("status, overdue", {many: costs[-1], few: costs[0]}, many, few, "1.5 or less")
+        _pages(result, parts, sizes, rounds)
     for size in sizes:
-        _page(result, 2, size, rounds)
-        _page(result, 3, size, rounds)
         _on_time(result, size, count, rounds)
         _four(result, size, count, rounds)
     return result
@@ -84,94 +82,132 @@ def join(parts: int, keys: int = 0, keep: Keep = "needed") -> Document:
     )
 
 
-def _statuses(result: Result, parts: int, keep: Keep, size: int, count: int, rounds: int) -> Cost:
-    """Measure questions and messages in turns."""
-    name = f"join of {parts}, keep={keep}, {size} orders in progress"
-    asked: list[list[float]] = []
-    fed: list[list[float]] = []
-    for _ in range(rounds):
-        doc = join(parts, parts if keep == "all" else 0, keep)
-        time = _fill(doc, parts, size)
-        questions, feed = _questions(doc, keep, size), doc.feed
-        new = iter(range(10**9, 10**9 + count))
+class _Side:
+    """A document with orders in progress, new messages, and questions about distinct rows.
+
+    A kind of question is the first number of its orders, how many there are, and the answer.
+    """
+
+    def __init__(self, doc: Document, time: float, kinds: Sequence[tuple[int, int, Truth]]) -> None:
+        self._doc, self._time, self._kinds = doc, time, kinds
+        self._new, self._turn = iter(range(10**9, 2 * 10**9)), 0
         doc.view("v").status({"x": "0"})
-        each: tuple[list[float], list[float]] = ([], [])
+
+    def fed(self) -> float:
+        """The time of a chunk of messages."""
+        chunk = [message(next(self._new), self._time, "a") for _ in range(_CHUNK)]
+        feed, start = self._doc.feed, process_time()
+        for stream, content, at in chunk:
+            feed(stream, content, at=at)
+        return process_time() - start
+
+    def asked(self) -> float:
+        """The time of a chunk of questions."""
+        turns = range(self._turn, self._turn + _CHUNK)
+        self._turn += _CHUNK
+        kinds = [self._kinds[turn % len(self._kinds)] for turn in turns]
+        rows = [
+            {"x": str(first + turn // len(self._kinds) % among)}
+            for turn, (first, among, _) in zip(turns, kinds, strict=True)
+        ]
+        ask, start = self._doc.view("v").status, process_time()
+        found = [ask(row) for row in rows]
+        spent = process_time() - start
+        if found != [wanted for _, _, wanted in kinds]:
+            raise WorkloadError("AX601", "a status is wrong", expected="that of its kind")
+        return spent
+
+
+def _statuses(
+    result: Result,
+    name: str,
+    make: Callable[[int], _Side],
+    sizes: Sequence[int],
+    count: int,
+    rounds: int,
+) -> None:
+    """Measure questions and messages, and documents of all sizes, in turns."""
+    asked: dict[int, list[list[float]]] = {size: [] for size in sizes}
+    fed: dict[int, list[list[float]]] = {size: [] for size in sizes}
+    for _ in range(rounds):
+        sides = {size: make(size) for size in sizes}
+        for times in (asked, fed):
+            for spent in times.values():
+                spent.append([])
         for _ in range(0, count, _CHUNK):
-            chunk = [message(next(new), time, "a") for _ in range(_CHUNK)]
-            start = process_time()
-            for stream, content, at in chunk:
-                feed(stream, content, at=at)
-            each[0].append(process_time() - start)
-            some = [next(questions) for _ in range(_CHUNK)]
-            start = process_time()
-            for question in some:
-                question()
-            each[1].append(process_time() - start)
-        fed.append(each[0])
-        asked.append(each[1])
-    costs = {"status": _cost(asked), "a message": _cost(fed)}
-    result.compare(name, costs, "status", "a message", "3 or less")
-    return costs["status"]
+            for size, side in sides.items():
+                fed[size][-1].append(side.fed())
+                asked[size][-1].append(side.asked())
+    for size in sizes:
+        costs = {"status": _cost(asked[size]), "a message": _cost(fed[size])}
+        what = f"{name}, {size} orders in progress"
+        result.compare(what, costs, "status", "a message", "3 or less")
+    _compare_sizes(result, f"status, {name}", {size: _cost(asked[size]) for size in sizes})
+    _compare_sizes(result, f"a message, {name}", {size: _cost(fed[size]) for size in sizes})
+
+
+def _compare_sizes(result: Result, name: str, costs: dict[int, Cost]) -> None:
+    """Compare every size with the first one."""
+    few, *others = (f"at {size}" for size in costs)
+    named = dict(zip((few, *others), costs.values(), strict=True))
+    for many in others:
+        result.compare(
+            f"{name}, {many[3:]} orders", {many: named[many], few: named[few]}, many, few,
+            "1.5 or less",
+        )  # fmt: skip
+
+
+def _joined(parts: int, keep: Keep, size: int) -> _Side:
+    """A join of keyed streams with rows that are true, possible, never and unknown."""
+    doc = join(parts, parts if keep == "all" else 0, keep)
+    time, late = _fill(doc, parts, size), _late(size)
+    kinds = [
+        (late, late, Truth.TRUE),
+        (2 * late, size, Truth.POSSIBLE),
+        (10**8, 10**7, Truth.POSSIBLE),
+    ]
+    if keep == "all":  # keys rule them out
+        kinds.append((0, late, Truth.NEVER))
+    return _Side(doc, time, kinds)
 
 
 _OVERDUE = "match /r[a/o/k/$x#t][not(b/o/k/$x)] where now - t >= 50000s return $x"
 
 
-def _overdue(result: Result, size: int, count: int, rounds: int) -> Cost:
-    """Measure questions about overdue orders, and messages, in turns."""
-    asked: list[list[float]] = []
-    fed: list[list[float]] = []
+def _overdue(size: int) -> _Side:
+    """Orders that are overdue, shipped in time, in progress, and unknown."""
     call = '<ax:call xmlns:ax="urn:axlog" stream="{0}"/>'
-    for _ in range(rounds):
-        doc = Document(
-            "<r>" + "".join(f"<{s}>{call.format(s)}</{s}>" for s in "ab") + "</r>",
-            views={"v": _OVERDUE},
-            facts=["key a/o by k trusted"],
-            options=Options(keep="needed"),
-        )
-        late = max(4, size // 10)
-        for number in range(2 * late):
-            _feed(doc, message(number, 0.0, "a"))
-        for number in range(late, 2 * late):  # in time: these are never overdue
-            _feed(doc, message(number, 1.0, "b"))
-        time = 1.0 + _LATE
-        for number in range(2 * late, 2 * late + size):
-            _feed(doc, message(number, time, "a"))
-        ask, feed, new = doc.view("v").status, doc.feed, iter(range(10**9, 10**9 + count))
-        kinds = (
-            (0, late, Truth.TRUE),
-            (late, late, Truth.NEVER),
-            (2 * late, size, Truth.POSSIBLE),
-            (10**8, 10**7, Truth.POSSIBLE),
-        )
-        each: tuple[list[float], list[float]] = ([], [])
-        for turn in range(0, count, _CHUNK):
-            chunk = [message(next(new), time, "a") for _ in range(_CHUNK)]
-            start = process_time()
-            for stream, content, at in chunk:
-                feed(stream, content, at=at)
-            each[0].append(process_time() - start)
-            rows = [
-                ({"x": str(first + (turn + n) % among)}, wanted)
-                for n in range(_CHUNK // len(kinds))
-                for first, among, wanted in kinds
-            ]
-            start = process_time()
-            found = [ask(row) for row, _ in rows]
-            each[1].append(process_time() - start)
-            if found != [wanted for _, wanted in rows]:
-                raise WorkloadError("AX601", "a status is wrong", expected="that of its kind")
-        fed.append(each[0])
-        asked.append(each[1])
-    costs = {"status": _cost(asked), "a message": _cost(fed)}
-    name = f"overdue, keep=needed, {size} orders in progress"
-    result.compare(name, costs, "status", "a message", "3 or less")
-    return costs["status"]
+    doc = Document(
+        "<r>" + "".join(f"<{s}>{call.format(s)}</{s}>" for s in "ab") + "</r>",
+        views={"v": _OVERDUE},
+        facts=["key a/o by k trusted"],
+        options=Options(keep="needed"),
+    )
+    late = _late(size)
+    for number in range(2 * late):
+        _feed(doc, message(number, 0.0, "a"))
+    for number in range(late, 2 * late):  # in time: these are never overdue
+        _feed(doc, message(number, 1.0, "b"))
+    time = 1.0 + _LATE
+    for number in range(2 * late, 2 * late + size):
+        _feed(doc, message(number, time, "a"))
+    kinds = [
+        (0, late, Truth.TRUE),
+        (late, late, Truth.NEVER),
+        (2 * late, size, Truth.POSSIBLE),
+        (10**8, 10**7, Truth.POSSIBLE),
+    ]
+    return _Side(doc, time, kinds)
+
+
+def _late(size: int) -> int:
+    """The number of orders that are complete, and of those that are too late."""
+    return max(4, size // 10)
 
 
 def _fill(doc: Document, parts: int, size: int) -> float:
     """Bring orders: some complete, some too late, the others in progress. Return the clock."""
-    late = max(4, size // 10)
+    late = _late(size)
     for number in range(late):
         _feed(doc, message(number, 0.0, "a"))
     time = 2 * _LATE
@@ -190,44 +226,26 @@ def _feed(doc: Document, one: Message) -> None:
     doc.feed(stream, content, at=at)
 
 
-def _questions(doc: Document, keep: Keep, size: int) -> Iterator[Work]:
-    """Questions about distinct rows: true, possible, never and unknown."""
-    late, ask = max(4, size // 10), doc.view("v").status
-    kinds = [
-        (late, late, Truth.TRUE),
-        (2 * late, size, Truth.POSSIBLE),
-        (10**8, 10**7, Truth.POSSIBLE),
-    ]
-    if keep == "all":  # keys rule them out
-        kinds.append((0, late, Truth.NEVER))
-
-    def question(row: dict[str, str], wanted: Truth) -> Work:
-        def work() -> None:
-            if ask(row) is not wanted:
-                raise WorkloadError("AX601", f"{row} is {ask(row)}", expected=str(wanted))
-
-        return work
-
-    for number in range(10**9):
-        for first, among, wanted in kinds:
-            yield question({"x": str(first + number % among)}, wanted)
-
-
-def _page(result: Result, parts: int, size: int, rounds: int) -> None:
-    """Measure the first page of possible rows, with a message between two pages."""
-    doc = join(parts, parts)
-    time, view = _fill(doc, parts, size), doc.view("v")
-    view.possible(limit=20)
-    times: list[float] = []
+def _pages(result: Result, parts: int, sizes: Sequence[int], rounds: int) -> None:
+    """Measure the first page of possible rows, with a message between two pages, sizes in turns."""
+    documents = {size: join(parts, parts) for size in sizes}
+    clocks = {size: _fill(doc, parts, size) for size, doc in documents.items()}
+    times: dict[int, list[float]] = {size: [] for size in sizes}
+    for doc in documents.values():
+        doc.view("v").possible(limit=_PAGE)
     for number in range(20 * rounds):
-        _feed(doc, message(10**9 + number, time, "a"))
-        start = process_time()
-        if len(view.possible(limit=20)) != 20:
-            raise WorkloadError("AX601", "there are fewer possible rows", expected="20")
-        times.append(process_time() - start)
-    name = f"join of {parts}, a page of 20 of {size} possible rows"
-    result.figures[f"{name}, us (least)"] = 1e6 * min(times)
-    result.figures[f"{name}, us (median)"] = 1e6 * median(times)
+        for size, doc in documents.items():
+            _feed(doc, message(10**9 + number, clocks[size], "a"))
+            start = process_time()
+            if len(doc.view("v").possible(limit=_PAGE)) != _PAGE:
+                raise WorkloadError("AX601", "there are fewer possible rows", expected=f"{_PAGE}")
+            times[size].append(process_time() - start)
+    name = f"join of {parts}, a page of {_PAGE}"
+    for size, spent in times.items():
+        result.figures[f"{name} of {size} possible rows, us (least)"] = 1e6 * min(spent)
+        result.figures[f"{name} of {size} possible rows, us (median)"] = 1e6 * median(spent)
+    costs = {size: Cost(1e6 * min(each), 1e6 * median(each)) for size, each in times.items()}
+    _compare_sizes(result, name, costs)
 
 
 def _on_time(result: Result, size: int, count: int, rounds: int) -> None:

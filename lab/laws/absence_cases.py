@@ -47,19 +47,19 @@ Step = tuple[str, str, int]
 """A stream, what it brings (empty: it ends), and the time in microseconds."""
 
 _POSITIVE = (
-    "p/a#t/k/$x", "p/a#t/k/$x", "p/a#t[k/$x][w]", "p/a#t[k = $x]", "p/a#t[@i = $x]",
+    "p/a#t/k/$x", "p/a#t/k/$x", "p/a#t[k/$x][w]", "p/a#t[k = $x]", "p/a#t[@i = $x]", "p/a#t/@i/$x",
     "p/a[k/$x#t]", "p/a[k/$x][not(w)]", "p/a#t[k/$x][not(z/$y)]", "p//a#t[k/$x]", "p/a#t[k/$x]/$y",
     "p/a#t", "p/a#t[k > 1]", "p/a#t[k/$x][v > 5]", "p[a/k/$x or e/$x]", "p/a#t[k/$x or @i = $x]",
 )  # fmt: skip
 _SECOND = (
     "q/d#u/k/$x", "q/d#u[k/$x][w]", "q/d#u/k/$y", "e/c/k/$x", "e/c#u", "q/d#u[k/$x][not(v)]",
-    "q/d#u[@i = $x]",
+    "q/d#u[@i = $x]", "q/d#u[@i/$x]", "e/c[@i/$y]",
 )  # fmt: skip
 _NEGATIVE = (
     "q/d/k/$x", "q/d/k/$x", "q/d#s/k/$x", "q/d#s[k/$x]", "q/d#s", "q/d[k/$x][w]",
     "q/d[k/$x][not(w)]", "q/d[k = $x]", "q/d[@i = $x]", "q//$x", "q/d[w]", "e/c/k/$x", "e/c#s",
     "p/a[k/$x][w]", "q/d[v > 5]", "q/d[k/$x][v > 5]", "q/d/k/$z", "q/*/k/$x", "q/d/k/$x or e/c",
-    "q/d#s[k/$x][w]", "q/d#s[not(k/$x)]",
+    "q/d#s[k/$x][w]", "q/d#s[not(k/$x)]", "q/d/@i/$x", "q/d#s[@i/$x]", "q/d[@i > 1]",
 )  # fmt: skip
 _TIED = (
     "s - t <= 2", "s - t >= 2", "s <= 4", "s >= t", "t - s <= 1", "s - t < 1", "s = t", "s != t",
@@ -177,7 +177,7 @@ def _document(random: Random, *, is_typed: bool = False) -> str:
         facts[random.choice("fg")] += random.choice(_DELETING)
     f, g, h = (_CALL.format(stream, facts[stream]) for stream in "fgh")
     more = _CALL.format("i", "") if not is_typed and random.random() < 0.15 else ""
-    inside = f"<a>{_content(random)}{more}</a>" if more else ""
+    inside = _tree(random, "a").replace("</a>", f"{more}</a>") if more else ""
     e = f"<e>{h}</e>" if random.random() < 0.4 else ""
     return f"<r><p>{inside}{f}</p><q>{g}</q>{e}</r>"
 

@@ -8,7 +8,8 @@ which law 4 compares with brute force over futures). Cases are those of law 4: j
 of parts, `or`, `not`, times, ids, values and contents, calls with declared facts, keys and types.
 Then messages arrive, with and without calls, streams end, delete and are deleted, and the clock
 advances. Statements start over: rows that they make impossible emit no `never`. A fifth of the
-cases are streams that delete what they can, or cannot, bring again (`future/restoration.py`).
+cases are streams that delete what they can, or cannot, bring again (`future/restoration.py`). A
+third of the joins and of the streams that delete have values in attributes.
 
 If the state of a join reports, the clock passes before an update, deadline by deadline, and each is
 an update of its own (`never_law.py`).
@@ -29,6 +30,7 @@ from axlog.future.truth import Outlook
 from axlog.live.internals import maintained, maintained_view
 from axlog.query.native import parse_pattern
 from axlog.query.truth import Truth
+from lab.laws.attributes import attributed, in_fact, in_query, in_tree
 from lab.laws.edits import Edit
 from lab.laws.fuzz_cases import Case
 from lab.laws.never_law import next_moment
@@ -209,8 +211,10 @@ class _Joined(_Run):
         f, g, h = (_CALL.format(stream) for stream in "fgh")
         document = f"<r><p>{f}</p><q>{g}</q><e>{h}</e></r>"
         document = calling(document) if len(query) % 2 else document
-        facts = tuple(key for key in _KEYS if random.random() < 0.2)
-        case = Case(document, (parse_pattern(query),), facts=facts)
+        self._labels = attributed(random, "k")
+        keys = [key for key in _KEYS if random.random() < 0.2]
+        facts = tuple(in_fact(key, self._labels) for key in keys)
+        case = Case(document, (parse_pattern(in_query(query, self._labels)),), facts=facts)
         super().__init__(random, "kept", case)
 
     def message(self) -> tuple[Edit, ...]:
@@ -225,7 +229,7 @@ class _Joined(_Run):
         label = {"f": "a", "g": "d", "h": "z"}[stream]
         wanted = "<w/>" if random.random() < 0.6 else ""
         content = f"<{label}>{wanted}<k>{random.choice('12')}</k></{label}>"
-        return ({"stream": stream, "insert": content, "at": at},)
+        return ({"stream": stream, "insert": in_tree(content, self._labels), "at": at},)
 
 
 # Deletions ----------------------------------------------------------------------------------------
@@ -256,10 +260,12 @@ class _Deleting(_Run):
         kind = ' deletes="yes"' + random.choice(_KINDS)
         own = _CALL.format("f").replace("/>", f"{kind}/>")
         calls = random.sample(range(4), random.choice((0, 1, 2, 2)))
+        self._labels = attributed(random, "kh")
         inside = "".join(self._tree(random, call) for call in calls)
         document = f"<r><x>{inside}{own}</x><y>{_CALL.format('g')}</y></r>"
-        facts = ("key x/e by k trusted",) if random.random() < 0.1 else ()
-        case = Case(document, (parse_pattern(query),), facts=facts)
+        key = in_fact("key x/e by k trusted", self._labels)
+        facts = (key,) if random.random() < 0.1 else ()
+        case = Case(document, (parse_pattern(in_query(query, self._labels)),), facts=facts)
         super().__init__(random, random.choice(("kept", "kept", "all")), case)
 
     def _tree(self, random: Random, call: int) -> str:
@@ -271,7 +277,8 @@ class _Deleting(_Run):
             below = f"<g>{_CALL.format(f'c{call}')}</g>"
         else:
             below = ""
-        return f"<e>{wanted}<k>{random.choice('12')}</k>{below}</e>"
+        made = f"<e>{wanted}<k>{random.choice('12')}</k>{below}</e>"
+        return in_tree(made, self._labels)
 
     def message(self) -> tuple[Edit, ...]:
         random, tree = self.random, maintained(self.plain).nodes()
@@ -282,6 +289,7 @@ class _Deleting(_Run):
         pick = random.random()
         if "f" in streams and pick < 0.4:
             what = random.choice(("/e", '/e/k/"1"', '/e/k/"2"', "/e[w]", "/e[g]"))
+            what = in_query(what, self._labels)
             return ({"stream": "f", "delete": f"match {what}", "at": at},)
         stream = random.choice(streams)
         if pick < 0.5:

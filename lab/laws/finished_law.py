@@ -18,6 +18,7 @@ from axlog.errors import AxlogError, StreamError, UpdateError
 from axlog.live.document import Document
 from axlog.live.options import Collect, Options
 from axlog.live.view import View
+from lab.laws.attributes import attributed, in_fact, in_query, in_steps
 from lab.laws.never_law import Step, make_never_case, take
 from lab.laws.small_cases import calling
 
@@ -108,8 +109,10 @@ def make_absent_case(random: Random) -> FinishedCase:
         used.add((stream, value))
         steps.append((stream, f"<a><id>{value}</id><v>{random.choice('12')}</v></a>", time))
     document = "".join(f"<{stream}>{_CALL.format(stream)}</{stream}>" for stream in "osp")
-    facts = tuple(f"key {stream}/a by id trusted" for stream in keyed)
-    return FinishedCase(f"<r>{document}</r>", (random.choice(_ABSENT),), tuple(steps), facts)
+    query, labels = random.choice(_ABSENT), attributed(random, ("id", "v"))
+    facts = tuple(in_fact(f"key {stream}/a by id trusted", labels) for stream in keyed)
+    query = in_query(query, labels)
+    return FinishedCase(f"<r>{document}</r>", (query,), in_steps(steps, labels), facts)
 
 
 def make_finished_case(random: Random) -> FinishedCase:

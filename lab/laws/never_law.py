@@ -11,7 +11,8 @@ a row whose deadline was the clock at which its match began, except for the row 
 while both streams are open.
 
 A case is a small document with three calls, a view over two of them, declared keys, and steps:
-messages that the view needs or not, the clock, ends of streams. Messages respect the keys.
+messages that the view needs or not, the clock, ends of streams. Messages respect the keys. In a
+third of the cases values are attributes.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from axlog.views.change import Change
 from axlog.views.counting.join_prospects import JoinProspects
 from axlog.views.counting.prospects import Prospects
 from axlog.views.why import shown_possible
+from lab.laws.attributes import attributed, in_fact, in_query, in_steps, in_tree
 from lab.laws.small_cases import calling
 
 PATTERNS = (
@@ -83,7 +85,14 @@ def make_never_case(random: Random) -> NeverCase:
     f, g, h = (call.format(stream) for stream in "fgh")
     document = f"<r><p>{inside}{f}</p><q>{g}</q><e>{h}</e></r>"
     document = calling(document) if len(query) % 2 else document
-    return NeverCase(document, query, facts, tuple(_steps(random, used)))
+    steps = _steps(random, used)
+    labels = attributed(random, "kyv")
+    return NeverCase(
+        in_tree(document, labels),
+        in_query(query, labels),
+        tuple(in_fact(fact, labels) for fact in facts),
+        in_steps(steps, labels),
+    )
 
 
 def _steps(random: Random, used: dict[str, set[str]]) -> list[Step]:

@@ -1,8 +1,9 @@
 """Cases for law 4: a tiny document with open calls, the messages so far, and one pattern.
 
 One case in 25 declares a key, one in 25 a type (`outlook_declared.py`). Of the others, half of the
-calls declare a fact, half of the patterns have joins, and one in five has `not`. Failing cases are
-reduced here too: less of the document, of the messages, or of the pattern.
+calls declare a fact, half of the patterns have joins, many of them over attributes, and one in five
+has `not`. Failing cases are reduced here too: less of the document, of the messages, or of the
+pattern.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from axlog.query.pattern import (
     AnyText,
     Axis,
     Branch,
+    Comparison,
     Constraint,
     Kind,
     Literal,
@@ -53,7 +55,10 @@ from lab.laws.small_cases import Features, fragment, linear_terms
 _OUTPUTS = (Kind.VARIABLE, Kind.VARIABLE, Kind.LABEL, Kind.TIME, Kind.ID)
 _FEATURES = Features(size=4, collects=False, outputs=_OUTPUTS)
 _NEGATED = Features(size=4, collects=False, outputs=_OUTPUTS, times=False, values=False)
-_FACTS = ("", "", "", ' mode="one-shot"', ' most="1"', ' most="2"', ' deletes="only"')
+_FACTS = (
+    "", "", "", ' mode="one-shot"', ' most="1"', ' most="2"', ' deletes="only"', ' deletes="yes"',
+    ' deletes="yes"',
+)  # fmt: skip
 
 
 # Cases --------------------------------------------------------------------------------------------
@@ -91,9 +96,12 @@ def _joining(random: Random) -> Pattern:
     for number in range(random.choice((1, 2, 2, 3))):
         name = f"t{number}" if random.random() < 0.4 else None
         names += [name] if name else []
-        test = random.choice((Variable("x"), Variable("x"), Variable("y"), Name("a"), Literal("1")))
-        axis = random.choice((Axis.CHILD, Axis.CHILD, Axis.DESCENDANT))
-        branch = PatternNode(axis, test, name)
+        if random.random() < 0.3:
+            branch = _attribute(random, name)
+        else:
+            tests = (Variable("x"), Variable("x"), Variable("y"), Name("a"), Literal("1"))
+            axis = random.choice((Axis.CHILD, Axis.CHILD, Axis.DESCENDANT))
+            branch = PatternNode(axis, random.choice(tests), name)
         if random.random() < 0.5:
             branch = PatternNode(
                 random.choice((Axis.CHILD, Axis.CHILD, Axis.DESCENDANT)),
@@ -113,6 +121,18 @@ def _joining(random: Random) -> Pattern:
     if bound and random.random() < 0.3:
         where.append(_pinning(random, bound))
     return Pattern((root,), tuple(where), tuple(outputs))
+
+
+def _attribute(random: Random, name: str | None) -> PatternNode:
+    """An attribute whose value is bound (`@k/$x`), tested or compared."""
+    test = Name(random.choice(small_cases.KEYS)) if random.random() < 0.9 else Wildcard()
+    pick = random.random()
+    if pick < 0.7:
+        value = Variable(random.choice("xxy")) if pick < 0.6 else Literal("1")
+        return PatternNode(Axis.ATTRIBUTE, test, None, (), (PatternNode(Axis.CHILD, value, name),))
+    operand = Variable("x") if pick < 0.85 else "1"
+    operator = "=" if pick < 0.95 else "!="
+    return PatternNode(Axis.ATTRIBUTE, test, name, (Comparison(operator, operand),))
 
 
 def _pinning(random: Random, bound: list[str]) -> ValueConstraint:

@@ -95,7 +95,8 @@ def bound_for(tree: Tree, pattern: Pattern) -> Bound | None:
         nodes += sum(node.axis is Axis.DESCENDANT for node in pattern.nodes())
     trees = sum(map(_positive, wanted))
     bound = reference.bound_of(tree, pattern, min(trees, 3), nodes)
-    bound = replace(bound, deletions=False)
+    if is_monotone(tree, pattern, kept := replace(bound, deletions=False)):
+        bound = kept  # less data makes no row possible
     if _has_not(pattern) and any(output.kind in _LABELS for output in pattern.outputs):
         # a text may be a row where an element of that name is not: every string is tested
         every = dict.fromkeys((*bound.alphabet.texts, *bound.alphabet.elements))
@@ -156,6 +157,8 @@ def futures_of(tree: Tree, bound: Bound, without: str | None = None) -> int:
     count = 1
     for stream, node in tree.calls().items():
         call = tree.call(node)
+        if bound.deletions and call.deletes != "no":
+            count *= 2 ** sum(1 for _ in tree.children(tree.parent(node)))
         room = bound.trees_per_call
         if call.most is not None:
             room = min(room, call.most - tree.brought.get(stream, 0))

@@ -24,7 +24,7 @@ Joins with `not`s are swept after every update, so that a row dropped too early 
 
 Cases: one part and a `not`, chains and stars of parts, with and without `not`s, shared and other
 variables, keys on some parts, differences of times, streams that end, messages that a part does not
-match although its key does.
+match although its key does, values in elements and in attributes.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ from axlog.views.change import Change
 from axlog.views.counting.prospects import Prospects
 from axlog.views.view import MaintainedView
 from axlog.views.why import shown_possible
+from lab.laws.attributes import attributed, in_fact, in_query, in_steps, in_tree
 from lab.laws.never_law import Step, next_moment, take
 from lab.laws.swept_law import dropped_beside_not, swept_every
 
@@ -145,7 +146,14 @@ def make_prospects_case(random: Random, first: Sequence[int] = (0, 0, 1, 2)) -> 
         body, found, outputs = query.partition(" return ")
         body += f"{' and' if where else ' where'} now - t1 >= {random.choice((0, 1, 2, 4))}us"
         query = body + found + outputs
-    return ProspectsCase(parts, query, facts, inside, steps)
+    labels = attributed(random, "ky")
+    return ProspectsCase(
+        parts,
+        in_query(query, labels),
+        tuple(in_fact(fact, labels) for fact in facts),
+        tuple((stream, in_tree(tree, labels)) for stream, tree in inside),
+        in_steps(steps, labels),
+    )
 
 
 def _tree(random: Random, stream: str, used: dict[str, set[str]]) -> str:

@@ -28,11 +28,11 @@ from lab.reference.futures import Bound, reachable
 _KEYS = ("1", "2", "9")
 _PATHS = ("@k", "k", ".")
 _CONDITIONS = (
-    "[@k = $x]", "[@k = $x]", "[k/$x]", "[k/$x]", "[k = $x]", '[k/"1"]', '[k/"2"]', '[@k = "1"]',
+    "[@k = $x]", "[@k/$x]", "[k/$x]", "[k/$x]", "[k = $x]", '[k/"1"]', '[k/"2"]', '[@k = "1"]',
     "[b/$y]", "[b/$y]", '[b/"1"]', "[k/b]", '[*/"1"]',
 )  # fmt: skip
 _OF_S = ("p/a", "p/a", "p/*", "p//a", "//a")
-_OF_T = ("q/c[@k = $x]", "q/c[@k = $x]", "q/c", "q/c/$y", "q/*[@k = $x]")
+_OF_T = ("q/c[@k = $x]", "q/c/@k/$x", "q/c", "q/c/$y", "q/*[@k = $x]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from axlog.live.internals import streams_of
 from axlog.live.options import Options
 from axlog.views.change import Change
 from axlog.views.counting.join_watch import JoinWatch
+from lab.laws.attributes import attributed, in_fact, in_query, in_steps
 from lab.laws.never_law import Step, take
 
 _PARTS = (
@@ -82,7 +83,9 @@ def make_swept_case(random: Random) -> SweptCase:
         query += f" return {', '.join(shown)}" if shown else ""
     keyed = [stream for stream in "fgn" if random.random() < 0.6]
     facts = tuple(f"key {stream}/a by k trusted" for stream in keyed)
-    return SweptCase(query, facts, tuple(_steps(random, keyed)))
+    steps, labels = tuple(_steps(random, keyed)), attributed(random, "ky")
+    facts = tuple(in_fact(fact, labels) for fact in facts)
+    return SweptCase(in_query(query, labels), facts, in_steps(steps, labels))
 
 
 def _steps(random: Random, keyed: list[str]) -> Iterator[Step]:

@@ -34,7 +34,7 @@ Step = tuple[str, str, int]
 """A stream, what it brings (empty: it ends), and the time in microseconds."""
 
 _PATTERNS = (
-    "/r/p/a#o[@i = $x]", "/r/p/a#o[@i = $x]", "/r/p/a#o[k/$x]", "/r/p/a[k = $x]", "/r/p/a#o",
+    "/r/p/a#o[@i = $x]", "/r/p/a#o[@i/$x]", "/r/p/a#o[k/$x]", "/r/p/a[k = $x]", "/r/p/a#o",
     "/r/p/a#o[@i = $x][w]", "/r[p/a#o[@i = $x]][q/d]", "/r[p/a#o[@i = $x]][q/d[@i = $x]]",
     "/r[p/a#o[@i = $x]][q/d#u[@i = $x]]", "/r/p/a#o[@i = $x]/v/$v", "/r/p/a#o[k/$x]/v/$v",
     "/r/p/a[@i = $x]/v/$v", "/r//a#o[@i = $x]", "/r/p/a#o[@i = $x or k/$x]",
