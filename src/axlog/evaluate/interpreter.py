@@ -234,7 +234,10 @@ class Interpreter:
             nodes = list(tree.subtree(top))
         self.visited += len(nodes)
         return (
-            (node, self.candidates(tree, node) if node == top else self._below(tree, node))
+            (
+                node,
+                self.candidates(tree, node) if node == top else self.candidates_below(tree, node),
+            )
             for node in reversed(nodes)
         )
 
@@ -262,7 +265,7 @@ class Interpreter:
                     wanted = self._wanted(tree, node)
                 if wanted:
                     if (kind == TEXT and self._by_text) or kind == INSTRUCTION:
-                        wanted = self._below(tree, node)
+                        wanted = self.candidates_below(tree, node)
                     if wanted:
                         found.append((node, wanted))
                         if first[node] != NONE:
@@ -278,7 +281,7 @@ class Interpreter:
         kinds, reads = tree.kind_column, self._reads_elements
         for size, node in enumerate(tree.subtree(top), 1):
             kind = kinds[node]
-            if kind == CALL or size > most or self._below(tree, node):
+            if kind == CALL or size > most or self.candidates_below(tree, node):
                 return True
             if reads and kind == TEXT and kinds[tree.parent_column[node]] != ATTRIBUTE:
                 if self._compares_above(tree, top):
@@ -308,7 +311,7 @@ class Interpreter:
             merge(below.descendants, risen.everywhere)
         return below
 
-    def _below(self, tree: Tree, node: int) -> list[Relation]:
+    def candidates_below(self, tree: Tree, node: int) -> list[Relation]:
         """The candidates at a node that a relation at its parent may need."""
         wanted = self._wanted(tree, node)
         kind = tree.kind_column[node]

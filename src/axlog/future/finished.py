@@ -13,7 +13,7 @@ scenarios, everything stays that the pattern can match. (Paper 1, section 5.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -117,30 +117,58 @@ def _alternatives(pattern: Pattern) -> list[Pattern]:
     return found
 
 
-def streams_asked(tree: Tree, pattern: Pattern) -> set[str]:
-    """The streams from which some undominated scenario requires data.
+class Uses(NamedTuple):
+    """The streams and nodes that the rows to come of a pattern use."""
 
-    If the pattern can lose rows by deletions: all streams whose data it can match. Always: streams
-    inside an element whose value or content rows may show, and those that a deletion can reach.
+    streams: set[str]
+    nodes: set[int]
+    blocked: list[_Match]  # matches of `not`s that are there
+
+
+def uses_of(tree: Tree, pattern: Pattern) -> Uses:
+    """The streams and nodes of a document that rows of a pattern to come can use.
+
+    Streams: those from which some undominated scenario requires data. Always: streams inside an
+    element whose value or content rows may show, and those that a deletion can reach. Nodes: those
+    that are there and that a scenario with needs uses.
+
+    If the pattern can lose rows by deletions, or has a `not` and too many scenarios: all streams
+    whose data it can match, and all nodes with a label that it tests for.
     """
     calls = tree.calls()
     kept = {*deletion_places(tree), *_nodes_named(tree, _read_nodes(pattern))}
     asked = {s for s, call in calls.items() if is_inside(tree, tree.parent(call), kept)}
+    if not calls:
+        return Uses(asked, set(), [])
     if loses_by(tree, pattern) is None:
         try:
-            if not has_not(pattern):
-                return asked | _streams(Scenarios(tree, with_join_variables(pattern)))
-            found: set[str] = set()
-            for part in _parts(pattern):
-                found |= _streams(Scenarios(tree, with_join_variables(part.positive)))
-                for one in part.blocked:
-                    found.update(*(match.streams for match in _open_matches(_matches(tree, one))))
-            return asked | found
+            found = _scenarios_use(tree, pattern)
+            return found._replace(streams=found.streams | asked)
         except UndecidedError as error:
             if not _is_too_many(error, pattern):
                 raise
     parents = {stream: tree.parent(call) for stream, call in calls.items()}
-    return asked | {s for s, parent in parents.items() if can_match_at(tree, pattern, parent)}
+    asked |= {s for s, parent in parents.items() if can_match_at(tree, pattern, parent)}
+    return Uses(asked, _nodes_named(tree, pattern.nodes()), [])
+
+
+def _scenarios_use(tree: Tree, pattern: Pattern) -> Uses:
+    """The streams and nodes that the scenarios of a pattern use."""
+    found, parts = Uses(set(), set(), []), _parts(pattern)
+    for part in parts:
+        streams, nodes = _used_in(tree, part.positive)
+        found.streams.update(streams)
+        found.nodes.update(nodes)
+        for one in part.blocked:
+            matches = _matches(tree, one)
+            found.blocked.extend(match for match in matches if not match.streams)
+            for match in _open_matches(matches):
+                found.streams.update(match.streams)
+                found.nodes.update(n for n in (*match.outside, *match.inside) if n is not None)
+    if len(parts) == 1 or has_not(pattern):
+        return found
+    # a scenario of one way through an `or` may make those of another unnecessary
+    return found._replace(streams=_streams(Scenarios(tree, with_join_variables(pattern))))
 
 
 def _parts(pattern: Pattern) -> list[PositiveParts]:
@@ -153,9 +181,12 @@ def _is_too_many(error: UndecidedError, pattern: Pattern) -> bool:
     return error.code == "AX502" and has_not(pattern)
 
 
-def _streams(scenarios: Scenarios) -> set[str]:
-    """The streams from which scenarios require data."""
-    return {stream for _, need in _possible(scenarios) for _, stream in need.brought}
+def _streams(
+    scenarios: Scenarios, columns: tuple[str, ...] | None = None, rows: Rows | None = None
+) -> set[str]:
+    """The streams from which scenarios require data; see `_possible`."""
+    found = _possible(scenarios, columns, rows)
+    return {stream for _, need in found for _, stream in need.brought}
 
 
 class _Match(NamedTuple):
@@ -214,19 +245,18 @@ def _possible(
 
 
 def finished_subtrees(
-    tree: Tree, patterns: Sequence[Pattern], shown: Iterable[int] = ()
+    tree: Tree, patterns: Sequence[Pattern], uses: Iterable[Uses], shown: Iterable[int] = ()
 ) -> list[int]:
     """The largest subtrees, off the paths to open calls, that no future row uses.
 
-    `shown` are the nodes whose ids, values or contents rows show: they stay. Where rows show nodes,
-    children of a call's parent stay too, because the ids of later messages depend on them. What a
-    deletion can reach stays.
+    `uses`: what each pattern uses. `shown` are the nodes whose ids, values or contents rows show:
+    they stay. Where rows show nodes, children of a call's parent stay too, because the ids of later
+    messages depend on them. What a deletion can reach stays.
     """
     used, blocked = set(shown), list[_Match]()
-    for pattern in patterns:
-        matches: list[_Match] = []
-        used |= nodes_used(tree, pattern, matches)
-        blocked += [match for match in matches if not match.streams]
+    for each in uses:
+        used |= each.nodes
+        blocked += each.blocked
     while True:
         tops = _unused(tree, patterns, used)
         dropped = {node for top in tops for node in tree.subtree(top)}
@@ -276,41 +306,18 @@ def _has_texts(tree: Tree, parent: int) -> bool:
     return any(tree.kind_column[child] == TEXT for child in tree.children(parent))
 
 
-def nodes_used(tree: Tree, pattern: Pattern, blocked: list[_Match] | None = None) -> set[int]:
-    """The existing nodes that a scenario with needs uses.
+def _without(scenarios: Scenarios, others: Collection[str]) -> tuple[tuple[str, ...], Rows]:
+    """The columns and rows of scenarios as if some columns were not shown.
 
-    If the pattern can lose rows by deletions, or has a `not` and too many scenarios: all nodes with
-    a label that it tests for. Otherwise `blocked` gets the matches of its `not`s.
-    """
-    if not tree.calls():
-        return set()
-    if loses_by(tree, pattern) is None:
-        try:
-            found: set[int] = set()
-            every: list[_Match] = []
-            for part in _parts(pattern):
-                found |= _used_in(tree, part.positive)
-                for one in part.blocked:
-                    matches = _matches(tree, one)
-                    every += matches
-                    for match in _open_matches(matches):
-                        found.update(n for n in (*match.outside, *match.inside) if n is not None)
-            if blocked is not None:
-                blocked += every
-            return found
-        except UndecidedError as error:
-            if not _is_too_many(error, pattern):
-                raise
-    return _nodes_named(tree, pattern.nodes())
-
-
-def _brought_to(scenarios: Scenarios, column: str, others: Iterable[str]) -> set[int]:
-    """The present nodes in a column of the scenarios that need data, as if others were not shown.
-
-    Of scenarios that differ in the others only, some may dominate others.
+    Of scenarios that differ in these columns only, some may dominate others.
     """
     columns = tuple(each for each in scenarios.columns if each not in others)
-    rows = project(scenarios.rows, list(scenarios.columns), (), columns, add_need)
+    return columns, project(scenarios.rows, list(scenarios.columns), (), columns, add_need)
+
+
+def _brought_to(scenarios: Scenarios, column: str, others: Collection[str]) -> set[int]:
+    """The present nodes in a column of scenarios that need data, as if others were not shown."""
+    columns, rows = _without(scenarios, others)
     at = columns.index(column)
     return {
         int(node)
@@ -333,18 +340,26 @@ def _nodes_named(tree: Tree, nodes: Iterable[PatternNode]) -> set[int]:
     }
 
 
-def _used_in(tree: Tree, pattern: Pattern) -> set[int]:
+def _used_in(tree: Tree, pattern: Pattern) -> tuple[set[str], set[int]]:
+    """The streams and nodes that the scenarios of a pattern without `not` and `or` use."""
     shown = with_join_variables(pattern)
     known = {output.of for output in shown.outputs if output.kind is Kind.ID}
-    found: set[int] = set()
-    for names in _chains(pattern):
+    streams: set[str] = set()
+    nodes: set[int] = set()
+    for number, names in enumerate(_chains(pattern)):
         more = [name for name in names if name not in known]
         outputs = (*shown.outputs, *(Output(Kind.ID, name) for name in more))
         scenarios = Scenarios(tree, replace(shown, outputs=outputs))
+        if not number:
+            own = {output.of for output in shown.outputs if output.kind in _OF_NODES}
+            columns, rows = _without(
+                scenarios, {f"{name}.node" for name in more if name not in own}
+            )
+            streams = _streams(scenarios, columns, rows)
         for name in names:
             others = {f"{other}.node" for other in more if other != name}
-            found |= _brought_to(scenarios, f"{name}.node", others)
-    return found
+            nodes |= _brought_to(scenarios, f"{name}.node", others)
+    return streams, nodes
 
 
 def _chains(pattern: Pattern) -> list[list[str]]:

@@ -94,7 +94,7 @@ class ScenarioClauses(Scenarios):
     def _visit_node(self, node: int, above: CollectedRows, below: CollectedRows) -> None:
         tree = self.tree
         here: dict[Relation, int] = {}
-        for relation in self._interpreter.candidates(tree, node):
+        for relation in self._interpreter.candidates_below(tree, node):
             own = self._own(node, relation, below)
             if own is not None:
                 known = dict(zip(own_columns(relation), own, strict=True))

@@ -202,11 +202,11 @@ class Scenarios:
     def _is_idle(self, node: int) -> bool:
         """Whether a node without anything below it matches nothing."""
         is_call = self.tree.kind_column[node] == CALL
-        return not is_call and not self._interpreter.candidates(self.tree, node)
+        return not is_call and not self._interpreter.candidates_below(self.tree, node)
 
     def _visit_node(self, node: int, above: CollectedRows, below: CollectedRows) -> None:
         here: Sums = {}
-        for relation in self._interpreter.candidates(self.tree, node):
+        for relation in self._interpreter.candidates_below(self.tree, node):
             rows = self._at(node, relation, below, here)
             if rows:
                 here[relation] = rows

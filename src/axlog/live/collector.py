@@ -44,7 +44,7 @@ from axlog.document.operations import end_call
 from axlog.document.parser import Element
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import StoreError, StreamError, UndecidedError, UnsupportedError
-from axlog.future.finished import finished_subtrees, refusal, size, streams_asked
+from axlog.future.finished import Uses, finished_subtrees, refusal, size, uses_of
 from axlog.future.garbage import StreamEnded
 from axlog.future.keys import Key, values_in
 from axlog.future.scenarios import may_bring
@@ -492,8 +492,10 @@ class Collector:
         kept = self._kept_whole()
         if kept is None:
             try:
-                dropped += self._close()
-                dropped += self._drop()
+                uses = self._uses()
+                closed = self._close(uses)
+                dropped += closed
+                dropped += self._drop(self._uses() if closed else uses)
             except (UndecidedError, UnsupportedError) as error:
                 kept = error.message
         self.collected.extend(dropped)
@@ -520,12 +522,14 @@ class Collector:
     def _patterns(self) -> list[Pattern]:
         return [view.query.pattern for view in self._document.views.values()]
 
-    def _close(self) -> list[Dropped]:
+    def _uses(self) -> list[Uses]:
+        return [uses_of(self._document.tree, pattern) for pattern in self._patterns()]
+
+    def _close(self, uses: Iterable[Uses]) -> list[Dropped]:
         document, tree = self._document, self._document.tree
         prospects = self.tracker.every_prospects  # their `never` depends on the streams' real ends
         asked = {s for each in prospects for streams in each.waiting.open for s in streams}
-        for pattern in self._patterns():
-            asked |= streams_asked(tree, pattern)
+        asked.update(*(each.streams for each in uses))
         found: list[Dropped] = []
         for stream, node in sorted(tree.calls().items()):
             call = tree.call(node)
@@ -540,11 +544,11 @@ class Collector:
             found.append(Dropped("stream", stream, 1, _NOT_ASKED, self._document.clock))
         return found
 
-    def _drop(self) -> list[Dropped]:
+    def _drop(self, uses: Iterable[Uses]) -> list[Dropped]:
         document, tree = self._document, self._document.tree
         tops = [
             node
-            for node in finished_subtrees(tree, self._patterns(), self._shown())
+            for node in finished_subtrees(tree, self._patterns(), uses, self._shown())
             if not document.engine.is_value_sensitive(tree.parent(node))
         ]
         found = [

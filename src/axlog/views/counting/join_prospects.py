@@ -78,6 +78,10 @@ class JoinProspects:
         self._left: set[Shown] = set()  # rows that held until this update
         self._shown_at: list[tuple[int, ...]] = []  # for each part, the values that the view shows
         self._ordered: tuple[tuple[int, WayOrder], ValueOrder] | None = None
+        self._wanted = [
+            [Wanted(feeder.stream, str(feeder.relation.node)) for feeder in facts.feeders]
+            for facts in waiting.inputs.parts
+        ]
         shown = set(self._columns)
         for part, facts in enumerate(waiting.inputs.parts):
             at = tuple(i for i, c in enumerate(facts.columns) if c in shown and i != facts.time)
@@ -136,7 +140,7 @@ class JoinProspects:
             if self._may_be_new(way):
                 shown, until = self._shown(way.bound), None if limit == FAR else limit
                 ways += [(shown, needs, until) for needs in self._needs(way)]
-        listed = possible_rows(self.pattern.columns, ways)
+        listed = possible_rows(self._question.names, ways)
         return without_dominated(listed, self.waiting.has_absences)
 
     def page(self, limit: int | None, after: Possible | None) -> list[Possible]:
@@ -262,6 +266,9 @@ class JoinProspects:
             if limit is not None:
                 by_shown.setdefault(self._shown(way.bound), []).append((way, limit))
         for ways in by_shown.values():
+            if len(ways) == 1:
+                yield ways[0]
+                continue
             systems = [inputs.system(way.bound, way.left) for way, _ in ways]
             for (way, limit), system in zip(ways, systems, strict=True):
                 if not any(
@@ -289,17 +296,11 @@ class JoinProspects:
 
     def _needs(self, way: Way) -> Iterable[tuple[Wanted, ...]]:
         """What streams must bring: for each part that is left, one of its streams."""
-        parts, streams = self.waiting.inputs.parts, self.waiting.open
+        streams = self.waiting.open
         return product(
-            *(
-                [
-                    Wanted(feeder.stream, str(feeder.relation.node))
-                    for feeder in parts[part].feeders
-                    if feeder.stream in streams[part]
-                ]
-                for part in way.left
-            )
-        )
+            *([each for each in self._wanted[part] if each.stream in streams[part]]
+              for part in way.left)
+        )  # fmt: skip
 
     def _shown(self, bound: Bound) -> Shown:
         return tuple(bound.get(column) for column in self._columns)

@@ -28,13 +28,13 @@ from itertools import combinations
 from typing import NamedTuple
 
 from axlog.document.tree import Tree
-from axlog.evaluate.joins import Bag, Row, Value
+from axlog.evaluate.joins import Bag, Row, Value, picker
 from axlog.future.garbage import Feeder, KeyUsed, Proof, StreamEnded, TimePassed
 from axlog.future.join_inputs import FAR, Bounds, JoinInputs
 from axlog.future.keys import Key
 from axlog.future.search_budget import bounded
 from axlog.query.compile import Column, Relation
-from axlog.views.counting.join_outlook import Bound, Guard, JoinOutlook, Moment, Use, Way
+from axlog.views.counting.join_outlook import Guard, JoinOutlook, Moment, Use, Way
 from axlog.views.counting.possible_pages import WayOrder
 from axlog.views.counting.sites import SiteRelation
 from axlog.views.operators.join import absence_key
@@ -302,40 +302,59 @@ class JoinWatch:
         Between two updates: nothing that ended is to be examined.
         """
         left = 0
+        everything = range(len(self.live))
         for part, table in enumerate(self.live):
             columns = self.inputs.parts[part].columns
+            is_useless = self._is_useless(
+                columns, self.guards, [each for each in everything if each != part]
+            )
             rows = list(table)
-            for row in rows:
-                if self._is_useless(part, dict(zip(columns, row, strict=True))):
-                    self._drop(part, row)
-                else:
-                    left += 1
+            gone = [row for row in rows if is_useless(row)]
+            left += len(rows) - len(gone)
+            for row in gone:
+                self._drop(part, row)
         for guard, check in zip(self.guards, self.state.rule.absences, strict=True):
-            for row in list(guard.table):
-                bound = dict(zip(guard.columns, check.body_key(row), strict=True))
-                if any(self._is_barred(part, bound) for part in range(len(self.live))):
-                    self.dropped += bool(guard.table.remove(row))
-                else:
-                    left += 1
+            is_useless, key_of = self._is_useless(guard.columns, (), everything), check.body_key
+            rows = list(guard.table)
+            gone = [row for row in rows if is_useless(key_of(row))]
+            left += len(rows) - len(gone)
+            for row in gone:
+                self.dropped += bool(guard.table.remove(row))
         if len(self.heap) > 2 * left:
             self.heap[:] = [each for each in self.heap if self.live[each[1]].count(each[2])]
             heapify(self.heap)
         return left
 
-    def _is_useless(self, part: int, bound: Bound) -> bool:
-        """Whether a row of a `not` blocks a row, or another part can have no row for it."""
-        if self.outlook.is_blocked(bound):
-            return True
-        others = (each for each in range(len(self.live)) if each != part)
-        return any(self._is_barred(other, bound) for other in others)
+    def _is_useless(
+        self, columns: Sequence[Column], guards: Iterable[Guard], others: Iterable[int]
+    ) -> Callable[[Row], bool]:
+        """Whether one of some `not`s blocks a row of these columns, or another part has no match.
 
-    def _is_barred(self, part: int, bound: Bound) -> bool:
-        """Whether a part has no row with a key value that is used up."""
-        for number, (mine, position, _) in enumerate(self._keys):
-            value = bound.get(self.inputs.parts[part].columns[position]) if mine == part else None
-            if value is not None and value in self._used[number]:
-                return (value,) not in self.live[part].index((position,))
-        return False
+        A part has none if a key value of the row is used up and no row of the part has it.
+        """
+        at = {column: position for position, column in enumerate(columns)}
+        blocking = [
+            (picker([at[column] for column in guard.columns]), guard.table.index(guard.positions))
+            for guard in guards
+            if all(column in at for column in guard.columns)
+        ]
+        barring = [
+            (at[column], self._used[number], self.live[part].index((position,)))
+            for number, (part, position, _) in enumerate(self._keys)
+            if part in others and (column := self.inputs.parts[part].columns[position]) in at
+        ]
+
+        def is_useless(row: Row) -> bool:
+            for key_of, rows in blocking:
+                if key_of(row) in rows:
+                    return True
+            for position, used, index in barring:
+                value = row[position]
+                if value in used and (value,) not in index:
+                    return True
+            return False
+
+        return is_useless
 
     def _drop(self, part: int, row: Row) -> None:
         """Drop a row; its key values stay used."""

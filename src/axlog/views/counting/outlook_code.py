@@ -59,7 +59,15 @@ def next_part(
     """The part that shares most columns with what is known."""
     if len(parts) == 1:
         return parts[0]
-    return max(parts, key=lambda part: sum(column in known for column in at[part]))
+    best, most = parts[0], -1
+    for part in parts:
+        shared = 0
+        for column in at[part]:
+            if column in known:
+                shared += 1
+        if shared > most:
+            best, most = part, shared
+    return best
 
 
 def best_index(indexes: Iterable[Positions], known: Container[int]) -> Positions | None:
