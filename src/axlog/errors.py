@@ -218,6 +218,7 @@ CODES: dict[str, str] = {
     "AX867": "rows about the clock wait for messages",
     "AX868": "Spark failed",
     "AX869": "the input cannot be read again",
+    "AX870": "messages without times beside the machine's clock",
     # files on disk
     "AX871": "the file is damaged",
     "AX872": "the file is not an axlog file, or has a later version",

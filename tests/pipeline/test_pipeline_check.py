@@ -425,3 +425,17 @@ def test_a_view_about_the_clock_that_waits_for_messages_is_a_warning() -> None:
     (problem,) = check_text(text).problems
     assert (problem.level, problem.error.code) == ("warning", "AX867")
     assert check_text(text + "settings: {clock: wall}\n").problems == []
+
+
+def test_messages_without_times_beside_the_clock_of_the_machine_are_a_warning() -> None:
+    wall = "settings: {clock: wall}\n"
+    text = f"{DEADLINE}facts: [key orders/order by oid trusted]\n"
+
+    def codes(option: str, settings: str) -> list[str]:
+        source = f"orders: {{source: {{kind: directory, path: in{option}}}}}"
+        given = text.replace("orders: {source: {kind: jsonl, path: in.jsonl}}", source)
+        assert given != text
+        return [each.error.code for each in check_text(given + settings).problems]
+
+    assert codes("", wall) == ["AX870"]
+    assert codes(", time: '@at'", wall) == codes(", clock: arrival", wall) == codes("", "") == []

@@ -23,7 +23,6 @@ from axlog.document.message_key import KeyPath
 from axlog.document.parser import Element
 from axlog.document.schema_sources import read_types
 from axlog.errors import AxlogError, PipelineError, Place
-from axlog.future.deadline_keys import missing_keys
 from axlog.future.keys import Key, check_path
 from axlog.future.references import ends_of, parse_declared
 from axlog.pipeline import kinds, yaml_reader
@@ -38,8 +37,8 @@ from axlog.pipeline.documents import (
 from axlog.pipeline.engines import choose
 from axlog.pipeline.families import FamilyView, view_query
 from axlog.pipeline.model import DocumentModel, StreamModel, ViewModel
+from axlog.pipeline.time_warnings import without_clock, without_key, without_times
 from axlog.query.query import Query
-from axlog.query.steps import clock_of
 from axlog.views.choose import choice_for
 
 AnyKind = SourceKind[Any] | SinkKind[Any] | ChannelKind[Any]
@@ -118,7 +117,7 @@ class _Checks:
             self.document(mapping(written), ("documents", name))
         for name, users in self.table_users.items():
             self.shared_table(name, users)
-        self.checkpoint(mapping(self.content.get("settings")).get("checkpoint"))
+        self.checkpoint(self.settings.get("checkpoint"))
         return self.problems
 
     # Reporting ------------------------------------------------------------------------------------
@@ -175,6 +174,16 @@ class _Checks:
             self.secrets(options, path)
         return kind
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the file, as they are written."""
+        return mapping(self.content.get("settings"))
+
+    def warn(self, error: PipelineError | None, path: yaml_reader.Path) -> None:
+        """Report a warning, if there is one."""
+        if error is not None:
+            self.report(error, path, "warning")
+
     def ops(self, given: Any, kind: SinkKind[Any], path: yaml_reader.Path) -> None:
         """Report a filter that would leave rows in a table which no longer hold."""
         if kind.is_table and isinstance(given, list) and not set(map(str, given)) >= _ROW_CHANGES:
@@ -202,7 +211,7 @@ class _Checks:
 
     def remembered(self, name: str, channel: dict[str, Any]) -> None:
         """Report in-memory channels in a pipeline with a checkpoint: they cannot be resumed."""
-        has_checkpoint = mapping(self.content.get("settings")).get("checkpoint") is not None
+        has_checkpoint = self.settings.get("checkpoint") is not None
         if has_checkpoint and channel.get("kind") == "memory" and not channel.get("journal"):
             error = PipelineError(
                 "AX852",
@@ -359,7 +368,7 @@ class _Checks:
             inner = (*path, "updates", at) if isinstance(given, list) else (*path, "updates")
             self.connector(source, inner, kinds.source_kind)
         settings = {
-            **mapping(self.content.get("settings")),
+            **self.settings,
             **mapping(written.get("settings")),
         }
         why = None
@@ -379,6 +388,7 @@ class _Checks:
 
     def stream(self, stream: dict[str, Any], path: yaml_reader.Path) -> None:
         self.connector(stream.get("source"), (*path, "source"), kinds.source_kind)
+        self.warn(without_times(mapping(stream.get("source")), self.settings), (*path, "source"))
         self.channel(stream.get("channel"), (*path, "channel"))
         replace = stream.get("replace")
         if isinstance(replace, str):
@@ -410,30 +420,6 @@ class _Checks:
                 continue
         return [each for each in found if isinstance(each, Key)]
 
-    def deadline(self, query: Query, keys: list[Key], path: yaml_reader.Path) -> None:
-        """Warn of a deadline that never makes a row impossible, because it may come again."""
-        missing = missing_keys(query.pattern, keys)
-        if missing:
-            facts = ", ".join(f'"{key}"' for key in missing)
-            error = PipelineError(
-                "AX860",
-                "the view has a deadline, but a row that missed it may come again with a new one, "
-                "so no `never` follows before its stream ends",
-                advice=f"if each value comes once, declare it: facts: [{facts}]",
-            )
-            self.report(error, path, "warning")
-
-    def clock(self, query: Query, path: yaml_reader.Path) -> None:
-        """Warn of rows about `now` that only messages bring and take."""
-        settings = mapping(self.content.get("settings"))
-        if clock_of(query.steps) is not None and settings.get("clock") != "wall":
-            error = PipelineError(
-                "AX867",
-                "the view is about `now`, and the clock advances with messages only",
-                advice="settings: {clock: wall}, unless the messages come from the past",
-            )
-            self.report(error, path, "warning")
-
     def view(self, given: Any, path: yaml_reader.Path, is_many: bool, keys: list[Key]) -> None:
         """Check a view. `is_many`: there is one document per key, and rows have a column for the
         key.
@@ -446,8 +432,8 @@ class _Checks:
             query = self.parsed(lambda: self.query(name, view), inner)
             shape = None if query is None else self.shape(name, view, query, is_many)
             if query is not None:
-                self.deadline(query, keys, inner)
-                self.clock(query, inner)
+                self.warn(without_key(query, keys), inner)
+                self.warn(without_clock(query, self.settings), inner)
             self.channel(view.channel, (*path, "channel"))
         if name == DEAD_LETTERS:
             self.report(reserved(f"the view {name!r}", (DEAD_LETTERS,)), path, at_key=True)
