@@ -5,7 +5,8 @@
     NEVER      after none
     possible   covers every row that can come, and lists none that cannot
     never      emitted for rows that are NEVER now; not missing for a row that was listed with all
-               its values, where `explain` says that `never` is reported
+               its values, where `explain` says that `never` is reported. The clock passes before
+               a message is applied: a row whose deadline passes is not listed any more
 
 A message is a stream, a key `k`, a value `y`, a mark `w` or none, and a time. The query is one or
 two parts and one or two `not`s over such messages, with keys, a difference of times, and `now`. It
@@ -247,6 +248,11 @@ class Definition:
             self.clock = step[1]
         self.look()
 
+    def pass_to(self, clock: int) -> None:
+        """Let the clock pass."""
+        self.clock = clock
+        self.look()
+
     def look(self) -> None:
         """Evaluate the query now, and after every future."""
         self.present = set(self._rows((), self.clock))
@@ -334,8 +340,8 @@ def check_ground(case: GroundCase) -> Counter[str]:
         for run in runs:
             run.compare("at the start", definition)
         for step in case.steps:
-            before = [run.listed for run in runs]
             told = [run.take(step) for run in runs]
+            before = [run.listed_at(definition, step[-1]) for run in runs]
             definition.take(step)
             for run, listed, changes in zip(runs, before, told, strict=True):
                 run.compare(f"after {step}", definition)
@@ -352,7 +358,7 @@ class _Run:
         views = {"v": case.query}
         self.doc = Document(case.document, facts=case.facts, views=views, options=options)
         self.view: View = self.doc.view("v")
-        self.listed: list[Values] = []
+        self.listed: dict[Values, float | None] = {}  # with their deadlines, in microseconds
         self._effort = Effort(_BUDGET)
         self.is_reported = False
 
@@ -366,6 +372,14 @@ class _Run:
             return self.doc.delete(step.stream, pattern, at=step.time / 1e6)
         stream, time = step
         return self.doc.end(stream, at=time / 1e6) if stream else self.doc.advance(time / 1e6)
+
+    def listed_at(self, definition: Definition, time: int) -> list[Values]:
+        """The listed rows that are listed at a time too, or are NEVER then: the clock passes."""
+        passed = [row for row, until in self.listed.items() if until is not None and until < time]
+        if passed:
+            definition.pass_to(time)
+            passed = [row for row in passed if definition.status(row) is not Truth.NEVER]
+        return [row for row in self.listed if row not in passed]
 
     def compare(self, when: str, definition: Definition) -> None:
         """Compare rows, truth, the status of all rows, and possible rows."""
@@ -396,11 +410,12 @@ class _Run:
 
     def _compare_possible(self, when: str, definition: Definition) -> None:
         try:
-            listed = [tuple(one.row.values()) for one in self.view.possible()]
+            possible = self.view.possible()
         except AxlogError as error:
             self._seen[f"refused {error.code}"] += 1
-            self.listed = []
+            self.listed = {}
             return
+        listed = [tuple(one.row.values()) for one in possible]
         for row in definition.satisfiable - definition.present:
             if not any(_agrees(row, one) for one in listed):
                 raise AssertionError(f"{self._what}: no possible row covers {row} {when}")
@@ -408,7 +423,12 @@ class _Run:
             if definition.status(one) is Truth.NEVER:
                 raise AssertionError(f"{self._what}: the possible row {one} never comes {when}")
         self._seen[QUESTIONS] += 1
-        self.listed = [one for one in listed if None not in one]
+        self.listed = {}
+        for row, each in zip(listed, possible, strict=True):
+            until = None if each.deadline is None else round(1e6 * float(str(each.deadline)))
+            if None not in row:
+                latest = self.listed.get(row, until)
+                self.listed[row] = None if latest is None or until is None else max(latest, until)
 
     def never(
         self, when: str, listed: list[Values], changes: list[Change], definition: Definition

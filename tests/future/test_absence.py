@@ -23,7 +23,7 @@ from axlog.query.truth import Truth
 from axlog.query.values import compare_numbers
 from lab.laws.absence_cases import AbsenceCase, make_absence_case, smaller_absences
 from lab.laws.absence_law import check_absence, future_of
-from lab.laws.ground_law import check_ground, make_ground_case
+from lab.laws.ground_law import Branch, GroundCase, Message, check_ground, make_ground_case
 from tests.amounts import cases, chunks
 from tests.papers import document, feed
 
@@ -403,3 +403,10 @@ def test_rows_of_joins_with_not_by_brute_force_over_messages() -> None:
     kinds = ("row true", "row possible", "row never", "never", "dropped")
     assert min(seen[kind] for kind in kinds) > 1, seen
     assert seen["questions"] > 1500
+
+
+def test_a_row_that_missed_its_deadline_is_not_never_again_when_a_message_blocks_it() -> None:
+    parts = (Branch("f", "x", name="t1"), Branch("g", "z", "x", name="t2"))
+    steps = (Message("f", "1", "1", False, 2), Message("n", "1", "3", True, 5))
+    case = GroundCase(parts, (Branch("n", "x"),), ("x",), (), steps, within=2)
+    assert check_ground(case)["row never"]
