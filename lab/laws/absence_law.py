@@ -39,7 +39,6 @@ from axlog.live.document import Document
 from axlog.live.internals import maintained
 from axlog.query.pattern import Kind, Pattern, TimeConstraint
 from axlog.query.truth import Truth
-from axlog.views.why import inward
 from lab.laws.absence_cases import VALUES, AbsenceCase, values_to_ask
 from lab.laws.questions import QUESTIONS
 from lab.reference import Alphabet, Bound, Fragment, Future, Outcomes, agrees, relevant
@@ -147,9 +146,7 @@ def check_final(case: AbsenceCase, seen: Seen) -> None:
         for change in told:
             if change.op == "delete":
                 tree = maintained(doc).nodes()
-                row = inward(
-                    case.pattern, dict(zip(change.row.columns, change.row.values_, strict=True))
-                )
+                row = dict(zip(change.row.columns, change.row.values_, strict=True))
                 try:
                     found = Outlook(tree, case.pattern).status(row)
                 except UndecidedError:

@@ -410,3 +410,10 @@ def test_a_row_that_missed_its_deadline_is_not_never_again_when_a_message_blocks
     steps = (Message("f", "1", "1", False, 2), Message("n", "1", "3", True, 5))
     case = GroundCase(parts, (Branch("n", "x"),), ("x",), (), steps, within=2)
     assert check_ground(case)["row never"]
+
+
+def test_a_final_row_that_shows_a_time_never_returns() -> None:
+    document = f"<r><p>{CALL.format('f', '')}</p><q>{CALL.format('g', '')}</q></r>"
+    query = "match /r[p/a[k/$x#t]][not(q/d#s[k/$x])] where t - s <= 1us return $x, t.time"
+    steps = (("f", "<a><k>1</k></a>", 1), ("g", "<d><k>1</k></d>", 2))
+    assert check_absence(AbsenceCase(document, query, steps))["delete True, never"] == 1
