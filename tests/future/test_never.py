@@ -111,6 +111,20 @@ def test_window_on_both_sides_needs_no_memory() -> None:
     assert len(doc.view("v")) == 17
 
 
+@pytest.mark.parametrize("keep", ["all", "needed"])
+@pytest.mark.parametrize("is_read", [False, True])
+def test_reading_a_shipment_of_this_instant_changes_no_later_never(
+    keep: Keep, is_read: bool
+) -> None:
+    """An order after its own shipment waits until its deadline, whoever read the tables before."""
+    doc = monitor(orders.WITHIN, keep=keep)
+    doc.feed("shipments", SHIPPED.format(17), at=10)
+    if is_read:
+        list(doc.view("v").possible())
+    assert never(doc.feed("orders", PLACED.format(17), at=11)) == []
+    assert never(doc.advance(200_000)) == [("17",)]
+
+
 def test_unwanted_order_ends_a_shipment_that_waited() -> None:
     doc = monitor(orders.ON_TIME)
     doc.feed("shipments", SHIPPED.format(5), at=0)

@@ -1,7 +1,8 @@
 """Rows of a join that only a row of the same instant can complete.
 
 Most such rows never meet one. They are added to the table of their part when another row arrives at
-the same instant, or when the table is read.
+the same instant, or when the table is read. They leave it before anything of a later instant
+reads the table: whether somebody has read it meanwhile changes nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from axlog.views.operators.table import Table
 
 Follow = Callable[[int, Row, int], None]
 """Follows the rows of parts with deadlines that are kept, or dropped (below zero)."""
+
+_MARKS = ((0, (), 0), (1, (), 0))
+"""Stand for the rows of both parts that are in the tables, where `BriefRows.rows` is looked at."""
 
 
 class BriefRows:
@@ -31,7 +35,8 @@ class BriefRows:
         self._tree = tree
         self._tables, self._deadlines, self._followers = tables, deadlines, followers
         self.rows: list[tuple[int, Row, int]] = []
-        """Parts, rows and counts that are not in the tables yet."""
+        """Parts, rows and counts that are not in the tables yet; marks (count 0) if others are."""
+        self._placed: list[tuple[int, Row]] = []  # those in the tables
         self._clock = tree.clock
         self._count_dropped = count_dropped
 
@@ -42,18 +47,43 @@ class BriefRows:
         self.rows.append((part, row, count))
         self._clock = self._tree.clock
 
-    def _forget(self) -> None:
-        self._count_dropped(len(self.rows))
+    def place(self, part: int, row: Row) -> None:
+        """Note a row that is in its table, and among the deadlines."""
+        if self.rows and self._clock != self._tree.clock:
+            self._forget()
+        if not self._placed:
+            self.rows[:0] = _MARKS
+        self._placed.append((part, row))
+        self._clock = self._tree.clock
+
+    def clear(self) -> None:
+        """Forget which rows wait for this instant only; the tables stay as they are."""
         self.rows.clear()
+        self._placed.clear()
 
     def settle(self) -> None:
-        """Add the rows to the tables, before these are read."""
+        """Add the rows to the tables before these are read, or remove those of earlier instants."""
         if self._clock != self._tree.clock:
             self._forget()
             return
-        for part, row, count in self.rows:
+        fresh = [each for each in self.rows if each[2]]
+        if not fresh:
+            return
+        for part, row, count in fresh:
             heappush(self._deadlines, (self._clock, part, row))
             self._tables[part].add(row, count)
             for follow in self._followers:
                 follow(part, row, count)
-        self.rows.clear()
+            self._placed.append((part, row))
+        self.rows[:] = _MARKS
+
+    def _forget(self) -> None:
+        dropped = sum(1 for each in self.rows if each[2])
+        for part, row in self._placed:
+            count = self._tables[part].remove(row)
+            if count:
+                dropped += 1
+                for follow in self._followers:
+                    follow(part, row, -count)
+        self._count_dropped(dropped)
+        self.clear()

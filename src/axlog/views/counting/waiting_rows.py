@@ -162,6 +162,8 @@ class WaitingRows:
                     self.live[part].update({row: count})
                 if latest != inf:
                     heappush(self.heap, (latest, part, row))
+                if latest == self.tree.clock and latest <= self.arrivals[part](row):
+                    self._brief.place(part, row)
         self.state.join.waiting = self
 
     def _was_used(
@@ -203,12 +205,14 @@ class WaitingRows:
                 self._recent[part].update(dict.fromkeys(values, self.tree.clock))
         self._forgets = True
         self.heap.clear()
-        self.brief.clear()
+        self._brief.clear()
         for part in range(2):
             for row in self.live[part].rows():
                 deadline = self._deadlines[part](row)
                 if deadline is not None:
                     heappush(self.heap, (deadline, part, row))
+                    if deadline == self.tree.clock and deadline <= self.arrivals[part](row):
+                        self._brief.place(part, row)
         if self._members is not None:
             self._members.start()
 
