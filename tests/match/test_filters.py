@@ -11,6 +11,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lxml import etree
 
 from axlog.document.loader import load
 from axlog.document.parser import Element, parse
@@ -19,11 +20,14 @@ from axlog.evaluate.answers import answers
 from axlog.evaluate.interpreter import Interpreter
 from axlog.evaluate.value_tests import comparison
 from axlog.match.automaton import Automaton
+from axlog.match.few_patterns import FIRST_REVIEW, ways_of
 from axlog.match.filter_generator import can_test, generate_test
 from axlog.match.filters import Filter
 from axlog.match.linear_paths import Place, Watch, needs_of
+from axlog.match.message_forms import needs_tree
 from axlog.match.message_values import finds_markup, has_markup, has_value, short_value
 from axlog.match.string_tests import StringIndex
+from axlog.match.xpath_questions import questions_of
 from axlog.query.compile import compile_pattern
 from axlog.query.native import parse_pattern
 from axlog.query.pattern import Comparison, Pattern
@@ -125,6 +129,85 @@ def test_differential_checks_and_interpreter(seeds: range) -> None:
             counts["tested"] += test is not None
             counts["held"] += holds
     assert min(counts.values()) > len(seeds) // 4, counts
+
+
+@pytest.mark.parametrize("seeds", blocks(300, 300), ids=str)
+def test_differential_xpath_and_interpreter(seeds: range) -> None:
+    """An expression for libxml2 is true where its pattern holds; only there if it is exact."""
+    counts = dict.fromkeys(("asked", "exact", "held", "refuted", "not exact"), 0)
+    for seed in seeds:
+        random = Random(seed)
+        (one,) = patterns(random, 1).values()
+        relation = compile_pattern(one).root
+        for _ in range(4):
+            text = message(random)
+            root = element(text)
+            if needs_tree(root) or (finds_markup(relation) and has_markup(root)):
+                continue
+            holds = bool(answers(load(text, time=3), one))
+            for asked in questions_of(relation):
+                where = f"seed {seed}: {one} as {asked} on {text}"
+                is_true = bool(etree.XPath(f"boolean({asked.expression})")(root))
+                assert is_true or not holds, where
+                assert is_true == holds or not asked.is_exact, where
+                counts["asked"] += 1
+                counts["exact"] += asked.is_exact
+                counts["held"] += holds
+                counts["refuted"] += not is_true
+                counts["not exact"] += is_true and not holds
+    assert min(counts.values()) > len(seeds) // 10, counts
+
+
+WANTED = {
+    "value": "//b[. = '1 2']",
+    "empty": "//b[. = '']",
+    "number": "//b[. >= 24]",
+    "double": "//b[@k = 1e1]",
+    "any": "//b/*",
+    "not": "//a[not(b)]",
+    "three": "//a//b//c//d",
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<a><b>1 2</b></a>",
+        "<a><b> <c>1 2</c> </b></a>",
+        "<a><b><c>1</c> <c> 2</c></b></a>",
+        "<a><b>1 2<!-- --> </b></a>",
+        "<a><b>24.0</b></a>",
+        "<a><b> <c>2</c> <c>4</c></b></a>",
+        "<a><b>23.99999999999999999999</b></a>",
+        "<a><b>INF</b></a>",
+        '<a><b k="10"/></a>',
+        '<a><b k="1e1"> </b></a>',
+        '<a><b><ax:call xmlns:ax="urn:axlog" stream="s"/></b></a>',
+        "<a><b><c><d/></c></b></a>",
+        "<a/>",
+    ],
+)
+def test_patterns_tested_in_c_hold_as_in_python(text: str) -> None:
+    """White space beside elements, numbers that XPath reads otherwise, calls."""
+    for wanted in [WANTED, *({key: query} for key, query in WANTED.items())]:
+        made = {way: Filter(NEVER) for way in ("in Python", "in C")}
+        for each in made.values():
+            for key, query in wanted.items():
+                each.add(key, query, language="xpath")
+        few = made["in C"].few_patterns()
+        few.test_in_c([way for each in few.patterns for way in ways_of(each)[:1]])
+        found = {way: each.matches(element(text), 3, text.encode()) for way, each in made.items()}
+        assert found["in C"] == found["in Python"]
+
+
+def test_ways_are_measured_and_keep_the_answers() -> None:
+    made = make(
+        {"k": parse_pattern("match //a//*/b"), "v": parse_pattern("match //a[b/'1']")}, NEVER
+    )
+    texts = ["<a><c><b>1</b></c></a>", "<a><b>1</b></a>", "<a/>"]
+    expected = [{"k"}, {"v"}, set()]
+    for _ in range(2 * FIRST_REVIEW):
+        assert [made.matches(element(each), 3, each.encode()) for each in texts] == expected
 
 
 def test_texts_count_for_any_node_at_or_below() -> None:

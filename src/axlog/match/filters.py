@@ -3,8 +3,8 @@
 One filter holds all patterns wanted from a stream, of one document or of many. The linear paths
 that the patterns need go into one shared automaton. The rest is checked afterwards, only on the
 patterns that the automaton leaves open: branches that meet, values, then joins, then the values
-that can still join (`known`). Below `automaton_from` patterns the automaton is not used: generated
-code tests them one after the other.
+that can still join (`known`). Below `automaton_from` patterns the automaton is not used: they are
+tested one after the other (`few_patterns.py`).
 
     >>> from axlog.document.parser import parse
     >>> wanted = Filter()
@@ -37,7 +37,7 @@ from axlog.evaluate.joins import Bag
 from axlog.evaluate.value_tests import check_formulas
 from axlog.match.automaton import MOST_STATES, Automaton
 from axlog.match.candidates import Candidate, Candidates
-from axlog.match.filter_generator import Test
+from axlog.match.few_patterns import LONGEST, FewPatterns
 from axlog.match.filter_pattern import FilterPattern, Known, PatternsOnTree, known_values
 from axlog.match.linear_paths import AUTOMATON_FROM, Need, Route, rarest
 from axlog.match.message_forms import MessageForms, needs_tree
@@ -125,8 +125,7 @@ class Filter:
         self._decided_keys: dict[int, list[set[str]]] = {}
         self._triggers: dict[FilterPattern, int] = {}  # by pattern, the need that it is listed by
         self._always: dict[FilterPattern, None] = {}  # patterns without needs
-        self._tests: list[tuple[set[str], Test]] | None = None  # without the automaton
-        self._untested: list[FilterPattern] = []  # those that have no test
+        self._few: FewPatterns | None = None  # all patterns, without the automaton
         self._on_tree: dict[bool, PatternsOnTree] = {}  # by whether rows are wanted
         self._text_readers = 0  # the number of patterns that read texts
         self._markup_finders: dict[FilterPattern, None] = {}
@@ -201,7 +200,7 @@ class Filter:
 
     def _enter(self, pattern: FilterPattern) -> None:
         """Register a new pattern's needs in the automaton; one of them triggers its check."""
-        self._tests, self._on_tree, self._on_markup = None, {}, {}
+        self._few, self._on_tree, self._on_markup = None, {}, {}
         self._text_readers += pattern.reads_texts
         if pattern.finds_markup:
             self._markup_finders[pattern] = None
@@ -235,7 +234,7 @@ class Filter:
         return self._needs[rarest([need for need in needs if users(need) == fewest])]
 
     def _leave(self, pattern: FilterPattern) -> None:
-        self._tests, self._on_tree, self._on_markup = None, {}, {}
+        self._few, self._on_tree, self._on_markup = None, {}, {}
         self._text_readers -= pattern.reads_texts
         self._markup_finders.pop(pattern, None)
         self._always.pop(pattern, None)
@@ -302,8 +301,17 @@ class Filter:
             if self._text_readers and needs_tree(message, content):
                 found = self._all_on_tree(with_rows=False).rows(MessageForms(message, time))
                 return {key for pattern, _ in found for key in pattern.keys}
-            few = len(self._patterns) < self.automaton_from
-            keys = self._tested(message, time) if few else self._shared(message, time)
+            few = self._few
+            if few is not None and few.asks is not None and content and len(content) <= LONGEST:
+                bits = few.asks(message)
+                if not bits:
+                    return set()
+                keys = few.confirmed(bits, message, time, content)
+                few.count(message, time, content)
+            elif len(self._patterns) < self.automaton_from:
+                keys = self.few_patterns().found(message, time, content)
+            else:
+                keys = self._shared(message, time)
             if self._markup_finders and has_markup(message, content):
                 found = self._markup_on_tree(with_rows=False).rows(MessageForms(message, time))
                 keys = (keys - self.markup_keys()).union(*[each.keys for each, _ in found])
@@ -318,22 +326,11 @@ class Filter:
         """The keys of the patterns that comments and processing instructions may affect."""
         return set().union(*[pattern.keys for pattern in self._markup_finders])
 
-    def _tested(self, message: Element, time: int) -> set[str]:
-        """The keys whose pattern matches a message, for few patterns, without the automaton."""
-        tests = self._tests
-        if tests is None:
-            made = [(pattern, pattern.test) for pattern in self._patterns.values()]
-            tests = [(pattern.keys, test) for pattern, test in made if test is not None]
-            self._untested = [pattern for pattern, test in made if test is None]
-            self._tests = tests
-        found: set[str] = set()
-        for keys, test in tests:
-            if test(message):
-                found.update(keys)
-        if self._untested:
-            forms = MessageForms(message, time)
-            found.update(*[pattern.keys for pattern in self._untested if pattern.holds(forms)])
-        return found
+    def few_patterns(self) -> FewPatterns:
+        """All patterns, to be tested without the automaton."""
+        if self._few is None:
+            self._few = FewPatterns(list(self._patterns.values()))
+        return self._few
 
     def _shared(self, message: Element, time: int) -> set[str]:
         """The keys whose pattern matches a message, by the shared automaton."""

@@ -42,6 +42,16 @@ def needs_tree(root: Element, content: bytes | None = None) -> bool:
 
     `content`, if available, is the UTF-8 that the message was parsed from.
     """
-    if content is not None and b"xml" not in content:  # neither xmlns nor xml:space
+    if content is not None and not may_need_tree(content):
         return False
     return bool(_CALL_OR_SPACE(root))
+
+
+def may_need_tree(content: bytes) -> bool:
+    """Whether calls or `xml:space` may be in the bytes of a message: both are written with a colon.
+
+    One byte is found much faster than three.
+    """
+    if content.find(b":") < 0 and content.find(b"&") < 0:
+        return False
+    return content.find(b"xml") >= 0
