@@ -385,8 +385,10 @@ class Showing:
         self.reads = bool(self._read_at or self._gathers)
         self.has_ids = any(output.kind is Kind.ID for output, _ in self._outputs)
         self.needs_nodes = self.reads or any(o.kind in _OF_NODES for o, _ in self._outputs)
-        self.pick = None if self.needs_nodes else picker([at for _, at in self._outputs])
-        """The values of a row from its binding, if it shows strings and times alone."""
+        positions = tuple([at for _, at in self._outputs])
+        self.picked = None if self.needs_nodes else positions
+        """The positions of a row's values in its binding, if it shows strings and times alone."""
+        self.pick = None if self.picked is None else picker(self.picked)
 
     def nodes_read(self, binding: Binding) -> Iterator[int]:
         """The nodes whose value, content or collected paths the row shows."""

@@ -40,7 +40,16 @@ class GroupShare(Group):
 
     def __init__(self, arrangement: Arrangement) -> None:
         group = arrangement.group
-        for name in ("_always", "_groups", "_key", "_measures", "below", "keys", "schema"):
+        for name in (
+            "_always",
+            "_groups",
+            "_key",
+            "_measures",
+            "_positions",
+            "below",
+            "keys",
+            "schema",
+        ):
             setattr(self, name, getattr(group, name))
         self._arrangement = arrangement
         self._turn = arrangement.version

@@ -26,6 +26,7 @@ from axlog.views.change import Change, Row, Values
 from axlog.views.counting.engine import CountingEngine
 from axlog.views.counting.maintainer import Counting, Showing
 from axlog.views.counting.shared_groups import join_arrangement, leave_arrangement, users_of
+from axlog.views.operators.group_generator import Put, Shift, Shown
 from axlog.views.step_bounds import bounded
 from axlog.views.step_cut import FinalSteps, LocalSteps, Owns, StepCut
 from axlog.views.step_rows import GroupRows, ShownGroups, Stepping, StepRows
@@ -34,6 +35,9 @@ from axlog.views.value_codec import restored_row, saved_row
 
 class SteppedCounting(Counting):
     """Keeps the rows of a query with steps by derivation counts and operators."""
+
+    _shift: Shift | None
+    _put: Put | None  # `_shift` does the same as this one
 
     def __init__(
         self,
@@ -78,6 +82,17 @@ class SteppedCounting(Counting):
             self._path = self.chain.group_path(self.stepping.key)
             if self._path is not None and isinstance(self._groups, ShownGroups):
                 self._groups.group = self._path.group
+        self._generate_shift()
+
+    def _generate_shift(self) -> None:
+        """Write one function from a binding to the changes, if the view shows its groups."""
+        path, key, picked = self._path, self.stepping.key, self._show.picked
+        is_shown = path is not None and isinstance(self._groups, ShownGroups)
+        if path is None or not is_shown or picked is None or not path.group.keys or key.is_all:
+            return
+        if key.positions == tuple(range(len(path.group.keys))):
+            self._shift = path.group.shift(Shown(picked, path.before, key.columns))
+            self._put = path.group.put
 
     def group_users(self) -> list[object]:
         """The maintainers that use the first group of the steps."""
@@ -93,6 +108,7 @@ class SteppedCounting(Counting):
         self.chain = self.stepping.chain(self.stepping.key.pattern.columns, clock)
         key, first = self.stepping.key, self.chain.first()
         self._path = self.chain.group_path(key)
+        self._shift = self._put = None
         self._groups: GroupRows | None = None
         if self._path is not None:
             is_whole = self._path.after is None
@@ -199,6 +215,8 @@ class SteppedCounting(Counting):
         path, groups, pick = self._path, self._groups, self._show.pick
         if path is not None and groups is not None and len(moved) == 1 and pick is not None:
             ((binding, count),) = moved.items()
+            if self._shift is not None and path.group.put is self._put:
+                return self._shift(binding, count)
             row: Any = pick(binding)
             if path.before is not None:
                 row = path.before(row)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from axlog.evaluate.joins import Bag, Row, picker
 from axlog.query.compile import Column
 from axlog.views.operators.aggregates import Aggregate
-from axlog.views.operators.group_generator import Put, generate_put
+from axlog.views.operators.group_generator import Put, Shift, Shown, generate_put, generate_shift
 from axlog.views.operators.lookups import having, key_within
 from axlog.views.operators.measures import Measures, Member, Tables
 from axlog.views.operators.operator import Cost, Operator, Snapshot, Source
@@ -30,7 +30,7 @@ class Group(Operator):
 
     name = "group"
     __slots__ = (
-        "_always", "_groups", "_key", "_measures", "below", "keys", "put", "schema",
+        "_always", "_groups", "_key", "_measures", "_positions", "below", "keys", "put", "schema",
     )  # fmt: skip
 
     def __init__(
@@ -47,7 +47,7 @@ class Group(Operator):
         self.keys = tuple(keys)
         measures = self._measures = Measures(aggregates)
         self.schema = (*self.keys, *measures.columns)
-        positions = tuple(map(below.schema.index, self.keys))
+        positions = self._positions = tuple(map(below.schema.index, self.keys))
         self._key = picker(positions)
         self._groups: dict[Row, Member] = {}
         self._always = always
@@ -57,6 +57,13 @@ class Group(Operator):
         None stands for no row. Both are the same object if the output does not change.
         """
         self._begin()
+
+    def shift(self, shown: Shown) -> Shift:
+        """The function from bindings to the changes of a view that shows the rows as they are.
+
+        It does what `put` does.
+        """
+        return generate_shift(self._groups, self._measures, self._positions, shown)
 
     def _begin(self) -> None:
         if self._always:

@@ -2,22 +2,39 @@
 
 A stream's message changes one row, and its group is on the path of every message. The code has the
 keys, the aggregates and the output row written out. `Group.apply` is the definition.
+
+`put` returns the output row of the group before and after it. `shift` does the same from a binding
+of a view's pattern to the changes of the view, without a call between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal, DecimalException
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from axlog.evaluate.generated_code import function_of
 from axlog.evaluate.joins import Row
 from axlog.query.numbers import DECIMALS
+from axlog.views.change import Change
+from axlog.views.change import Row as ViewRow
 from axlog.views.operators.exact_sum import EXACT
 from axlog.views.operators.measures import Measures, Member
 
 Put: TypeAlias = Callable[[Row, int], tuple[Row | None, Row | None]]
 """Applies one row; returns the output row of its group before and after it."""
+
+
+Shift: TypeAlias = Callable[[Row, int], list[Change]]
+"""Applies one binding; returns the changes of the view."""
+
+
+class Shown(NamedTuple):
+    """How a view shows the rows of its groups: as they are, one for each."""
+
+    picked: tuple[int, ...]  # the positions, in a binding, of the values of a pattern's row
+    before: Callable[[Row], Row | None] | None  # from that row to the group's; None: the same
+    columns: tuple[str, ...]
 
 
 def generate_put(
@@ -27,27 +44,60 @@ def generate_put(
 
     `keys`: the positions of the keys in a row; `always`: an empty group stays.
     """
-    reads = measures.reads
-    scope: dict[str, Any] = {
-        "groups": groups, "Member": Member, "Decimal": Decimal, "plus": EXACT.add,
-        "shown": DECIMALS.add, "DecimalException": DecimalException,
-    }  # fmt: skip
-    scope.update((f"read{at}", read) for at, read in enumerate(reads))
-    scope.update((f"new{at}", make) for at, make in enumerate(measures.makers))
-    source = _source(tuple(keys), measures.summed, measures.shown, always)
-    put: Put = function_of("put", source, scope)
+    lines = ["def put(row, count):", *_changed(keys, measures, always, "before, None")]
+    lines += [f"if {_is_same(measures)}:", "    return before, before"]
+    lines += ["member.row = after", "return before, after"]
+    put: Put = function_of("put", "\n    ".join(lines) + "\n", _scope(groups, measures))
     return put
 
 
-def _source(
-    keys: tuple[int, ...],
-    summed: Sequence[int | None],
-    shown: Sequence[int | None],
-    always: bool,
-) -> str:
+def generate_shift(
+    groups: dict[Row, Member], measures: Measures, keys: Sequence[int], shown: Shown
+) -> Shift:
+    """The function of one view; its groups have keys, and these are the keys of its rows."""
+    lines = ["def shift(row, count):"]
+    if shown.picked != tuple(range(len(shown.picked))):
+        lines.append(f"row = {_tuple([f'row[{at}]' for at in shown.picked])}")
+    if shown.before is not None:
+        lines += ["row = prepare(row)", "if row is None:", "    return []"]
+    gone = "[] if before is None else [Change('delete', Row(columns, before, 1, key))]"
+    lines += _changed(keys, measures, False, gone)
+    lines += [f"if {_is_same(measures)}:", "    return []", "member.row = after"]
+    lines += instance("now", ViewRow, columns="columns", values_="after", count="1", key_="key")
+    changed = {"row": "now", "view": "None", "microseconds": "0", "position": "0"}
+    changed |= {"origin": "None", "final": "False"}
+    lines += ["if before is None:"]
+    made = instance("change", Change, op="'insert'", before="None", **changed)
+    lines += [f"    {line}" for line in made]
+    lines += ["else:"]
+    made = instance("was", ViewRow, columns="columns", values_="before", count="1", key_="key")
+    made += instance("change", Change, op="'update'", before="was", **changed)
+    lines += [f"    {line}" for line in made]
+    lines += ["return [change]"]
+    scope = _scope(groups, measures) | {"columns": shown.columns, "prepare": shown.before}
+    shift: Shift = function_of("shift", "\n    ".join(lines) + "\n", scope)
+    return shift
+
+
+def _scope(groups: dict[Row, Member], measures: Measures) -> dict[str, Any]:
+    scope: dict[str, Any] = {
+        "groups": groups, "Member": Member, "Decimal": Decimal, "plus": EXACT.add,
+        "shown": DECIMALS.add, "DecimalException": DecimalException, "Row": ViewRow,
+        "Change": Change, "new": object.__new__,
+    }  # fmt: skip
+    scope.update((f"read{at}", read) for at, read in enumerate(measures.reads))
+    scope.update((f"new{at}", make) for at, make in enumerate(measures.makers))
+    return scope
+
+
+def _changed(keys: Sequence[int], measures: Measures, always: bool, gone: str) -> list[str]:
+    """The addition of a row to its group, up to the row `after` of that.
+
+    `gone`: what is returned if the group has no rows any more.
+    """
+    summed, shown = measures.summed, measures.shown
     new = ", ".join(f"new{at}()" for at in range(len(summed)))
     lines = [
-        "def put(row, count):",
         f"key = {_tuple([f'row[{at}]' for at in keys])}",
         "member = groups.get(key)",
         "if member is None:",
@@ -60,19 +110,26 @@ def _source(
     for at, column in enumerate(summed):
         lines += _add(at, column)
     if not always:
-        lines += ["if not total:", "    del groups[key]", "    return before, None"]
+        lines += ["if not total:", "    del groups[key]", f"    return {gone}"]
     cells = [f"row[{at}]" for at in keys]
     for at in sorted({at for at in shown if at is not None}):
         lines += _show(at, summed[at])
     cells += ["total" if at is None else f"cell{at}" for at in shown]
-    lines += [
-        f"after = {_tuple(cells)}",
-        f"if {'not count and ' if None in shown else ''}after == before:",
-        "    return before, before",
-        "member.row = after",
-        "return before, after",
+    return [*lines, f"after = {_tuple(cells)}"]
+
+
+def _is_same(measures: Measures) -> str:
+    """A row that counts changes the output of a group that shows the number of its rows."""
+    return f"{'not count and ' if None in measures.shown else ''}after == before"
+
+
+def instance(name: str, kind: type, **values: str) -> list[str]:
+    """Code that makes an instance of a class with slots, without a call of its constructor."""
+    slots = kind.__slots__  # type: ignore[attr-defined]
+    return [
+        f"{name} = new({kind.__name__})",
+        *(f"{name}.{slot} = {values[slot]}" for slot in slots),
     ]
-    return "\n    ".join(lines) + "\n"
 
 
 def _add(at: int, column: int | None) -> list[str]:
