@@ -18,7 +18,7 @@ that are followed, and all that takes the long path. The document deletes then.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -28,7 +28,7 @@ from axlog.document.parser import DEFAULT_LIMITS, Element, make_parser
 from axlog.document.stream_update import retracted
 from axlog.document.times import Time, microseconds
 from axlog.errors import AxlogError
-from axlog.evaluate.joins import Bag, add_all
+from axlog.evaluate.joins import Bag, Row, add_all, picker
 from axlog.evaluate.siblings import SiblingPattern, SiblingPatterns
 from axlog.live.collector import Collector
 from axlog.live.maintained import MaintainedTree
@@ -127,15 +127,11 @@ class MessageDeletes:
         if index is None:
             return None
         aside = self._engine.aside
-        found = min((index.places.get(each, []) for each in named), key=len)
-        columns = match.columns
-        matching = []
+        found = min([index.places.get(each, ()) for each in named], key=len)
+        pick, matching = match.pick, []
         for place in found:
             each = aside[place]
-            if each is None:
-                continue
-            bag = match.bag(each[1], each[2])
-            if any(tuple([row[at] for at in columns]) == constants for row in bag):
+            if each is not None and constants in map(pick, match.bag(each[1], each[2])):
                 matching.append(place)
         return matching
 
@@ -177,6 +173,8 @@ class MessageDeletes:
                 return None
             if bags is None:
                 return None
+            if len(places) == 1:
+                return tuple([{row: -count for row, count in bag.items()} for bag in bags])
             for into, bag in zip(moved, bags, strict=True):
                 if bag:
                     add_all(into, bag, -1)
@@ -216,11 +214,11 @@ class _Index:
         self._tags = tags if is_simple else None
 
     def add(self, place: int, message: bytes) -> None:
-        if may_have_markup(without_declaration(message)):
-            self.is_odd = True
-            return
         found = self._values_in_bytes(message)
         if found is None:
+            if may_have_markup(without_declaration(message)):
+                self.is_odd = True
+                return
             found = set(self._values(_root(message)))
         for each in found:
             self.places.setdefault(each, []).append(place)
@@ -270,7 +268,7 @@ class _Index:
 class _Matcher:
     """Matches a message as a document."""
 
-    columns: list[int]  # of the parameters
+    pick: Callable[[Row], tuple[Constant, ...]]  # the parameters of a row
     run: Match
     read: Read | None
 
@@ -298,7 +296,9 @@ def _matcher(pattern: SiblingPattern) -> _Matcher | None:
     here, everywhere = ((relation,), ()) if edge.axis is Axis.CHILD else ((), (relation,))
     reader = generate_reader(here, everywhere, DEFAULT_LIMITS)
     read = None if reader is None else reader[0]
-    return _Matcher(pattern.places_in(relation.columns), generate(here, everywhere).run, read)
+    return _Matcher(
+        picker(pattern.places_in(relation.columns)), generate(here, everywhere).run, read
+    )
 
 
 _parser = lru_cache(maxsize=1)(make_parser)
