@@ -43,8 +43,8 @@ class _Chosen(NamedTuple):
 
     tests: Tests
     others: list[FilterPattern]
-    asks: Ask | None = None
-    ways: Sequence[tuple[int, Way]] = ()
+    asks: Ask
+    ways: Sequence[tuple[int, Way]]
 
 
 class FewPatterns:
@@ -53,20 +53,24 @@ class FewPatterns:
     def __init__(self, patterns: Sequence[FilterPattern]) -> None:
         self.patterns = patterns
         self._in_python = _tests(patterns)
-        self._chosen = _Chosen(*self._in_python)
+        self._chosen: _Chosen | None = None  # None: all in Python
         self.asks: Ask | None = None  # if all patterns are tested in C: falsy if none can hold
-        self._messages, self._review = 0, FIRST_REVIEW
-        self._ways: list[_Measured] | None = None  # while they are measured
+        self._left, self._wait = FIRST_REVIEW, FIRST_REVIEW  # messages until they are measured
+        self._measured: list[_Measured] | None = None  # while they are measured
 
     def found(self, message: Element, time: int, content: bytes | None) -> set[str]:
         """The keys of the patterns that hold; `content` is the message's UTF-8, if available."""
         found: set[str] = set()
         tests, others = self._in_python
-        if content is not None and len(content) <= LONGEST:
-            self.count(message, time, content)
-            tests, others, asks, _ = self._chosen
-            if asks is not None and (bits := asks(message)):
-                found = self.confirmed(bits, message, time, content)
+        if content is not None:
+            self._left -= 1
+            if self._left <= 0 and len(content) <= LONGEST:
+                self._measure(message, time, content)
+            if self._chosen is not None and len(content) <= LONGEST:
+                tests, others, asks, _ = self._chosen
+                bits = asks(message)
+                if bits:
+                    found = self.confirmed(bits, message, time, content)
         for keys, test in tests:
             if test(message):
                 found |= keys
@@ -79,27 +83,28 @@ class FewPatterns:
         """The keys of the patterns that hold, of those whose expressions are true."""
         found: set[str] = set()
         forms, known = MessageForms(message, time), int(bits)
-        for bit, way in self._chosen.ways:
+        for bit, way in self._chosen.ways if self._chosen is not None else ():
             if known & bit and way.is_right(forms, content):
                 found |= way.pattern.keys
         return found
 
     def count(self, message: Element, time: int, content: bytes) -> None:
-        """Count a message, and measure the ways on it if it is time to."""
-        self._messages += 1
-        if self._messages >= self._review:
+        """Count a message that `found` was not called for."""
+        self._left -= 1
+        if self._left <= 0:
             self._measure(message, time, content)
 
     def _measure(self, message: Element, time: int, content: bytes) -> None:
         """Measure the ways of all patterns on a message; choose after enough of them."""
-        if self._ways is None:
-            self._ways = [_Measured(pattern) for pattern in self.patterns]
+        if self._measured is None:
+            self._measured = [_Measured(pattern) for pattern in self.patterns]
         forms = MessageForms(message, time)
-        for each in self._ways:
+        for each in self._measured:
             each.measure(forms, content)
-        if self._messages >= self._review + SAMPLES - 1:
-            self._choose([each for each in self._ways if each.gain() > 0])
-            self._ways, self._review = None, self._review * _LATER
+        if self._left <= -SAMPLES:
+            self._choose([each for each in self._measured if each.gain() > 0])
+            self._measured = None
+            self._left = self._wait = self._wait * _LATER
 
     def _choose(self, gaining: Sequence[_Measured]) -> None:
         """Test these patterns in C if they gain more than the call costs."""
@@ -112,7 +117,7 @@ class FewPatterns:
         bits = [(1 << at, way) for at, way in enumerate(ways[:_MOST_TOGETHER])]
         in_c = {way.pattern for _, way in bits}
         in_python = _tests([each for each in self.patterns if each not in in_c])
-        self.asks, self._chosen = None, _Chosen(*in_python)
+        self.asks = self._chosen = None
         if bits:
             terms = [f"{bit} * boolean({way.expression})" for bit, way in bits]
             asks = cast("Ask", etree.XPath(" + ".join(terms), regexp=False))

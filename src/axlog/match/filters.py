@@ -308,7 +308,9 @@ class Filter:
                     return set()
                 keys = few.confirmed(bits, message, time, content)
                 few.count(message, time, content)
-            elif len(self._patterns) < self.automaton_from:
+            elif few is not None:
+                keys = few.found(message, time, content)
+            elif not self.uses_automaton:
                 keys = self.few_patterns().found(message, time, content)
             else:
                 keys = self._shared(message, time)
