@@ -18,7 +18,7 @@ EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _plus, _times = EXACT.add, EXACT.multiply
 _shown = DECIMALS.add
 """An exact sum; raises if it has more than `MOST_DIGITS` digits."""
-_ZERO = Decimal(0)
+ZERO = Decimal(0)
 
 DIGITS = 34
 """Significant digits of a quotient that has no end; more if it needs them for eighteen decimals."""
@@ -139,10 +139,8 @@ class ExactSum:
     __slots__ = ("decimal", "decimals", "integer", "integers", "others")
 
     def __init__(self) -> None:
-        self.integers = 0  # how many there are
-        self.integer = 0  # their sum
-        self.decimals = 0
-        self.decimal = _ZERO
+        self.integers = self.integer = self.decimals = 0  # integers: their number and their sum
+        self.decimal = ZERO
         self.others: dict[type, _Other] | None = None
 
     def add(self, value: Any, count: int) -> None:

@@ -18,13 +18,15 @@ from axlog.evaluate.joins import Row
 from axlog.query.numbers import DECIMALS
 from axlog.views.change import Change
 from axlog.views.change import Row as ViewRow
-from axlog.views.operators.exact_sum import EXACT
+from axlog.views.operators.exact_sum import EXACT, ZERO
 from axlog.views.operators.measures import Measures, Member
 
 Put: TypeAlias = Callable[[Row, int], tuple[Row | None, Row | None]]
 """Applies one row; returns the output row of its group before and after it."""
 
 
+_SHORT = 30
+"""A number with fewer digits can be shown whatever its value is."""
 Shift: TypeAlias = Callable[[Row, int], list[Change]]
 """Applies one binding; returns the changes of the view."""
 
@@ -82,7 +84,7 @@ def generate_shift(
 def _scope(groups: dict[Row, Member], measures: Measures) -> dict[str, Any]:
     scope: dict[str, Any] = {
         "groups": groups, "Member": Member, "Decimal": Decimal, "plus": EXACT.add,
-        "shown": DECIMALS.add, "DecimalException": DecimalException, "Row": ViewRow,
+        "shown": DECIMALS.add, "DecimalException": DecimalException, "ZERO": ZERO, "Row": ViewRow,
         "Change": Change, "new": object.__new__,
     }  # fmt: skip
     scope.update((f"read{at}", read) for at, read in enumerate(measures.reads))
@@ -96,17 +98,21 @@ def _changed(keys: Sequence[int], measures: Measures, always: bool, gone: str) -
     `gone`: what is returned if the group has no rows any more.
     """
     summed, shown = measures.summed, measures.shown
-    new = ", ".join(f"new{at}()" for at in range(len(summed)))
+    states = ", ".join(f"state{at}" for at in range(len(summed)))
+    kept = states if len(summed) == 1 else f"[{states}]"
     lines = [
         f"key = {_tuple([f'row[{at}]' for at in keys])}",
         "member = groups.get(key)",
         "if member is None:",
-        f"    member = groups[key] = Member([{new}])",
-        "before = member.row",
-        "total = member.count = member.count + count",
+        *(f"    state{at} = new{at}()" for at in range(len(summed))),
+        f"    member = groups[key] = Member({kept})",
+        "    before = None",
+        "    total = member.count = count",
+        "else:",
+        *([f"    {kept} = member.kept"] if summed else ()),
+        "    before = member.row",
+        "    total = member.count = member.count + count",
     ]
-    if summed:
-        lines.append(f"{_tuple([f'state{at}' for at in range(len(summed))])} = member.states")
     for at, column in enumerate(summed):
         lines += _add(at, column)
     if not always:
@@ -135,7 +141,7 @@ def instance(name: str, kind: type, **values: str) -> list[str]:
 def _add(at: int, column: int | None) -> list[str]:
     """The addition of a row to one state; one text of digits, as most sums get, without a call.
 
-    A sum that can be shown is exact: so it is the next state, too.
+    A sum that can be shown is exact: so it is the next state, too. The first value needs no sum.
     """
     general = [
         f"value = read{at}(row)",
@@ -149,12 +155,15 @@ def _add(at: int, column: int | None) -> list[str]:
         "if count == 1 and type(value) is str and value.isascii()"
         " and value.replace('.', '', 1).isdigit():",
         f"    state{at}.decimals += 1",
-        "    value = Decimal(value)",
-        "    try:",
-        f"        cell{at} = state{at}.decimal = shown(state{at}.decimal, value)",
-        "    except DecimalException:",
-        f"        state{at}.decimal = plus(state{at}.decimal, value)",
-        f"        cell{at} = None",
+        f"    if state{at}.decimal is ZERO and len(value) < {_SHORT}:",
+        f"        cell{at} = state{at}.decimal = Decimal(value)",
+        "    else:",
+        "        value = Decimal(value)",
+        "        try:",
+        f"            cell{at} = state{at}.decimal = shown(state{at}.decimal, value)",
+        "        except DecimalException:",
+        f"            state{at}.decimal = plus(state{at}.decimal, value)",
+        f"            cell{at} = None",
         "else:",
         f"    cell{at} = None",
         *(f"    {line}" for line in general),

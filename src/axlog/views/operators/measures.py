@@ -15,14 +15,31 @@ Tables: TypeAlias = Sequence[Iterable[Counted]]
 
 
 class Member:
-    """One set of rows: their number, the states of the aggregates, the output row."""
+    """One set of rows: their number, the states of the aggregates, the output row.
 
-    __slots__ = ("count", "row", "states")
+    A single state is kept as it is: the garbage collector visits all lists of all groups.
+    """
 
-    def __init__(self, states: list[State]) -> None:
+    __slots__ = ("count", "kept", "row")
+
+    def __init__(self, kept: State | list[State]) -> None:
+        """`kept`: the only state, or the list of them."""
         self.count = 0
-        self.states = states
+        self.kept = kept
         self.row: Row | None = None  # None: no row is shown
+
+    @property
+    def states(self) -> list[State]:
+        """The states of the aggregates."""
+        kept = self.kept
+        return kept if type(kept) is list else [kept]  # type: ignore[list-item]
+
+    def replace_state(self, at: int, state: State) -> None:
+        """Replace one of the states."""
+        if type(self.kept) is list:
+            self.kept[at] = state
+        else:
+            self.kept = state
 
 
 class Measures:
@@ -48,7 +65,8 @@ class Measures:
 
     def new(self) -> Member:
         """A set of no rows."""
-        return Member([each.new() for each in self._kept])
+        states = [each.new() for each in self._kept]
+        return Member(states[0] if len(states) == 1 else states)
 
     @property
     def makers(self) -> list[Callable[[], State]]:
@@ -62,7 +80,7 @@ class Measures:
                 for member in members:
                     state = aggregate.new()
                     state.merge(member.states[at])
-                    member.states[at] = state
+                    member.replace_state(at, state)
 
     def add(self, member: Member, row: Row, count: int) -> None:
         """Add a row so many times; a negative count takes it away."""
