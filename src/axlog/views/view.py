@@ -529,9 +529,8 @@ class MaintainedView(FutureRows):
         """
         if not isinstance(change.origin, (tuple, str)):
             return False  # a statement deleted it
-        is_moved = self.reads_clock and (
-            change.origin == CLOCK or self.maintainer.next_moment() is not None
-        )
+        is_clock, next_moment = change.origin == CLOCK, self.maintainer.next_moment
+        is_moved = self.reads_clock and (is_clock or next_moment() is not None)
         is_over = not is_moved and self.is_over()  # time may bring it back
         if is_over or change.origin == CLOCK or not self._is_lasting:
             return is_over

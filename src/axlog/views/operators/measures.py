@@ -17,7 +17,7 @@ Tables: TypeAlias = Sequence[Iterable[Counted]]
 class Member:
     """One set of rows: their number, the states of the aggregates, the output row.
 
-    A single state is kept as it is: the garbage collector visits all lists of all groups.
+    A single state is kept as it is: a list for each group takes time and memory.
     """
 
     __slots__ = ("count", "kept", "row")
