@@ -527,11 +527,10 @@ class MaintainedView(FutureRows):
         """Whether a deleted row can never return: a stream or the clock deleted it, and no stream
         is open, or what had to be absent stays. A statement can be undone by another.
         """
-        if not isinstance(change.origin, (tuple, str)):
+        is_moved = change.origin == CLOCK or self.maintainer.next_moment() is not None
+        if not isinstance(change.origin, tuple | str):
             return False  # a statement deleted it
-        is_clock, next_moment = change.origin == CLOCK, self.maintainer.next_moment
-        is_moved = self.reads_clock and (is_clock or next_moment() is not None)
-        is_over = not is_moved and self.is_over()  # time may bring it back
+        is_over = not (self.reads_clock and is_moved) and self.is_over()  # time may bring it back
         if is_over or change.origin == CLOCK or not self._is_lasting:
             return is_over
         from axlog.future.finality import may_return

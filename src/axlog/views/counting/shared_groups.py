@@ -59,6 +59,10 @@ class GroupShare(Group):
         """Apply a delta only if no other view has: the group has several from now on."""
         self.put = self._put_once
 
+    @property
+    def is_alone(self) -> bool:
+        return self.put is self._put
+
     def _is_first(self) -> bool:
         """Count a delta; whether no other view has applied it."""
         arrangement = self._arrangement

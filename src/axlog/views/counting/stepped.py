@@ -90,7 +90,7 @@ class SteppedCounting(Counting):
         is_shown = path is not None and isinstance(self._groups, ShownGroups)
         if path is None or not is_shown or picked is None or not path.group.keys or key.is_all:
             return
-        if key.positions == tuple(range(len(path.group.keys))):
+        if path.group.is_alone and key.positions == tuple(range(len(path.group.keys))):
             self._shift = path.group.shift(Shown(picked, path.before, key.columns))
             self._put = path.group.put
 

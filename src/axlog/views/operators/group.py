@@ -58,6 +58,11 @@ class Group(Operator):
         """
         self._begin()
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other view applies the same rows to the groups."""
+        return True
+
     def shift(self, shown: Shown) -> Shift:
         """The function from bindings to the changes of a view that shows the rows as they are.
 
