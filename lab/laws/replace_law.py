@@ -155,7 +155,7 @@ class Reference:
     def copied(self) -> Reference:
         """A copy, for a batch that is rolled back."""
         made = Reference("<r/>")
-        made.root = deepcopy(self.root)
+        made.root = deepcopy(self.root.getroottree()).getroot()  # with comments beside the root
         both = dict(zip(self.root.iter(), made.root.iter(), strict=True))
         made.times = {both[node]: time for node, time in self.times.items() if node in both}
         made.current = {key: both[node] for key, node in self.current.items() if node in both}

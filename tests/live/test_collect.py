@@ -195,6 +195,15 @@ def test_without_the_key_what_was_shipped_too_late_stays() -> None:
     assert dropped == {(): 5, KEYS: 8}  # an order 1 that comes now would be on time
 
 
+def test_a_query_of_a_not_alone_is_collected() -> None:
+    doc = axlog.parse(
+        '<a><c xmlns:ax="urn:axlog"><ax:call stream="s"/></c></a>',
+        views={"v": "match not(/a/c/@m)"},
+    )
+    assert [each.what for each in doc.collect().dropped] == ["s", "/a/c"]
+    assert len(doc.view("v")) == 1
+
+
 def test_automatic_collection_keeps_the_document_small() -> None:
     doc = Document(SHOP, views={"v": ON_TIME}, facts=KEYS, options=axlog.Options(collect="auto"))
     for oid in range(300):

@@ -372,7 +372,8 @@ def _chains(pattern: Pattern) -> list[list[str]]:
     def walk(branches: Iterable[Branch], above: list[str] | None) -> None:
         for branch in branches:
             assert isinstance(branch, PatternNode)
-            assert branch.name is not None
+            if branch.name is None:  # the document: the query has a `not` alone
+                continue
             chain = above if above is not None and branch.axis in _ONE_PARENT else None
             if chain is None:
                 found.append(chain := [])
