@@ -21,7 +21,6 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.errors import QueryError, StoreError
-from axlog.future.clock_outlook import lower_bounds
 from axlog.live.family_reasons import NEVER, fixed_places, refusal
 from axlog.live.family_shapes import Candidate, Family, Shape, candidate_of, digest
 from axlog.live.update_changes import ViewChanges, together
@@ -178,6 +177,8 @@ class Families:
 
     def _make(self, candidate: Candidate, names: list[str]) -> Family | None:
         """Make a family of views that are kept alone; None: they must stay alone."""
+        from axlog.future.clock_outlook import lower_bounds  # not for a small command
+
         document = self._document
         views = [document.views[name] for name in names]
         if any(not _may_change(view) for view in views):
