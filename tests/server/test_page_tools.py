@@ -168,7 +168,7 @@ def test_plots_of_groups_over_time(page) -> None:
         page.wait_for_selector("#plot-said path.line")
         assert page.locator("#plot-said path.line").count() == 3
         page.select_option("#plot-number", "total")
-        page.wait_for_selector("#plot-said .legend li:has-text('A')")
+        page.wait_for_selector("#plot-said .legend li:has-text('9')")  # drawn again
         assert page.inner_text("#plot-said .legend li >> nth=0").split() == ["A", "9"]
         doc.feed("s", "<o><c>B</c><t>70</t></o>", at=300)
         page.wait_for_selector("#plot-said .legend li:has-text('73')")
