@@ -49,6 +49,6 @@ def without_times(source: Mapping[str, Any], settings: Mapping[str, Any]) -> Pip
     return PipelineError(
         "AX870",
         "the messages have no times: they get the clock of the document, which the machine's "
-        "clock moves only at deadlines, so these pass at once",
+        "clock moves only when a deadline passes, so their own deadlines pass at once",
         advice="name the time of a message, as in time: '@at', or set clock: arrival",
     )

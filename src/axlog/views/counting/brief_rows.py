@@ -18,7 +18,7 @@ Follow = Callable[[int, Row, int], None]
 """Follows the rows of parts with deadlines that are kept, or dropped (below zero)."""
 
 _MARKS = ((0, (), 0), (1, (), 0))
-"""Stand for the rows of both parts that are in the tables, where `BriefRows.rows` is looked at."""
+"""In `BriefRows.rows` while rows are in the tables: readers of either part then call `settle`."""
 
 
 class BriefRows:
@@ -35,8 +35,8 @@ class BriefRows:
         self._tree = tree
         self._tables, self._deadlines, self._followers = tables, deadlines, followers
         self.rows: list[tuple[int, Row, int]] = []
-        """Parts, rows and counts that are not in the tables yet; marks (count 0) if others are."""
-        self._placed: list[tuple[int, Row]] = []  # those in the tables
+        """Parts, rows and counts that are not in the tables yet, and `_MARKS`; empty: none wait."""
+        self._placed: list[tuple[int, Row]] = []  # the rows that are in the tables
         self._clock = tree.clock
         self._count_dropped = count_dropped
 
