@@ -449,18 +449,21 @@ class _Pair:
             assert one == other, f"{step}: {one!r} != {other!r}"
             if not one:
                 self._alone[step[1]] = side
+                self._seen["views compared"] += 1
         self._seen[f"watch {one}"] += 1
 
     def compare(self, step: Step) -> None:
         """Compare the rows and the changes of every view."""
+        self._seen["comparisons"] += len(self._alone)
         for name, side in self._alone.items():
             assert self._shared.rows(name) == side.rows(name), f"{step} {name}"
             one, other = self._shared.emitted[name], side.emitted[name]
             assert one == other, f"{step} {name}: {one} != {other}"
 
     def summary(self) -> Counter[str]:
-        """What the case had."""
+        """What the case had: the views that were compared with themselves alone, and how often."""
         families = maintained(self._shared.doc).families
+        self._seen["histories"] += 1
         self._seen["members"] += len(families.members)
         arrangements = maintained(self._shared.doc).engine.arrangements or {}
         self._seen["shared groups"] += sum(len(one.users) > 1 for one in arrangements.values())

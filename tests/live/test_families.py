@@ -145,6 +145,18 @@ FOUND = {
         ),
         options=(("collect", "state"), ("keep", "all"), ("never", "joins")),
     ),
+    "members share a plan that pays off no more since a stream ended": SharedCase(
+        (
+            ("watch", "v1", "match /r[p/a[n > 1]/x/$x][q/b[n <= 2]/x/$x] return $x"),
+            ("watch", "v2", "match /r[p/a[n > 2]/x/$x][q/b[n <= 1]/x/$x] return $x"),
+            ("end", "p", 4),
+            ("feed", "q", B, 5),
+            ("batch", False, (fed(2, 1, 5),)),
+            ("ask",),
+        ),
+        ("key p/a by x trusted", "key q/b by x trusted"),
+        (("collect", "off"), ("keep", "needed"), ("never", "all")),
+    ),
     "a family is dissolved in a batch that is rolled back": SharedCase(
         (
             *(("watch", f"v{k}", WITHIN.format(k)) for k in (1, 2, 3)),

@@ -222,7 +222,7 @@ class Families:
             self._drop(general)
             kept.close()
             return None
-        family.how = how
+        family.how, kept.is_settled = how, True
         self.by_shape[candidate.shape] = family
         for view in views:
             self._convert(family, view, candidate.general.has_durations)

@@ -33,7 +33,7 @@ def reports(prospects: AnyProspects, kept: FamilyCounting, is_requested: bool) -
     if kept.has_steps and (isinstance(prospects, Prospects) or not kept.awaits_time):
         return False
     if isinstance(prospects, Prospects):
-        pays_off = is_requested or shows_each_once(kept, prospects.waiting.pair)
+        pays_off = is_requested or kept.is_settled or shows_each_once(kept, prospects.waiting.pair)
         is_judged = pays_off and _are_judged(prospects, kept)
         return is_judged or _reporting_part(prospects, kept) is not None
     return _are_values(kept, [part.columns for part in prospects.waiting.inputs.parts])

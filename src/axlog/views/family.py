@@ -109,6 +109,7 @@ class FamilyCounting(Counting):
         self.has_steps = False  # whether members compute their rows from those of the plan
         self.awaits_time = False  # whether time brings rows to members, and takes none away
         self.is_followed = True  # whether the changes of the general view are read
+        self.is_settled = False  # whether views share it: whether that pays off was decided
         self.member_pattern = member_pattern
         self.member_program = compile_pattern(member_pattern)
         self._groups: dict[Any, dict[Row, None]] = {}  # rows by the texts of their parameters
@@ -132,7 +133,7 @@ class FamilyCounting(Counting):
             self.tree, pattern, parameters, self.member_pattern, engine, self.emitted
         )
         made.has_steps, made.stopping = self.has_steps, self.stopping
-        made.awaits_time = self.awaits_time
+        made.awaits_time, made.is_settled = self.awaits_time, self.is_settled
         made.moments = None if self.moments is None else MemberMoments(self.tree)
         return made
 
