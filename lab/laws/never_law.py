@@ -8,7 +8,11 @@ own, so it does not matter which other messages arrive. The definition is comput
 the whole document before and after (`future/truth.py`, which law 4 compares with brute force over
 futures). Excluded, as in `views/counting/prospects.py`:
 a row whose deadline was the clock at which its match began, except for the row without known values
-while both streams are open.
+while both streams are open. If a stream ends whose rows can only be completed at their own instant,
+that row is judged when this instant has passed.
+
+Where key values are forgotten, a row that one of them rules out may be reported at its deadline,
+and then stands for the row without known values. All are reported by the end of a case.
 
 A case is a small document with three calls, a view over two of them, declared keys, and steps:
 messages that the view needs or not, the clock, ends of streams. Messages respect the keys. In a
@@ -18,7 +22,7 @@ third of the cases values are attributes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -69,7 +73,7 @@ class NeverCase:
 def make_never_case(random: Random) -> NeverCase:
     """A random case."""
     pattern, columns = random.choice(PATTERNS)
-    where = random.choice(CONSTRAINTS)
+    where = random.choice(CONSTRAINTS if random.random() < 0.8 else CONSTRAINTS[3:4])
     shown = [column for column in columns if random.random() < 0.4]
     query = f"match /r{pattern}"
     query += f" where {where}" if where else ""
@@ -112,6 +116,9 @@ def _steps(random: Random, used: dict[str, set[str]]) -> list[Step]:
             message = _message(random, what, used)
             if message:
                 found.append((what, message, time))
+            if message and random.random() < 0.15:  # the stream ends at the instant of a row
+                ended.add(what)
+                found.append(("end", what, time))
     return found
 
 
@@ -138,8 +145,11 @@ def _message(random: Random, stream: str, used: dict[str, set[str]]) -> str:
 class Definition:
     """`never` by its definition, step by step, over a document."""
 
-    def __init__(self, doc: Document) -> None:
+    def __init__(self, doc: Document, brief: Container[str] = ()) -> None:
+        """`brief`: the streams whose rows can only be completed at their own instant."""
         self._document = doc
+        self._brief = brief
+        self._ended_at: int | None = None  # the instant after which to judge the row without values
         self._view = doc.view("v")
         self._since: dict[tuple[tuple[Any, ...], object, float | Any | None], int] = {}
         self._note(self._outlook().possible())
@@ -152,7 +162,7 @@ class Definition:
         clock = maintained(self._document).tree.clock
         ways = {(tuple(one.row.values()), one.needs, one.deadline) for one in possible}
         self._since = {way: self._since.get(way, clock) for way in ways}
-        self._may_start = {"f", "g"} <= set(maintained(self._document).tree.calls())
+        self._open = {"f", "g"} & set(maintained(self._document).tree.calls())
 
     def passing(self, time: int) -> list[Fallen]:
         """The rows that become impossible while the clock passes, before an update."""
@@ -164,25 +174,34 @@ class Definition:
 
     def _next_moment(self, time: int) -> int | None:
         """The next moment of the clock up to a time: after a deadline, or the time itself."""
-        deadlines = (until for _, _, until in self._since)
+        deadlines = [self._ended_at, *(until for _, _, until in self._since)]
         return next_moment(maintained(self._document).tree.clock, deadlines, time)
 
     def after(self) -> list[Fallen]:
         """The rows that have become impossible since the last call."""
         outlook, clock = self._outlook(), maintained(self._document).tree.clock
-        columns = self._view.columns
+        columns, before = self._view.columns, self._open
+        nothing = tuple(None for _ in columns)
         under_way = {
             row
             for (row, _, until), since in self._since.items()
-            if until != since or (self._may_start and all(value is None for value in row))
+            if until != since or (len(before) == 2 and row == nothing)
         }
-        found = [
+        found = {
             (row, clock)
             for row in under_way
             if outlook.status(dict(zip(columns, row, strict=True))) is Truth.NEVER
-        ]
+        }
         self._note(outlook.possible())
-        return found
+        ended = before - self._open
+        if nothing in under_way and len(self._open) == 1 and any(s in self._brief for s in ended):
+            self._ended_at = clock
+            found.discard((nothing, clock))
+        elif self._ended_at is not None and (self._ended_at < clock or not self._open):
+            self._ended_at = None
+            if not self._view.rows():
+                found.add((nothing, clock))
+        return list(found)
 
     @property
     def truth(self) -> Truth:
@@ -219,7 +238,6 @@ def check_never(case: NeverCase, make: Callable[..., Document] = Document) -> Co
     defining = make(
         case.document, facts=case.facts, views={"v": case.query}, options=Options(collect="off")
     )
-    definition = Definition(defining)
     options = [
         Options(), Options(keep="needed"), Options(collect="off"), Options(cache="disk"),
         Options(cache="disk", keep="needed"), Options(never="all"),
@@ -228,7 +246,10 @@ def check_never(case: NeverCase, make: Callable[..., Document] = Document) -> Co
     documents = [make(case.document, views=views, facts=case.facts, options=o) for o in options]
     prospects = streams_of(documents[0]).prospects(maintained(documents[0]).views["v"])
     is_certain = isinstance(prospects, Prospects | JoinProspects) and not prospects.waiting.is_late
-    for step in case.steps:
+    definition = Definition(defining, _brief_streams(prospects))
+    is_owed = False  # whether the row without known values is still to be reported
+    end = max((time for _, _, time in case.steps), default=0) + 100
+    for step in (*case.steps, ("advance", "", end)):
         wanted = definition.passing(step[2])
         take(defining, step)
         wanted = sorted([*wanted, *definition.after()], key=str)
@@ -253,16 +274,26 @@ def check_never(case: NeverCase, make: Callable[..., Document] = Document) -> Co
                 )
         else:
             nothing = tuple(None for _ in documents[0].view("v").columns)
-            missing = {row for row, _ in wanted} - {row for row, _ in never} - {nothing}
-            _same(f"what is missing after {step}", missing, set())
+            missing = {row for row, _ in wanted} - {row for row, _ in never}
+            is_owed = (is_owed or nothing in missing) and not never
+            _same(f"what is missing after {step}", missing - {nothing}, set())
             _same(f"the truth after {step}", documents[0].view("v").truth, definition.truth)
         seen["steps"] += 1
         seen["never"] += len(never)
         seen["rows"] += sum(c.op == "insert" for c in each[0])
+    assert not is_owed, "the row without values was never reported, and no row in its place"
     dropped = streams_of(documents[0]).collector.joins
     seen["dropped"] += sum(waiting.dropped for waiting in dropped)
     seen["certain" if is_certain else "late"] += 1
     return seen
+
+
+def _brief_streams(prospects: object) -> set[str]:
+    """The streams whose rows can only be completed at their own instant."""
+    if not isinstance(prospects, Prospects):
+        return set()
+    sides = prospects.waiting.pair.sides
+    return {each.stream for side in sides if side.waits_an_instant for each in side.feeders}
 
 
 def _fallen(changes: list[Change]) -> list[Fallen]:

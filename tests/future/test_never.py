@@ -125,6 +125,57 @@ def test_reading_a_shipment_of_this_instant_changes_no_later_never(
     assert never(doc.advance(200_000)) == [("17",)]
 
 
+@pytest.mark.parametrize("keep", ["all", "needed"])
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_row_without_values_is_judged_after_the_instant_of_the_end(
+    keep: Keep, is_saved: bool
+) -> None:
+    """A shipment whose order was no match waits for its instant: the key value is forgotten."""
+
+    def document() -> axlog.Document:
+        return monitor(orders.WITHIN, keep=keep)
+
+    doc = document()
+    doc.feed("orders", OTHER.format(17), at=6)
+    doc.feed("shipments", SHIPPED.format(17), at=7)
+    assert doc.end("shipments") == []
+    if is_saved and keep == "needed":
+        state = streams_of(doc).engine.state()
+        doc = document()
+        doc.end("shipments")
+        streams_of(doc).engine.restore(state)
+    (change,) = doc.advance(20)
+    assert (change.op, change.row.values_, change.time) == ("never", (None,), 7.000001)
+    assert doc.view("v").truth is Truth.NEVER
+    assert doc.advance(30) == []
+
+
+def test_row_without_values_is_not_never_if_the_instant_of_the_end_brings_a_row() -> None:
+    doc = monitor(orders.WITHIN, keyed=False)
+    doc.feed("shipments", SHIPPED.format(17), at=7)
+    doc.end("shipments")
+    (change,) = doc.feed("orders", PLACED.format(17), at=7)
+    assert change.op == "insert"
+    assert doc.advance(20) == []
+
+
+def test_row_without_values_is_never_at_once_if_all_streams_end() -> None:
+    doc = monitor(orders.WITHIN)
+    doc.feed("shipments", SHIPPED.format(17), at=7)
+    assert doc.end("shipments") == []
+    assert never(doc.end("orders")) == [(None,)]
+    assert doc.advance(20) == []
+
+
+def test_rows_in_progress_tell_their_outcome_in_place_of_the_row_without_values() -> None:
+    doc = monitor(orders.WITHIN)
+    doc.feed("orders", PLACED.format(17), at=7)
+    assert never(doc.end("orders")) == []
+    assert never(doc.advance(200_000)) == [("17",)]
+    assert doc.view("v").truth is Truth.NEVER
+    assert doc.end("shipments") == []
+
+
 def test_unwanted_order_ends_a_shipment_that_waited() -> None:
     doc = monitor(orders.ON_TIME)
     doc.feed("shipments", SHIPPED.format(5), at=0)

@@ -11,6 +11,15 @@ from axlog.live.internals import maintained
 from axlog.live.maintained import MaintainedTree
 from lab.laws.shared_law import SharedCase, Step, check_shared
 
+WITHIN = 'match /r[p/a[k/"1"]/x/$x#t][q/b/x/$x#u] where u - t >= 0 and {} return $x'
+END: tuple[
+    Step, ...
+] = (  # of the stream of a row whose order was no match of a member, at the row's own instant
+    ("watch", "v5", WITHIN.format("u - t < 2")),
+    ("watch", "v6", WITHIN.format("u - t < 1.5")),
+    ("feed", "p", "<a m='1'><k>3</k><n>2</n><x>1</x></a>", 6),
+    ("feed", "q", "<b m='2'><k>1</k><n>1</n><x>1</x></b>", 7),
+)
 OPTIONS = (("collect", "state"), ("keep", "all"), ("never", "joins"))
 KEYS = ("key p/a by x trusted", "key q/b by x trusted", "key o/c by x trusted")
 SHAPES = {
@@ -116,6 +125,16 @@ def test_a_member_whose_durations_exclude_each_other_never_could_have_a_row(stre
     watches = [("watch", f"v{n}", query.format(*each)) for n, each in enumerate(bounds)]
     steps = (*watches, message("p", 1, 2, 1), ("ask",), ("end", stream, 2), ("ask",))
     assert check_shared(SharedCase(steps, (), OPTIONS))["emitted never"] == 2
+
+
+@pytest.mark.parametrize("facts", [(), KEYS, KEYS[:1], KEYS[1:2]], ids=["", "keys", "p", "q"])
+@pytest.mark.parametrize("ends", [("q",), ("p",), ("q", "p")], ids=str)
+def test_members_have_the_last_never_of_each_alone_when_a_stream_ends_at_a_row(
+    facts: tuple[str, ...], ends: tuple[str, ...]
+) -> None:
+    steps = (*END, *(("end", stream, 7) for stream in ends), ("advance", 9))
+    seen = check_shared(SharedCase(steps, facts, OPTIONS, is_requested=True))
+    assert seen["emitted never"] == 2
 
 
 ORDERED = 'match /r[p/a[k/"{}"]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u - t <= {} return $x'

@@ -165,6 +165,11 @@ class Side:
         """Whether a row that arrives now can find a partner of the same instant only."""
         return self._ends_before(1)
 
+    @property
+    def waits_an_instant(self) -> bool:
+        """Whether a row that arrives now waits, and for a partner of the same instant only."""
+        return self.is_brief and not self.is_born_dead and not self.is_referring
+
     def _ends_before(self, later: int) -> bool:
         """Whether deadlines are before the last time of a row and that many microseconds."""
         for window in self.windows:

@@ -60,6 +60,7 @@ from axlog.query.compile import Column, Relation, compile_pattern
 from axlog.query.pattern import Pattern
 from axlog.views.counting.join_prospects import AnyProspects, Watch
 from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.prospects import Prospects
 from axlog.views.counting.quick_expiry import Expire
 from axlog.views.counting.routes import KeyUser
 from axlog.views.counting.waiting_rows import WaitingRows
@@ -393,6 +394,10 @@ class Collector:
             )
         for number, values in saved.items():
             joins[number].restore(values)
+        for each in self.tracker.every_prospects:
+            if isinstance(each, Prospects):
+                each.is_after_end = False
+        self.until = self.tracker.deadline()
 
     def known_keys(self) -> KnownKeys:
         """Return all key values that joins know to have arrived, where the document had them."""

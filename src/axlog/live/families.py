@@ -33,6 +33,7 @@ from axlog.query.steps import clock_of
 from axlog.views.change import CLOCK, Change, Row
 from axlog.views.choose import choice_for, make_for
 from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.prospects import never_change
 from axlog.views.family import Emitted, FamilyCounting, FamilyEngine, Member
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.member_moments import MemberMoments
@@ -338,7 +339,7 @@ class Families:
                 for opened, ended in self._never(family, never).items():
                     if not opened.is_deferred:
                         opened.add_never(mine.setdefault(opened, []), list(ended.values()), time)
-            kept.stopped, kept.never = [], {}
+            kept.forget_never()
         self._stopping.clear()
         return together(found, [one for one in mine.items() if one[1]])
 
@@ -360,14 +361,15 @@ class Families:
         for member in family.kept.stopped:
             view = member.opened()
             nothing = (None,) * len(view.columns)
-            found.setdefault(view, {})[nothing] = Change("never", Row(view.columns, nothing))
+            limits = [family.kept.stopped_at]
+            found.setdefault(view, {})[nothing] = never_change(Row(view.columns, nothing), limits)
         return found
 
     def discard(self) -> None:
         """Forget changes of members that are not to be emitted: the update was taken back."""
         self.emitted.clear()
         for kept in self._stopping:
-            kept.stopped, kept.never = [], {}
+            kept.forget_never()
         self._stopping.clear()
 
     # Snapshots ------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ from axlog.views.counting.ended_rows import Ended
 from axlog.views.counting.join_prospects import AnyProspects, JoinProspects, Watch
 from axlog.views.counting.join_watch import EndedWay, JoinWatch
 from axlog.views.counting.maintainer import Counting
-from axlog.views.counting.prospects import Prospects, shows_only_strings_and_times
+from axlog.views.counting.prospects import Prospects, Starts, shows_only_strings_and_times
 from axlog.views.counting.stepped import SteppedCounting
 from axlog.views.counting.stream_inputs import StreamInputs, roots_above
 from axlog.views.family import FamilyCounting
@@ -153,11 +153,22 @@ class JoinEvidence(Evidence):
         if isinstance(kept, FamilyCounting):
             if is_of_members and ended and self._is_emitted:
                 kept.end(ended)
-            if isinstance(prospects, Prospects) and prospects.has_stopped and self._is_emitted:
-                kept.stop(waiting_values(prospects))
+            if isinstance(prospects, Prospects) and self._is_emitted:
+                stop_members(kept, prospects)
             nothing = [None] * len(kept.parameters)
             found = [c for c in found if list(c.row.values_[-len(nothing) :]) != nothing]
         return found
+
+
+def stop_members(kept: FamilyCounting, prospects: Prospects) -> None:
+    """Say which members of a family can get no row any more, as far as the last update decides."""
+    waiting, waits = prospects.waiting, prospects.waits_an_instant
+    part = None if waiting.stopped is None else waiting.stopped[0]
+    if prospects.starts is Starts.GONE:
+        kept.stop_after(part, waits, prospects.gone_after)
+    elif prospects.starts is Starts.ENDED:
+        is_left = any(waiting.open)
+        kept.stop(waiting_values(prospects), part if is_left else None, waits and is_left)
 
 
 def waiting_values(prospects: Prospects) -> Iterator[dict[str, Any]]:
@@ -341,6 +352,10 @@ class Choice:
         """
         prospects = self._prospects_of(view, joins, inputs)
         if prospects is not None:
+            if isinstance(prospects, Prospects):
+                before = known.prospects if isinstance(known, JoinEvidence) else None
+                if isinstance(before, Prospects):
+                    prospects.is_after_end = before.is_after_end
             return JoinEvidence(view, prospects, self.how != "off")
         if isinstance(view.maintainer, FamilyCounting):
             return Evidence(view, reason="its members are examined")

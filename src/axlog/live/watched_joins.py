@@ -358,6 +358,7 @@ class WatchedJoins:
         )
         if known is not None:
             made.dropped += known.dropped
+            made.stopped = known.stopped
             made.passes_by |= known.passes_by
         return made
 

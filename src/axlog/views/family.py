@@ -82,8 +82,12 @@ class JoinOfMembers(Protocol):
     def dismiss(self, member: Member) -> None:
         """Remove a member."""
 
-    def has_stopped(self, member: Member) -> bool:
-        """Whether a member that could get rows has no match that has begun."""
+    def has_stopped(self, member: Member, part: int | None, is_after: bool) -> bool:
+        """Whether a member that could get rows has no match that has begun.
+
+        `part`: the part that no stream feeds any more. `is_after`: whether the instant of its end
+        has passed, which is of interest where rows may have waited for it.
+        """
 
     def never(self, ended: Iterable[Any]) -> Mapping[Member, list[Change]]:
         """The `never` changes of members, for what ended at the join."""
@@ -116,6 +120,9 @@ class FamilyCounting(Counting):
         self._deltas: dict[Member, Bag] = {}  # of the current update, where rows show nodes
         self.emitted = emitted
         self.stopped: list[Member] = []  # members that the current update left without a future
+        self.stopped_at: int | None = None  # the instant that had to pass for this
+        self._began_before: dict[Member, None] | None = None
+        """The members while matches could begin; None: not known, all of them."""
         self.stopping: list[FamilyCounting] = []  # the families of the document with such members
         self.members: dict[str, Member] = {}
         self.join: JoinOfMembers | None = None  # where it gives `never` changes member by member
@@ -305,14 +312,22 @@ class FamilyCounting(Counting):
     def next_moment(self) -> int | None:
         return None if self.moments is None else self.moments.next()
 
-    def stop(self, waiting: Iterable[Mapping[str, Any]]) -> None:
+    def forget_never(self) -> None:
+        """Forget the `never` changes of the update: they were emitted, or the update taken back."""
+        self.stopped, self.stopped_at, self.never = [], None, {}
+
+    def stop(self, waiting: Iterable[Mapping[str, Any]], part: int | None, waits: bool) -> None:
         """Note that no new match can begin; `waiting` are the values of those that have begun.
 
-        Members without a row and without a match that has begun can get none any more.
+        Members without a row and without a match that has begun can get none any more. `part`: that
+        which no stream feeds any more. `waits`: whether its rows may wait for this instant.
         """
         self.stopping.append(self)
+        self._began_before = dict.fromkeys(self.members.values())
         if self.join is not None:
-            self.stopped = [m for m in self.members.values() if self._has_stopped(m, self.join)]
+            self._note_stopped(part, is_after=False)
+            return
+        if waits:
             return
         texts = [each for each in self.parameters if isinstance(each, Parameter)]
         if len(texts) < len(self.parameters):
@@ -330,9 +345,32 @@ class FamilyCounting(Counting):
             and key not in self._groups
         ]
 
-    def _has_stopped(self, member: Member, join: JoinOfMembers) -> bool:
-        """Whether a member with durations has no row, and no match that has begun."""
-        return not self.rows_of(member.constants) and join.has_stopped(member)
+    def stop_after(self, part: int | None, waits: bool, instant: int | None) -> None:
+        """Note that the instant of this end has passed: matches that could wait for it are gone.
+
+        `instant`: None if all streams have ended in it.
+        """
+        self.stopping.append(self)
+        self.stopped_at = instant
+        if self.join is not None:
+            self._note_stopped(part, is_after=True)
+        elif waits:
+            self.stopped = [m for m in self.members.values() if self._has_stopped(m)]
+        self.emitted += [(m.opened(), []) for m in self.stopped]  # so that the update is emitted
+
+    def _note_stopped(self, part: int | None, *, is_after: bool) -> None:
+        join = self.join
+        assert join is not None
+        self.stopped = [
+            member
+            for member in self.members.values()
+            if self._has_stopped(member) and join.has_stopped(member, part, is_after)
+        ]
+
+    def _has_stopped(self, member: Member) -> bool:
+        """Whether a member was there when matches could begin, and has no row."""
+        began = self._began_before
+        return (began is None or member in began) and not self.rows_of(member.constants)
 
     def end(self, ended: Iterable[Any]) -> None:
         """Judge what ended at the join, for its members."""

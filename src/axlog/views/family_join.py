@@ -252,11 +252,13 @@ class FamilyJoin:
             view.maintainer, MemberRows(waiting, self._pair(bounds), inputs, tables, tests)
         )
 
-    def has_stopped(self, member: Member) -> bool:
+    def has_stopped(self, member: Member, part: int | None, is_after: bool) -> bool:
         """Whether a member that could get rows has no match that can be completed."""
         pair, clock = self._pair(self._bounds(member)), self.waiting.tree.clock
         if pair.both_until is not None:
             return False  # its durations exclude each other
+        if part is not None and is_after != pair.sides[part].waits_an_instant:
+            return False
         for part, side in enumerate(pair.sides):
             limit_of = side.deadline()
             for row in self._rows(part, member):

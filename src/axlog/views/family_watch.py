@@ -53,7 +53,7 @@ class FamilyWatch:
         for part in self._parts:
             part.remove(member, member.constants)
 
-    def has_stopped(self, member: Member) -> bool:
+    def has_stopped(self, member: Member, part: int | None, is_after: bool) -> bool:
         """Return False: the way that leaves all parts to streams ends like every other."""
         return False
 

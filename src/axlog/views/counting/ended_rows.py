@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from axlog.evaluate.joins import Row, Value
-from axlog.future.garbage import Proof
+from axlog.future.garbage import Pair, Proof
 from axlog.views.operators.table import Table
 
 
@@ -41,6 +41,15 @@ def remove_rows(tables: Sequence[Table], rows: Sequence[Sequence[Row]]) -> None:
     for table, gone in zip(tables, rows, strict=False):
         for row in gone:
             table.remove(row)
+
+
+def key_positions(pair: Pair, part: int) -> tuple[int, int] | None:
+    """The position of a part's key value in its rows, and in the rows of the other part."""
+    key = pair.sides[part].key
+    if key is None:
+        return None
+    column = pair.sides[part].columns[key[0]]
+    return key[0], pair.sides[1 - part].columns.index(column)
 
 
 def key_values(

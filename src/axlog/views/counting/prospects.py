@@ -10,12 +10,14 @@ possible row when no instance of it holds or is possible any more:
 
 `future/truth.py` finds the same rows by a walk over the document. It is the definition, and this
 module is checked by it. One exception, which avoids extra state: a partial match that only a row of
-the same instant could have completed is not reported.
+the same instant could have completed is not reported. If such rows may be left when a stream ends,
+the row without known values is judged after the instant of the end, when they are gone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -40,6 +42,14 @@ def shows_only_strings_and_times(pattern: Pattern) -> bool:
     """Whether a view shows only strings and times, which the rows of joins contain."""
     kinds = (Kind.VARIABLE, Kind.LABEL, Kind.TIME)
     return all(output.kind in kinds for output in pattern.outputs)
+
+
+class Starts(Enum):
+    """What the last update did to rows of a view that begin with no row of either part."""
+
+    AS_BEFORE = "as before"
+    ENDED = "ended"  # none can begin any more
+    GONE = "gone"  # nor are there rows that waited for the instant of this end
 
 
 _FoundWay: TypeAlias = tuple[Shown, tuple[Wanted, ...], int | None]
@@ -94,7 +104,11 @@ class Prospects:
         self._index = RowIndex(maintainer)
         waiting.rows_with.append(self._has_row_with)
         self._could_start = self._may_start()
-        self.has_stopped = False  # whether the last update was the last before which rows may start
+        self.is_after_end = waiting.stopped is not None
+        """Whether no end of a stream is to be judged any more: not those before the view."""
+        self.starts = Starts.AS_BEFORE
+        self.gone_after: int | None = None
+        """With `Starts.GONE`, the instant that has passed; None: all streams have ended in it."""
 
     # Rows that hold ------------------------------------------------------------------------------
 
@@ -205,7 +219,13 @@ class Prospects:
     @property
     def until(self) -> int | None:
         """The latest clock at which rows of both parts may still arrive; None: no limit."""
-        return self.waiting.pair.both_until if self._could_start else None
+        if self._could_start:
+            return self.waiting.pair.both_until
+        stopped = self.waiting.stopped
+        return None if stopped is None or self.is_after_end else stopped[1]
+
+    def _is_past(self, stopped: tuple[int, int]) -> bool:
+        return stopped[1] < self.waiting.tree.clock
 
     def possible(self) -> list[Possible]:
         """The possible rows, as `Outlook.possible` lists them."""
@@ -345,18 +365,46 @@ class Prospects:
             shown = self.shows[each.part](each.row)
             if shown in found or not self._may_hold(each, shown):
                 found.setdefault(shown, []).append(each.limit)
-        self.has_stopped = False
-        if self._could_start and not self._may_start():
-            self._could_start = False
-            self.has_stopped = True
+        limits = self._end_of_starts()
+        if limits is not None:
             is_empty = all(table.is_empty for table in self.waiting.live)
             # whatever keys are known besides
             if is_empty and not self.maintainer.has_rows:
-                until = self.waiting.pair.both_until if all(self.waiting.open) else None
                 nothing = tuple(None for _ in self._columns)
-                found[nothing] = [until, *(each.limit for each in ended)]
+                found[nothing] = [*limits, *(each.limit for each in ended)]
         names = self._names
         return [never_change(Row(names, shown), limits) for shown, limits in found.items()]
+
+    def _end_of_starts(self) -> list[int | None] | None:
+        """What made rows of both parts impossible, if the row without values is to be judged now.
+
+        Rows that wait for the instant of an end are gone after it.
+        """
+        waiting, self.starts = self.waiting, Starts.AS_BEFORE
+        stopped, had_started = waiting.stopped, self._could_start
+        if had_started and not self._may_start():
+            self._could_start = False
+            self.starts = Starts.ENDED
+            self.is_after_end = not any(waiting.open)
+            if all(waiting.open):
+                return [waiting.pair.both_until]
+            waits = self.waits_an_instant and any(waiting.open)
+            return None if waits else [None]
+        if stopped is None or self.is_after_end:
+            return None
+        is_past = self._is_past(stopped)
+        if not is_past and any(waiting.open):
+            return None
+        self.is_after_end = True
+        self.starts = Starts.GONE
+        self.gone_after = stopped[1] if is_past else None
+        return [self.gone_after] if self.waits_an_instant else None
+
+    @property
+    def waits_an_instant(self) -> bool:
+        """Whether rows may wait for the instant at which the stream of their part has ended."""
+        stopped = self.waiting.stopped
+        return stopped is not None and self.waiting.pair.sides[stopped[0]].waits_an_instant
 
     def _may_hold(self, ended: Ended, shown: Shown) -> bool:
         """Whether a row that agrees with these values holds or may still come."""

@@ -32,6 +32,7 @@ from axlog.views.counting.brief_rows import BriefRows, Follow
 from axlog.views.counting.ended_rows import (
     Ended,
     arrival,
+    key_positions,
     key_values,
     remove_rows,
     rows_apart,
@@ -77,12 +78,14 @@ class WaitingRows:
         self.ended: list[Ended] = []
         self.dropped = 0  # number of rows dropped or never kept
         self._is_outgrown = False  # whether a stream was added that the analysis did not consider
+        self.stopped: tuple[int, int] | None = None
+        """The part that no stream feeds any more while the other is fed, and since when."""
         self.passes_by = False  # whether generated joins skip the rows of a part, uncounted
         self.heap: list[tuple[float, int, Row]] = []
         """The rows with a deadline that wait, and some that do not any more, by their deadlines."""
         self._deadlines = [side.deadline() for side in pair.sides]
         self.arrivals = [arrival(side.time_positions) for side in pair.sides]
-        self._keys = [self._key_positions(part) for part in range(2)]
+        self._keys = [key_positions(pair, part) for part in range(2)]
         keyed = [side.key is not None for side in pair.sides]
         remembered = keyed if exact else [pair.remembers(part) for part in range(2)]
         columns = {column for _, column, _ in self.keys}
@@ -124,14 +127,6 @@ class WaitingRows:
                 self.live[part].index((key[0],))
                 self.live[1 - part].index((key[1],))
         self._start(seen)
-
-    def _key_positions(self, part: int) -> tuple[int, int] | None:
-        """The position of a part's key value in its rows, and in the rows of the other part."""
-        key = self.pair.sides[part].key
-        if key is None:
-            return None
-        column = self.pair.sides[part].columns[key[0]]
-        return key[0], self.pair.sides[1 - part].columns.index(column)
 
     def _start(self, seen: tuple[Mapping[str, float], Mapping[str, float]]) -> None:
         """Take over the rows of the join; drop those without a possible partner.
@@ -185,16 +180,22 @@ class WaitingRows:
     def saved_values(self) -> tuple[tuple[Any, ...], ...]:
         """The key values to save with the tables: those that are remembered, and recent ones.
 
-        Where no rows are dropped, also the rows of each part that do not wait any more.
+        Where no rows are dropped, also the rows of each part that do not wait any more. `stopped`,
+        if it is of this instant.
         """
         values = key_values(self.seen, self._recent, self.tree.clock)
         self.settle()
-        return values if self.drops else (*values, *rows_apart(self.state.join.kept, self.live))
+        if not self.drops:
+            values = (*values, *rows_apart(self.state.join.kept, self.live))
+        if any(self.open) and self.stopped is not None and self.stopped[1] == self.tree.clock:
+            values = (*values, self.stopped)
+        return values
 
     def restore(self, saved: tuple[tuple[Any, ...], ...]) -> None:
         """Continue with restored tables, and what `saved_values` returned with them."""
-        if not self.drops:
-            remove_rows(self.live, saved[2:])
+        apart = () if self.drops else saved[2:4]
+        self.stopped = saved[-1] if len(saved) % 2 else None
+        remove_rows(self.live, apart)
         for part, values in enumerate(saved[:2]):
             remembered = self.seen[part]
             if remembered is not None:
@@ -502,6 +503,8 @@ class WaitingRows:
         if streams:
             return
         other = 1 - proof.input
+        if self.open[other]:
+            self.stopped = proof.input, self.tree.clock
         for row in self.live[other].rows():
             self._end(other, row, proof)
         for each in self.seen:
