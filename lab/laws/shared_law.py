@@ -140,6 +140,25 @@ _GROUPS = (
     "match //a[n/$n]/x/$x return $x, min($n) as m having m > #",
     "match //a[n/$n]/x/$x return $x, min($n) as m order by m limit #",
 )
+_HAVING = (
+    # Queries whose members have their groups in common, and differ behind them.
+    "match //a[n/$n]/x/$x return $x, sum($n) as s, count() as n having n > # and s <= #",
+    "match //a[n/$n]/x/$x return $x, avg($n) as m having m >= #",
+    "match //a[n/$n]/x/$x return $x, max($n) as m having # < m",
+    "match //a[n/$n]/x/$x return $x, min($n) as m having m = # or m > #",
+    "match //a[n/$n]/x/$x return $x, count(distinct $n) as n having n != #",
+    "match //a/x/$x return $x, count() as n having $x > # order by n limit #",
+    "match //a[n/$n]/x/$x return $x, latest($n by $x) as l having l >= #",
+    "match //a/x/$x return count() as n having n < #",
+    'match //a[k/"?"]/x/$x return count() as n having n <= #',
+    'match //a[k/"?"][n/$n]/x/$x where $n * 2 > 3 return $x, sum($n) as s having s < #',
+    'match //a[k/"?"]/x/$x return $x, count() as n having n = #',
+    'match //a[k/"?"]/x/$x return $x, max($x) as m having m != "?"',
+    'match //a[k/"?"][n > #]/x/$x return $x, count() as n having n >= #',
+    'match /r[p/a[k/"?"][n/$n]/x/$x][q/b/x/$x] return $x, sum($n) as s having s > #',
+    "match /r[p/a[n/$n]/x/$x][q/b/x/$x] return $n, count() as c having c >= #",
+    'match /r[p/a[k/"?"]/x/$x][not(q/b/x/$x)] return $x, count() as n having n > #',
+)
 _FACTS = tuple(f"key {stream}/{name} by x trusted" for stream, name in _NAMES.items())
 _CALL = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
 Step = tuple[Any, ...]
@@ -165,7 +184,7 @@ class SharedCase:
 
 def make_shared_case(random: Random) -> SharedCase:
     """A random case."""
-    known = _GROUPS if random.random() < 0.15 else _SHAPES
+    known = random.choices((_GROUPS, _HAVING, _SHAPES), (15, 15, 70))[0]
     shapes = random.sample(known, random.choice((1, 1, 2, 3)))
     streams = tuple(stream for stream in _STREAMS if stream != "o" or "o/c" in "".join(shapes))
     is_joined = any("/q/" in shape or "(q/" in shape or "[q/" in shape for shape in shapes)
@@ -468,6 +487,10 @@ class _Pair:
         arrangements = maintained(self._shared.doc).engine.arrangements or {}
         self._seen["shared groups"] += sum(len(one.users) > 1 for one in arrangements.values())
         self._seen.update(f"family {family.how}" for family in families.by_shape.values())
+        every_family = families.by_shape.values()
+        self._seen["families with groups"] += sum(
+            one.kept.groups is not None for one in every_family
+        )
         for side in self._alone.values():
             every = (change for changes in side.emitted.values() for change in changes)
             self._seen.update(f"emitted {change[0]}" for change in every)

@@ -3,7 +3,9 @@
 import pytest
 
 import axlog
+from axlog.evaluate.joins import Bag
 from axlog.live.internals import maintained
+from axlog.views.family import FamilyCounting, Member
 from lab.laws.shared_law import SharedCase, check_shared
 
 SHAPES = {
@@ -121,3 +123,30 @@ def test_explain_says_which_constants_belong_to_the_plan(query: str, reason: str
     explained = axlog.Document(streams=["p"]).watch(query).explain()
     assert explained.apart == reason
     assert (f"not shared  {reason}" in str(explained)) == (reason is not None)
+
+
+def test_members_that_differ_in_having_share_groups_and_only_those_concerned_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    handed: list[str] = []
+    hand = FamilyCounting.hand
+
+    def noted(self: FamilyCounting, member: Member, delta: Bag) -> None:
+        handed.append(member.name)
+        hand(self, member, delta)
+
+    monkeypatch.setattr(FamilyCounting, "hand", noted)
+    doc = axlog.Document(streams=["p"])
+    for number in range(20):
+        text = f"match //a[n/$n]/x/$x return $x, sum($n) as s having s > {number}"
+        doc.watch(text, f"v{number}")
+    doc.feed("p", message(1, 5, 1))
+    assert handed == [f"v{number}" for number in range(5)]
+    handed.clear()
+    doc.feed("p", message(1, 2, 1))  # updates of five rows, two more rows
+    assert handed == [f"v{number}" for number in range(7)]
+    assert [row.values_ for row in doc.view("v6").rows()] == [("1", 7)]
+    assert doc.view("v7").rows() == []
+    assert "its groups are kept once" in str(doc.view("v1").explain().shared)
+    doc.watch("match //a[n/$n]/x/$x return $x, sum($n) as s having s > 6.5", "late")
+    assert [row.values_ for row in doc.view("late").rows()] == [("1", 7)]

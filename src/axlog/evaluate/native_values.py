@@ -203,7 +203,7 @@ def _microseconds(nanoseconds: Exact) -> Exact:
     return whole(Fraction(nanoseconds) / 1_000)
 
 
-def _key(value: Any) -> tuple[object, Any]:
+def kind_and_key(value: Any) -> tuple[object, Any]:
     """The kind of a value, and its sort key among values of that kind."""
     kind = type(value)
     if isinstance(value, str):
@@ -230,7 +230,7 @@ def clock_amount(value: Any, is_duration: bool) -> Exact | None:
 
     A number is seconds. A moment is compared with a moment, a duration with a difference of two.
     """
-    kind, key = _key(value)
+    kind, key = kind_and_key(value)
     if kind is ValueKind.TEXT and is_duration:
         kind, key = _beside(value, DayTimeDuration(0, 0))
     if kind is ValueKind.NUMBER:
@@ -245,10 +245,10 @@ def _beside(value: Any, other: Any) -> tuple[object, Any]:
     if isinstance(value, str):
         if isinstance(other, Duration):
             found = duration_of(value)
-            return _key(value if found is None else found)
+            return kind_and_key(value if found is None else found)
         if type(other) is bool and value.strip(_SPACE) in ("true", "false"):
             return bool, value.strip(_SPACE) == "true"
-    return _key(value)
+    return kind_and_key(value)
 
 
 def _comparison(symbol: str) -> Callable[[Any, Any], bool]:
@@ -331,7 +331,7 @@ def greatest(items: list[Any]) -> Any:
 
 
 def _number_first(value: Any) -> Any:
-    kind, key = _key(value)
+    kind, key = kind_and_key(value)
     return key if kind is ValueKind.NUMBER else value
 
 

@@ -170,8 +170,11 @@ class Families:
 
     def _maintainer(self, family: Family, member: Member) -> Maintainer:
         from axlog.views.counting.stepped import SteppedCounting
+        from axlog.views.family_groups import GroupMember
 
         engine, tree = FamilyEngine(family.kept, member.constants), self._document.tree
+        if family.kept.groups is not None:
+            return GroupMember(tree, family.stepping_of(member), engine)
         if family.stepping.key.steps:
             return SteppedCounting(tree, family.stepping_of(member), engine)
         return Counting(tree, family.stepping.key.pattern, engine)
@@ -179,6 +182,7 @@ class Families:
     def _make(self, candidate: Candidate, names: list[str]) -> Family | None:
         """Make a family of views that are kept alone; None: they must stay alone."""
         from axlog.future.clock_outlook import lower_bounds  # not for a small command
+        from axlog.views.family_groups import shared_groups
 
         document = self._document
         views = [document.views[name] for name in names]
@@ -207,6 +211,7 @@ class Families:
         stepping = candidate.stepping
         stepping = replace(stepping, key=replace(stepping.key, steps=candidate.general.steps))
         family = Family(candidate.shape, general, kept, stepping, chosen)
+        kept.groups = shared_groups(kept, stepping)
         if clock_of(stepping.key.steps) is not None:
             kept.moments = MemberMoments(document.tree)
             document.clocked.append(general)

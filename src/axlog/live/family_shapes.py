@@ -39,7 +39,9 @@ class Family:
     def summary(self) -> str:
         """The plan, its parameters and the number of views that use it, for `explain`."""
         count, parameters = len(self.kept.members), ", ".join(map(str, self.kept.parameters))
-        return f"one plan for {count} views: {self.general.query.text}; parameters: {parameters}"
+        groups = "" if self.kept.groups is None else "; its groups are kept once"
+        plan = self.general.query.text
+        return f"one plan for {count} views: {plan}{groups}; parameters: {parameters}"
 
 
 @dataclass(frozen=True, slots=True)

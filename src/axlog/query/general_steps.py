@@ -16,13 +16,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
+from axlog.query.columns import Columns
 from axlog.query.generalize import General, ParameterValue, StepParameter, generalize
 from axlog.query.pattern import Number, Pattern
 from axlog.query.row_key import RowKey
-from axlog.query.steps import Clock, Filter, Group, Order, Step
-from axlog.query.syntax_tree import Binary, Constant, field_names, references, walk
+from axlog.query.steps import Clock, Filter, Group, Order, Step, columns_after
+from axlog.query.syntax_tree import (
+    Binary,
+    Constant,
+    Reference,
+    field_names,
+    references,
+    walk,
+)
 
 _COMPARED = frozenset("= != < <= > >= eq ne lt le gt ge".split())
 MOST_PARTS = 100
@@ -61,17 +69,87 @@ def bound_steps(
     general: tuple[Step, ...], constants: tuple[ParameterValue, ...]
 ) -> tuple[Step, ...]:
     """The steps of a shape with the constants of one query: the last of its parameters."""
-    count = 0
+    left = iter(constants[len(constants) - _count(general) :])
+    return tuple(_exchanged(general, lambda kind, neutral: next(left)))
+
+
+class OrderedHaving(NamedTuple):
+    """A condition of `having` that compares a column of the group with a number of each query."""
+
+    position: int  # of the column in a row of the group
+    symbol: str
+    number: int  # of the constant among those of the steps
+
+
+def after_group(general: tuple[Step, ...]) -> bool:
+    """Whether queries with these steps have a group, and differ only after the first one."""
+    at = next((n for n, step in enumerate(general) if isinstance(step, Group)), None)
+    if at is None:
+        return False
+    return _count(general[: at + 1]) == 0 < _count(general)
+
+
+def ordered_having(general: tuple[Step, ...], columns: Columns) -> OrderedHaving | None:
+    """The first condition of `having` on a number that differs between queries, if it has an order.
+
+    `columns`: of the pattern. None: there is none.
+    """
+    at = next(n for n, step in enumerate(general) if isinstance(step, Group))
+    group, numbers = general[at], iter(range(MOST_PARTS))
+    assert isinstance(group, Group)
+    types = columns_after(general[: at + 1], iter(zip(columns, columns.types, strict=True)))
+    schema = [*group.keys, *(each.name for each in group.aggregates)]
+    readable = {each.name for each in group.aggregates if each.by is None} | {*group.keys}
+    readable -= {name for name, type_ in types.items() if type_ == "time"}
+
+    def numbered(kind: str, constant: ParameterValue) -> ParameterValue:
+        number = next(numbers)
+        return Number(Decimal(number)) if isinstance(constant, Number) else constant
+
+    for step in tuple(_exchanged(general, numbered))[at + 1 :]:
+        if not isinstance(step, Filter):
+            return None
+        for part in _conjuncts(step.condition):
+            symbol, column, number = _comparison(part)
+            if column in readable and number is not None:
+                return OrderedHaving(schema.index(column), symbol, int(number))
+    return None
+
+
+_SYMBOLS = {"=": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_TURNED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _comparison(part: Any) -> tuple[str, str, Decimal | None]:
+    """A comparison of a column with a number, the column on the left; None: it is another one."""
+    if isinstance(part, Binary) and part.operator in _SYMBOLS:
+        sides: tuple[Any, Any] = (part.left, part.right)
+        for (left, right), symbols in ((sides, _SYMBOLS), (sides[::-1], _TURNED)):
+            if isinstance(left, Reference) and isinstance(right, Constant):
+                exact = right.exact if isinstance(right.exact, Decimal) else None
+                return symbols[part.operator], left.name, exact
+    return "", "", None
+
+
+def _conjuncts(condition: Any) -> Iterator[Any]:
+    if isinstance(condition, Binary) and condition.operator == "and":
+        yield from _conjuncts(condition.left)
+        yield from _conjuncts(condition.right)
+    else:
+        yield condition
+
+
+def _count(steps: tuple[Step, ...]) -> int:
+    """The number of constants that are taken out of steps."""
+    found: list[str] = []
 
     def counted(kind: str, constant: ParameterValue) -> ParameterValue:
-        nonlocal count
-        count += 1
+        found.append(kind)
         return constant
 
-    for _ in _exchanged(general, counted):
+    for _ in _exchanged(steps, counted):
         pass
-    left = iter(constants[len(constants) - count :])
-    return tuple(_exchanged(general, lambda kind, neutral: next(left)))
+    return len(found)
 
 
 def _neutral(constant: ParameterValue) -> ParameterValue:

@@ -33,6 +33,8 @@ from axlog.views.parameter_index import ParameterIndex
 
 if TYPE_CHECKING:
     from axlog.evaluate.work import Member as MeteredMember
+    from axlog.views.family_groups import FamilyGroups
+    from axlog.views.operators.group import Group
     from axlog.views.view import MaintainedView
 
 Load = Callable[[Bag], None]
@@ -128,10 +130,11 @@ class FamilyCounting(Counting):
         self.join: JoinOfMembers | None = None  # where it gives `never` changes member by member
         self.never: dict[Member, list[Change]] = {}  # of the current update, by this join
         self.moments: MemberMoments | None = None  # where rows of members depend on the clock
+        self.groups: FamilyGroups | None = None  # where members differ after their group only
         columns = compile_pattern(pattern).root.columns
         self.index: ParameterIndex[Member] = ParameterIndex(parameters, columns)
         super().__init__(tree, pattern, engine)
-        self._pick = picker([columns.index(c) for c in self.member_program.root.columns])
+        self.pick = picker([columns.index(c) for c in self.member_program.root.columns])
 
     def made_anew(self, engine: CountingEngine) -> FamilyCounting:
         """The same for another engine over the same tree, without members."""
@@ -141,6 +144,7 @@ class FamilyCounting(Counting):
         )
         made.has_steps, made.stopping = self.has_steps, self.stopping
         made.awaits_time, made.is_settled = self.awaits_time, self.is_settled
+        made.groups = None if self.groups is None else self.groups.made_anew(made)
         made.moments = None if self.moments is None else MemberMoments(self.tree)
         return made
 
@@ -151,6 +155,8 @@ class FamilyCounting(Counting):
         self.engine.build(self.root)
         self.members[member.name] = member
         self.index.add(member, member.constants)
+        if self.groups is not None:
+            self.groups.add(member)
         if self.join is not None:
             self.join.admit(member)
 
@@ -165,6 +171,8 @@ class FamilyCounting(Counting):
         """Delete the row of a member."""
         del self.members[member.name]
         self.index.remove(member, member.constants)
+        if self.groups is not None:
+            self.groups.remove(member)
         if self.join is not None:
             self.join.dismiss(member)
         if self.moments is not None:
@@ -176,8 +184,14 @@ class FamilyCounting(Counting):
         found: Bag = {}
         for row in self._groups.get(self.index.member_key(constants), ()):
             if self.index.passes(constants, row):
-                add(found, self._pick(row), self._counts[row])
+                add(found, self.pick(row), self._counts[row])
         return found
+
+    def first_rows(self, constants: tuple[ParameterValue, ...]) -> Bag:
+        """The first rows of a member with these constants: of the plan, or of its groups."""
+        if self.groups is not None:
+            return self.groups.of(constants).rows()
+        return self.rows_of(constants)
 
     def may_have_rows(self, constants: tuple[ParameterValue, ...]) -> bool:
         """Whether a member with these constants may have rows: an aggregate of nothing is one."""
@@ -220,7 +234,10 @@ class FamilyCounting(Counting):
         return []
 
     def _distribute(self, moved: Bag) -> None:
-        find, pick = self.index.find, self._pick
+        if self.groups is not None:
+            self.groups.distribute(moved)
+            return
+        find, pick = self.index.find, self.pick
         if len(moved) == 1 and not self._show.reads:
             ((row, count),) = moved.items()
             members = find(row)
@@ -234,7 +251,7 @@ class FamilyCounting(Counting):
                 add(deltas.setdefault(member, {}), pick(row), count)
         for member, delta in deltas.items():
             if delta:
-                self._hand(member, delta)
+                self.hand(member, delta)
 
     def _hand_row(self, members: Iterable[Member], binding: Row, count: int) -> None:
         """Hand one row to members."""
@@ -245,7 +262,7 @@ class FamilyCounting(Counting):
                 view = member.opened()
             kept = view.maintainer
             if type(kept) is not Counting:  # it has steps, or was set aside
-                self._hand(member, {binding: count})
+                self.hand(member, {binding: count})
                 continue
             if like is not None and binding not in kept._counts and is_plain:
                 kept._counts[binding] = count  # runs for every member that a row concerns
@@ -261,7 +278,8 @@ class FamilyCounting(Counting):
                 like = moved
                 emit((view, moved))
 
-    def _hand(self, member: Member, delta: Bag) -> None:
+    def hand(self, member: Member, delta: Bag) -> None:
+        """Hand a member the delta of its first rows."""
         view, moments = member.opened(), self.moments
         if isinstance(view.maintainer, Counting):  # else it was set aside
             if moments is not None:
@@ -305,9 +323,11 @@ class FamilyCounting(Counting):
 
     def recount(self, whole: Bag) -> None:
         super().recount(whole)
+        if self.groups is not None:
+            self.groups.recount()
         for member in self.members.values():
             if member.view is not None and isinstance(member.view.maintainer, Counting):
-                member.view.maintainer.recount(self.rows_of(member.constants))
+                member.view.maintainer.recount(self.first_rows(member.constants))
 
     def next_moment(self) -> int | None:
         return None if self.moments is None else self.moments.next()
@@ -405,8 +425,13 @@ class FamilyEngine(CountingEngine):
     def compiled(self, pattern: Pattern) -> Program:
         return self._family.member_program
 
+    def group(self) -> Group:
+        """The groups that the member has in common with others."""
+        assert self._family.groups is not None
+        return self._family.groups.of(self._constants).group
+
     def add(self, program: Program, load: Load, member: MeteredMember | None = None) -> Relation:
-        first = self._family.rows_of(self._constants)
+        first = self._family.first_rows(self._constants)
         if first:
             load(first)
         return program.root

@@ -60,7 +60,7 @@ class ParameterIndex(Generic[M]):
         self._symbol = _symbol(others[0][1]) if self._is_ordered else "="
         self._values = [value for _, _, value in self._others]
         self._rest = self._values[self._is_ordered :]
-        self._by_text: dict[Any, dict[M, None] | _Ordered[M]] = {}
+        self._by_text: dict[Any, dict[M, None] | OrderedMembers[M]] = {}
 
     def _key(self, values: Sequence[Any], at: Sequence[int]) -> Any:
         if len(at) == 1:
@@ -84,8 +84,8 @@ class ParameterIndex(Generic[M]):
                 found = self._by_text[key] = {}
             found[member] = None
             return
-        if not isinstance(found, _Ordered):
-            found = self._by_text[key] = _Ordered(self._symbol)
+        if not isinstance(found, OrderedMembers):
+            found = self._by_text[key] = OrderedMembers(self._symbol)
         found.add(member, self._place(constants), self._tests(constants))
 
     def remove(self, member: M, constants: Sequence[ParameterValue]) -> None:
@@ -119,7 +119,7 @@ class ParameterIndex(Generic[M]):
             return ()
         if type(found) is dict:
             return list(found)
-        assert isinstance(found, _Ordered)
+        assert isinstance(found, OrderedMembers)
         place = _ANYWHERE if self._read is None else self._read(self._values[0](row))
         rest = [value(row) for value in self._rest] if self._rest else ()
         return found.find(place, rest)
@@ -131,7 +131,7 @@ class ParameterIndex(Generic[M]):
         )
 
 
-class _Ordered(Generic[M]):
+class OrderedMembers(Generic[M]):
     """Members in the order of one constant, with the tests for their other constants."""
 
     def __init__(self, symbol: str) -> None:

@@ -258,6 +258,11 @@ class StepChain:
             return None
         return self._steps[: at + 1] if all(map(_is_plain, self.operators[: groups[0]])) else None
 
+    def after_group(self, delta: Bag) -> Bag:
+        """Pass a delta of the first group's rows through the operators behind it."""
+        at = next(n for n, each in enumerate(self.operators) if isinstance(each, GroupOperator))
+        return self._pass(delta, at + 1)
+
     def replace_group(self, replace_: Callable[[GroupOperator], GroupOperator]) -> None:
         """Replace the first group by another with the same state."""
         for at, operator in enumerate(self.operators):
