@@ -6,9 +6,11 @@ from random import Random
 
 import pytest
 
+from axlog.document.parser import parse
 from axlog.match import candidates
 from axlog.match.candidates import Candidate, Candidates
 from axlog.match.filter_pattern import FilterPattern
+from axlog.match.message_forms import MessageForms
 from axlog.query.pattern import Axis
 from axlog.query.query import parse_query
 
@@ -20,7 +22,8 @@ def _candidate(random: Random, number: int) -> tuple[int, Candidate]:
     pattern = FilterPattern(source, Axis.CHILD)
     trigger, *others = random.sample(range(NEEDS), random.randint(1, 4))
     meetings = frozenset(random.sample(range(100, 104), random.randint(0, 2)))
-    entry = Candidate(frozenset(others), meetings, random.random() < 0.7, {f"k{number}"}, pattern)
+    pattern.keys.add(f"k{number}")
+    entry = Candidate(frozenset(others), meetings, random.random() < 0.7, pattern.keys, pattern)
     return trigger, entry
 
 
@@ -30,6 +33,10 @@ def test_columns_find_the_candidates_that_lists_find(
 ) -> None:
     random = Random(seed)
     kept = Candidates()
+    names = [random.sample(range(30), 15) for _ in range(2)]
+    messages = [
+        MessageForms(parse(f"<m>{''.join(f'<a{n}/>' for n in each)}</m>").root, 0) for each in names
+    ]
     listed = dict(enumerate(_candidate(random, number) for number in range(30)))
     for trigger, entry in listed.values():
         kept.add(trigger, entry)
@@ -46,3 +53,9 @@ def test_columns_find_the_candidates_that_lists_find(
             one, other = kept.met(found, repeated)
             assert sorted(map(id, one)) == sorted(map(id, holding)), gone
             assert sorted(map(id, other)) == sorted(map(id, left_open)), gone
+            for message in messages:
+                keys, checked, refuted = kept.kept(found, repeated, message)
+                passed = [each for each in left_open if each.holds(message)]
+                assert (checked, refuted) == (len(left_open), len(left_open) - len(passed)), gone
+                held = [e.keys for e in met if e in holding or e.pattern in passed]
+                assert sorted(map(id, keys)) == sorted(map(id, held)), gone

@@ -435,10 +435,11 @@ class Automaton:
                         move.merge(self.merger)
                 if move.is_noted:
                     visited.append(move)
-                for watches in move.watches:
-                    watches.find(element, found)
+                # First the children: watches look at them too, and lxml keeps those that are held.
                 if move.below is not None and len(element):
                     waiting.append((children(element), move.below))
+                for watches in move.watches:
+                    watches.find(element, found)
         self._reused += reused
         return visited, steps
 
@@ -490,9 +491,9 @@ class Automaton:
     def _gather(self, visited: Sequence[Move | State], found: Found) -> tuple[Found, set[int]]:
         once: set[int] = set()
         repeated: set[int] = set()
-        for move, count in Counter(visited).items():
-            found |= move.needs
+        counts = Counter(visited)
+        for move, count in counts.items():
             if move.marks:
                 repeated |= move.marks if count > 1 else once & move.marks
                 once |= move.marks
-        return found, repeated
+        return found.union(*[move.needs for move in counts]), repeated

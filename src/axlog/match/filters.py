@@ -28,7 +28,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, TypeVar
 
 from axlog.document.parser import Element
@@ -122,7 +121,8 @@ class Filter:
         self._marks: dict[Route, int] = {}
         self._candidates = Candidates()
         self._decided: dict[int, list[FilterPattern]] = {}  # patterns that one need alone decides
-        self._decided_keys: dict[int, list[set[str]]] = {}
+        self._decided_keys: dict[int, tuple[str, ...]] = {}  # their keys, without `_stale_keys`
+        self._stale_keys: set[int] = set()  # needs whose `_decided_keys` have changed
         self._triggers: dict[FilterPattern, int] = {}  # by pattern, the need that it is listed by
         self._always: dict[FilterPattern, None] = {}  # patterns without needs
         self._few: FewPatterns | None = None  # all patterns, without the automaton
@@ -180,6 +180,7 @@ class Filter:
             pattern = self._patterns[same] = FilterPattern(source, axis, known)
             self._enter(pattern)
         pattern.keys.add(key)
+        self._note_keys(pattern)
         self._by_key[key] = pattern
         self._written[key] = written
 
@@ -188,9 +189,16 @@ class Filter:
         pattern = self._of(key)
         del self._by_key[key], self._written[key]
         pattern.keys.remove(key)
+        self._note_keys(pattern)
         if not pattern.keys:
             del self._patterns[pattern.source, pattern.axis, pattern.values]
             self._leave(pattern)
+
+    def _note_keys(self, pattern: FilterPattern) -> None:
+        """The keys of a pattern have changed."""
+        first = self._triggers.get(pattern)
+        if first in self._decided:
+            self._stale_keys.add(first)
 
     def _of(self, key: str) -> FilterPattern:
         pattern = self._by_key.get(key)
@@ -215,7 +223,6 @@ class Filter:
         others = frozenset(numbers) - {first}
         if pattern.is_settled and not others and not marks:
             self._decided.setdefault(first, []).append(pattern)
-            self._decided_keys.setdefault(first, []).append(pattern.keys)
             return
         entry = Candidate(others, frozenset(marks), pattern.is_settled, pattern.keys, pattern)
         self._candidates.add(first, entry)
@@ -244,10 +251,9 @@ class Filter:
         first = self._triggers.pop(pattern)
         self._candidates.remove(first, pattern)
         decided = [each for each in self._decided.pop(first, ()) if each is not pattern]
-        self._decided_keys.pop(first, None)
+        self._stale_keys.add(first)
         if decided:
             self._decided[first] = decided
-            self._decided_keys[first] = [each.keys for each in decided]
         for need in needs.each:
             self._drop(self._needs, need, self._automaton.remove)
         for route in needs.meetings if needs.are_whole else ():
@@ -338,17 +344,20 @@ class Filter:
         """The keys whose pattern matches a message, by the shared automaton."""
         needs, repeated = self._automaton.run(message)
         decided = self._decided_keys
-        # Sets of keys instead of patterns: most of ten thousand patterns are not in the CPU cache.
-        found: set[str] = set().union(
-            *chain.from_iterable([decided[need] for need in needs & decided.keys()])
-        )
-        holding, left_open = self._met(needs, repeated)
-        found.update(*[entry.keys for entry in holding])
-        if left_open:
-            forms = MessageForms(message, time)
-            passed = [pattern.keys for pattern in left_open if pattern.holds(forms)]
-            self.refuted += len(left_open) - len(passed)
-            found.update(*passed)
+        while self._stale_keys:
+            need = self._stale_keys.pop()
+            decided[need] = tuple(k for each in self._decided.get(need, ()) for k in each.keys)
+            if not decided[need]:
+                del decided[need]
+        # Keys instead of patterns: most of ten thousand patterns are not in the CPU cache.
+        found: set[str] = set()
+        found.update(*[decided[need] for need in needs & decided.keys()])
+        forms = MessageForms(message, time)
+        keys, checked, refuted = self._candidates.kept(needs, repeated, forms)
+        passed = [pattern.keys for pattern in self._always if pattern.holds(forms)]
+        found.update(*keys, *passed)
+        self.left_open += checked + len(self._always)
+        self.refuted += refuted + len(self._always) - len(passed)
         return found
 
     def match(
@@ -391,19 +400,12 @@ class Filter:
             made = self._on_markup[with_rows] = PatternsOnTree(patterns, with_rows)
         return made
 
-    def _met(
-        self, found: set[int], repeated: set[int]
-    ) -> tuple[list[Candidate], list[FilterPattern]]:
-        """The patterns whose needs are all met: those that hold, and those left open."""
-        holding, left_open = self._candidates.met(found, repeated)
-        left_open += self._always
-        self.left_open += len(left_open)
-        return holding, left_open
-
     def _rows(self, message: MessageForms) -> Iterator[tuple[FilterPattern, Bag]]:
         """The rows of the patterns whose needs are met."""
         needs, repeated = self._automaton.run(message.root)
-        holding, left_open = self._met(needs, repeated)
+        holding, left_open = self._candidates.met(needs, repeated)
+        left_open += self._always
+        self.left_open += len(left_open)
         for need in needs & self._decided.keys():
             for pattern in self._decided[need]:
                 yield pattern, pattern.rows(message)

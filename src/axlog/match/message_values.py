@@ -65,10 +65,15 @@ def short_value(element: Element, longest: int, before: str = "") -> str | None:
             return None
     for child in element:
         if type(child.tag) is str:
-            further = short_value(child, longest, before)
-            if further is None:
-                return None
-            before = further
+            if len(child):
+                further = short_value(child, longest, before)
+                if further is None:
+                    return None
+                before = further
+            elif inside := child.text:  # without a call: most children are leaves
+                before += inside
+                if len(before) > longest:
+                    return None
         tail = child.tail
         if tail and tail.strip(SPACES):
             before += tail

@@ -29,9 +29,10 @@ Threshold = tuple[bool, str]
 class StringIndex:
     """Needs, indexed by their tests of a string."""
 
-    __slots__ = ("always", "equal", "others", "thresholds")
+    __slots__ = ("always", "equal", "known", "others", "thresholds")
 
     def __init__(self) -> None:
+        self.known: dict[str, Found] = {}  # by string, the needs that `_compared` found
         self.always: set[int] = set()
         self.equal: dict[str, set[int]] = {}
         self.thresholds: dict[Threshold, list[tuple[Any, int]]] = {}  # sorted
@@ -53,6 +54,7 @@ class StringIndex:
 
     def update(self, other: StringIndex) -> None:
         """Add all needs of another."""
+        self.known.clear()
         self.always |= other.always
         for text, needs in other.equal.items():
             self.equal[text] = self.equal.get(text, set()) | needs
@@ -63,6 +65,7 @@ class StringIndex:
             self.others[tests] = (holds, known | needs)
 
     def add(self, tests: tuple[Comparison, ...], need: int) -> None:
+        self.known.clear()
         if not tests:
             self.always.add(need)
             return
@@ -77,6 +80,7 @@ class StringIndex:
 
     def remove(self, tests: tuple[Comparison, ...], need: int) -> None:
         """Remove a need that was added with these tests."""
+        self.known.clear()
         if not tests:
             self.always.discard(need)
             return
@@ -104,11 +108,23 @@ class StringIndex:
             equal = self.equal.get(text)
             if equal is not None:
                 found |= equal
+        if self.thresholds or self.others:
+            known = self.known.get(text)
+            found |= self._compared(text) if known is None else known
+
+    def _compared(self, text: str) -> Found:
+        """The needs with other tests than equality that a string meets; some are kept."""
+        found: Found = set()
         if self.thresholds:
             self._find_thresholds(text, found)
         for holds, needs in self.others.values():
             if holds(text):
                 found |= needs
+        if len(text) <= _LONGEST_KNOWN and len(found) <= _MOST_NEEDS:
+            if len(self.known) >= _MOST_KNOWN:
+                self.known.clear()
+            self.known[text] = found
+        return found
 
     def _find_thresholds(self, text: str, found: Found) -> None:
         read: dict[bool, Any] = {}
@@ -130,6 +146,8 @@ class StringIndex:
 
 
 _LAST = 1 << 62
+_MOST_KNOWN, _LONGEST_KNOWN, _MOST_NEEDS = 64, 64, 256
+"""Strings that an index keeps, the length of one, and the needs that are kept with it."""
 _double_of = lru_cache(maxsize=4096)(double_of)
 """Values repeat: the same string is compared at many places of many messages."""
 
