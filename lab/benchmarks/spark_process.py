@@ -79,6 +79,7 @@ class Meter(Thread):
         self._workers = tuple(workers)
         self._known: dict[int, float] = {}  # by process
         self._kinds: dict[int, str] = {}
+        self._compiling: dict[int, dict[int, float]] = {}  # by process of Java, and thread
         self._samples: list[tuple[float, dict[str, float]]] = []
         self._ended = Event()
         self._own = 0.0
@@ -111,24 +112,36 @@ class Meter(Thread):
 
     def _look(self) -> None:
         began = time.thread_time()
-        for pid, kind in [(os.getpid(), ""), *((pid, "executors") for pid in self._workers)]:
+        for pid, is_worker in [(os.getpid(), False), *((pid, True) for pid in self._workers)]:
             for child, seconds in processor_times(pid):
                 self._known[child] = seconds
                 if child not in self._kinds:
-                    self._kinds[child] = kind or _kind_of(child)
+                    self._kinds[child] = _kind_of(child, is_worker)
+                if self._kinds[child] in COMPILING:
+                    self._compiling.setdefault(child, {}).update(compiler_times(child))
         used = dict.fromkeys(KINDS, 0.0)
         for pid, seconds in self._known.items():
-            used[self._kinds[pid]] += seconds
+            kind = self._kinds[pid]
+            compiling = sum(self._compiling.get(pid, {}).values())
+            used[kind] += seconds - compiling
+            if compiling:
+                used[COMPILING[kind]] += compiling
         used["driver"] -= self._own
         self._samples.append((time.time(), used))
         self._own += time.thread_time() - began
 
 
-KINDS = ("driver", "java", "executors")
-"""The driver's Python, Java, and Python processes that run tasks (or a cluster's workers)."""
+COMPILING = {"java": "compiling", "executors' java": "executors' compiling"}
+"""By kind of Java: its threads that compile code or collect garbage. They rest after a while."""
+DRIVER = ("driver", "java", "compiling")
+"""The driver's Python, and its Java."""
+EXECUTORS = ("executors", "executors' java", "executors' compiling")
+"""Python processes that run tasks, and Java of a cluster's workers."""
+KINDS = (*DRIVER, *EXECUTORS)
+_THREADS = ("C1 Compiler", "C2 Compiler", "G1 ", "GC Thread", "VM Thread", "VM Periodic")
 
 
-def _kind_of(pid: int) -> str:
+def _kind_of(pid: int, is_worker: bool) -> str:
     if pid == os.getpid():
         return "driver"
     try:
@@ -136,8 +149,10 @@ def _kind_of(pid: int) -> str:
     except OSError:
         command = ""
     if "java" in command.partition(" ")[0]:
-        return "java"
-    return "executors" if "daemon" in command else "driver"  # it reads sources for the driver
+        return "executors' java" if is_worker else "java"
+    if is_worker or "daemon" in command:
+        return "executors"
+    return "driver"  # it reads sources for the driver
 
 
 def _axlog(
@@ -309,6 +324,20 @@ def processor_times(root: int, fields_added: int = 2) -> list[tuple[int, float]]
         if pid in stats:
             found.append((pid, stats[pid][1]))
         left += [child for child, (parent, _) in stats.items() if parent == pid]
+    return found
+
+
+def compiler_times(pid: int) -> dict[int, float]:
+    """The processor seconds of the threads of a Java that compile code or collect garbage."""
+    found: dict[int, float] = {}
+    for path in Path(f"/proc/{pid}/task").glob("*/stat"):
+        try:
+            head, _, rest = path.read_text().rpartition(")")
+        except OSError:  # it has just ended
+            continue
+        if head.partition("(")[2].startswith(_THREADS):
+            ticks = sum(map(int, rest.split()[11:13]))
+            found[int(path.parent.name)] = ticks / os.sysconf("SC_CLK_TCK")
     return found
 
 

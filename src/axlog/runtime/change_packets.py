@@ -78,9 +78,12 @@ def agreed(each: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:
 
 def read_changes(written: Iterable[Sequence[Any]]) -> Iterator[Change]:
     """Return the changes that `plain_change` wrote; a document's key is the row's first column."""
+    last: Sequence[Any] = ()
+    named = Columns(())
     for view, op, columns, values, count, old, time, times, document, key, by, final in written:
         known = None if key is None else _values(key)
-        named = Columns(*columns)
+        if columns != last:  # most changes have the columns of the one before
+            last, named = columns, Columns(*columns)
         row = Row(named, _values(values), count, known)
         before = None if old is None else Row(named, _values(old[0]), old[1], known)
         if document:

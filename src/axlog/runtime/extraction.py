@@ -350,6 +350,8 @@ class Extractor:
 
     def _roots(self, chunk: Sequence[Values]) -> Sequence[Element | None]:
         known = {stream for (_, stream), each in self._readers.items() if each.knows_layouts}
+        if known >= self._streams:
+            return [None] * len(chunk)
         if not known:
             return roots_of([message[_CONTENT] for message in chunk])
         return roots_of([b"" if m[_STREAM] in known else m[_CONTENT] for m in chunk])

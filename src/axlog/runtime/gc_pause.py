@@ -6,13 +6,14 @@ cycles; reference counting frees them. Other cyclic garbage waits until after th
 
 Spark runs a full collection in a Python process after each of its tasks. It scans all modules and
 engines: about a tenth of a second, whatever the task did. So a task exempts them (`exempt_made`),
-again when a quarter more engines have been made. Engines that were dropped are collected after some
-of them have gathered.
+again when modules were imported or a quarter more engines have been made. Engines that were dropped
+are collected after some of them have gathered.
 """
 
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,11 +24,12 @@ MOST_DROPPED = 64
 
 @dataclass
 class _Counts:
-    """What was made in this process: one for its modules, and its engines."""
+    """The engines that were made in this process, and what of it is exempt."""
 
-    made: int = 1
+    made: int = 0
     exempt: int = 0
     dropped: int = 0
+    modules: int = 0  # that are exempt
 
 
 _COUNTS = _Counts()
@@ -49,14 +51,15 @@ def exempt_made() -> bool:
     """
     counts = _COUNTS
     is_dirty = counts.dropped >= MOST_DROPPED
-    if not is_dirty and counts.made - counts.exempt <= counts.exempt // 4:
+    has_many = counts.made - counts.exempt > counts.exempt // 4
+    if not (is_dirty or has_many or len(sys.modules) > counts.modules):
         return False
     if is_dirty:
         gc.unfreeze()
         counts.dropped = 0
     gc.collect()
     gc.freeze()
-    counts.exempt = counts.made
+    counts.exempt, counts.modules = counts.made, len(sys.modules)
     return True
 
 

@@ -41,6 +41,7 @@ from axlog.runtime.bucket_engines import CLOCK, Buckets
 from axlog.runtime.change_packets import read_changes
 from axlog.runtime.definition import Definition
 from axlog.runtime.driver_buckets import is_aside
+from axlog.runtime.gc_pause import exempt_made
 from axlog.runtime.packets import unpack
 from axlog.runtime.plan import BUCKETS, make_plan
 from axlog.runtime.upstream_filters import tests_time
@@ -203,6 +204,7 @@ class _Told:
                 columns = list(zip(*found, strict=True)) if found else [()] * len(schema)
                 arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            exempt_made()
 
         return rows
 

@@ -48,6 +48,7 @@ SETTINGS: dict[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    "spark.executor.syncLogLevel.enabled": "true",  # otherwise executors log some lines per task
 }
 """Settings of every session."""
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")

@@ -36,6 +36,9 @@ Values = tuple[Any, ...]
 Op: TypeAlias = Literal["insert", "delete", "update", "never"]
 
 
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 class Row(Mapping[str, Any]):
     """One row: output names to values. Ids are `Id`s, times seconds or dates, numbers are numbers.
 
@@ -101,7 +104,7 @@ class Row(Mapping[str, Any]):
         >>> Row(("x",), ("17",)).key_text
         '["17"]'
         """
-        return json.dumps(self.plain_key(), ensure_ascii=False, separators=(",", ":"))
+        return _COMPACT(self.plain_key())
 
     def plain_key(self) -> list[Any]:
         """Return the key for JSON: ids as strings, times as seconds or ISO strings.

@@ -82,9 +82,15 @@ _ROUNDING = Context(prec=1000, rounding=ROUND_HALF_EVEN)
 _INTEGERS = range(-(1 << 63), 1 << 63)
 
 
+_TYPED: frozenset[ColumnType] = frozenset({"time", "decimal", "integer", "double", "moment", "day"})
+"""Types of columns in whose tables a text is not stored as it is."""
+
+
 def values_of(row: Row) -> Values:
     """Return a row as stored in its table: typed values, times as seconds or timestamps, texts."""
     types = typed_columns(row.columns).types
+    if _TYPED.isdisjoint(types) and all(type(value) is str for value in row.values_):
+        return row.values_ or (True,)
     plain = row.to_dict().values()
     cells = zip(types, row.values(), plain, strict=True)
     return tuple(_cell(type_, shown, value) for type_, shown, value in cells) or (True,)
