@@ -57,6 +57,9 @@ def fed(k: int, x: int, at: int) -> tuple[str, str, str, int]:
 THREE = 'match /r[p/a[k/"{}"]/x/$x][q/b/x/$x][q/b/k/$x] return $x'
 
 IN_TIME = 'match /r[p/a[k/"1"]/x/$x#t][q/b/x/$x#u]'
+BOTH_WAIT = (
+    'match /r[p/a[k/"2"]/x/$x#t][q/b[k/"2"]/x/$x#u] where u - t <= 2 and t - u <= 2 return $x'
+)
 FOUND = {
     "questions that a shared plan cannot decide without messages are refused": SharedCase(
         (
@@ -156,6 +159,18 @@ FOUND = {
         ),
         ("key p/a by x trusted", "key q/b by x trusted"),
         (("collect", "off"), ("keep", "needed"), ("never", "all")),
+    ),
+    "a value comes again after the deadline of its row": SharedCase(
+        (
+            ("watch", "v1", BOTH_WAIT),
+            ("watch", "v2", BOTH_WAIT),
+            ("feed", "p", "<a><k>2</k><x>3</x></a>", 8),
+            ("feed", "q", "<b><k>2</k><x>3</x></b>", 17),
+            ("end", "p", 29),
+        ),
+        ("key p/a by x trusted", "key q/b by x trusted"),
+        (("collect", "off"), ("keep", "needed"), ("never", "joins")),
+        is_requested=True,
     ),
     "a family is dissolved in a batch that is rolled back": SharedCase(
         (

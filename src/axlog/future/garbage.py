@@ -233,6 +233,11 @@ class Pair:
                 return False
         return True
 
+    @property
+    def waits_on_both_sides(self) -> bool:
+        """Whether rows of either input wait for rows of a later instant."""
+        return not any(side.is_brief or side.is_referring for side in self.sides)
+
     def remembers(self, part: int) -> bool:
         """Whether the key values of an input's nodes must be stored after they have arrived.
 

@@ -91,6 +91,14 @@ SavedKeys: TypeAlias = tuple[tuple[int, tuple[tuple[Any, ...], ...]], ...]
 """For each join, its number and, for each of its parts, the key values that it remembers."""
 
 
+def _reads_waiting(join: Watch) -> bool:
+    """Return whether what waits decides how long an arriving row waits.
+
+    Rows whose deadlines have passed must be gone by then.
+    """
+    return isinstance(join, WaitingRows) and join.pair.waits_on_both_sides
+
+
 class Collector:
     """Drops rows, streams and subtrees of one document that no future row can use."""
 
@@ -147,7 +155,11 @@ class Collector:
         self._sweeps.watch(self._joins)
         quick = self.tracker.quick
         self.timed = [(join, join.heap, quick.get(join)) for join in self._joins]
-        self.examined = [(j, heap) for j, heap, q in self.timed if q is None and j.is_timed]
+        self.examined = [
+            (join, heap)
+            for join, heap, one_step in self.timed
+            if join.is_timed and (one_step is None or _reads_waiting(join))
+        ]
         self._deadlines.watch(self.timed, self._document.few_joins)
         self.follows = any(each.is_partial for each in self.tracker.every_prospects)
         self.is_busy = self.is_busy or self.follows
