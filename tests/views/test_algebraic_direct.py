@@ -13,7 +13,7 @@ from axlog.document.operations import Delete
 from axlog.document.pending import apply
 from axlog.query.pattern import Pattern
 from axlog.query.query import parse_query
-from axlog.views.algebraic import direct, labels, propagation
+from axlog.views.algebraic import direct, direct_code, labels, propagation
 from axlog.views.algebraic.direct import identifying_node
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.algebraic.node_rows import NodeRows
@@ -53,7 +53,8 @@ def test_differential_rows_and_changes_are_those_of_re_evaluation(
     monkeypatch.setattr(labels, "FEW", few)
     if not few:
         monkeypatch.setattr(direct, "FEW", 0)
-        monkeypatch.setattr(direct, "LONG", 1)
+        monkeypatch.setattr(direct, "FEW_PLACES", 0)
+        monkeypatch.setattr(direct_code, "LONG", 1)
     else:
         monkeypatch.setattr(direct, "WALKED", 3)  # some walks are given up
     for seed in range(start, start + 100):

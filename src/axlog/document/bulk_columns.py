@@ -16,6 +16,8 @@ Handles: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
 
 FEW = 24
 """Up to this many nodes, one by one is faster than arrays."""
+ONE_BY_ONE = 64
+"""Up to this many nodes of a label, positions are counted one by one."""
 _FREE = int(NodeKind.FREE)
 SMALL = 150
 """Up to this many nodes in all, walking is faster than to prove that subtrees are ranges."""
@@ -108,7 +110,23 @@ def _last_below(tree: Tree, node: int) -> int:
     return node
 
 
-def place_among(tree: Tree, node: int, parent: int) -> tuple[int, int] | None:
+def place_among_equals(tree: Tree, node: int, parent: int) -> tuple[int, int]:
+    """The position of a node among the siblings of its kind and label, and their number."""
+    kind, label = tree.kind_column[node], tree.label_column[node]
+    if kind == ELEMENT and len(tree.partition(tree.names[label])) > ONE_BY_ONE:
+        found = _place_among(tree, node, parent)
+        if found is not None:
+            return found
+    same = [
+        other
+        for other in tree.chain(parent)
+        if tree.kind_column[other] == kind
+        and (kind != ELEMENT or tree.label_column[other] == label)
+    ]
+    return same.index(node) + 1, len(same)
+
+
+def _place_among(tree: Tree, node: int, parent: int) -> tuple[int, int] | None:
     """The position of an element among its siblings with its label, and their number.
 
     None if one of them has an order of several integers.
@@ -133,19 +151,6 @@ def _walked(tree: Tree, stack: list[int]) -> Handles:
                 stack.append(following[at])
             at = first[at]
     return np.array(found, dtype=np.int32)
-
-
-def enter(tree: Tree, copies: Handles) -> None:
-    """Add copies of one fragment, a row of handles each, to the partitions."""
-    by_label: dict[str, list[int]] = {}
-    for at, node in enumerate(copies[0].tolist()):
-        label = tree._partition_of(node)
-        if label is not None:
-            by_label.setdefault(label, []).append(at)
-    groups = {
-        label: np.ascontiguousarray(copies[:, places]).ravel() for label, places in by_label.items()
-    }
-    enter_groups(tree, groups)
 
 
 def enter_groups(tree: Tree, groups: dict[str, Handles]) -> None:

@@ -19,9 +19,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from axlog.document.bulk_columns import by_label, enter, leave, release, subtrees
+from axlog.document.blocks import FixedContent, block_of
+from axlog.document.bulk_columns import by_label, leave, release, subtrees
 from axlog.document.delta import Delta
-from axlog.document.loader import graft
 from axlog.document.operations import Attribute, Content, Delete, Insert, Operation, Where
 from axlog.document.parser import Limits
 from axlog.document.tree import (
@@ -62,23 +62,32 @@ def plan_of(
         content, where = first.content, first.where
         if where not in (Where.INTO, Where.LAST) or not _is_plain(content):
             return None
+        targets = []
         for each in operations:
             if type(each) is not Insert or each.content is not content:
                 return None
             if each.where is not where or each.stream is not None:
                 return None
-        placed = _targets(tree, operations)
-        if placed is None or (_column(tree.kind_column, np.int8)[placed[0]] != ELEMENT).any():
+            targets.append(each.target)
+        depth = _depth(tree, targets)
+        if depth is None or not _are_elements(tree, targets):
             return None
-        return Insertion(tree, *placed, content, time, limits, keep_whitespace)
+        return Insertion(tree, targets, depth, content, time, limits, keep_whitespace)
     if isinstance(first, Delete) and all(type(each) is Delete for each in operations):
-        placed = _targets(tree, operations)
-        return None if placed is None else _deletion(tree, placed[0], time)
+        targets = [each.target for each in operations]
+        return None if _depth(tree, targets) is None else _deletion(tree, targets, time)
     return None
+
+
+def _are_elements(tree: Tree, targets: list[int]) -> bool:
+    kinds = set(map(tree.kind_column.__getitem__, targets))
+    return kinds == {ELEMENT}
 
 
 def _is_plain(content: Content) -> bool:
     """Whether content is elements only, with no call in them."""
+    if type(content) is FixedContent and content.block is not None:
+        return True  # a block was made of it
     if not content or any(isinstance(item, str | Attribute) for item in content):
         return False
     return all(
@@ -87,14 +96,28 @@ def _is_plain(content: Content) -> bool:
     )
 
 
-def _targets(tree: Tree, operations: Sequence[Operation]) -> tuple[Handles, int] | None:
-    """The targets and the greatest depth; None unless all are alive and distinct."""
-    if len(operations) <= FEW:
-        return _few_targets(tree, [each.target for each in operations])
-    targets = np.fromiter((each.target for each in operations), np.int32, len(operations))
-    if targets.min() <= DOCUMENT_NODE or targets.max() >= len(tree.kind_column):
+def _depth(tree: Tree, targets: list[int]) -> int | None:
+    """The greatest depth of the targets; None unless all are alive and distinct."""
+    kinds, size = tree.kind_column, len(tree.kind_column)
+    if min(targets) <= DOCUMENT_NODE or max(targets) >= size:
         return None
-    if (_column(tree.kind_column, np.int8)[targets] == NodeKind.FREE).any():
+    if len(targets) > FEW:
+        return _depth_of_many(tree, _handles(targets))
+    at = set(targets)
+    if len(at) != len(targets) or _FREE in map(kinds.__getitem__, at):
+        return None
+    parent_of, depth = tree.parent_column.__getitem__, 0
+    while at:  # level by level: the paths of targets soon merge
+        at = set(map(parent_of, at))
+        if NONE in at:
+            return None  # removed by the last update
+        at.discard(DOCUMENT_NODE)
+        depth += 1
+    return depth
+
+
+def _depth_of_many(tree: Tree, targets: Handles) -> int | None:
+    if (_column(tree.kind_column, np.int8)[targets] == _FREE).any():
         return None
     seen = np.zeros(len(tree.kind_column), dtype=np.bool_)
     seen[targets] = True
@@ -110,29 +133,7 @@ def _targets(tree: Tree, operations: Sequence[Operation]) -> tuple[Handles, int]
         at = at[at != DOCUMENT_NODE]
         if len(at) > FEWEST and (at == at[0]).all():
             at = at[:1]  # siblings share the rest of the path
-    return targets, depth
-
-
-def _few_targets(tree: Tree, targets: list[int]) -> tuple[Handles, int] | None:
-    """`_targets`, node by node; siblings share the path above them."""
-    kinds, parents, size = tree.kind_column, tree.parent_column, len(tree.kind_column)
-    depths = {DOCUMENT_NODE: 0}
-    for target in targets:
-        if not DOCUMENT_NODE < target < size or kinds[target] == _FREE:
-            return None
-        path, at = [], target
-        while at not in depths:
-            path.append(at)
-            at = parents[at]
-            if at == NONE:
-                return None  # removed by the last update
-        depth = depths[at]
-        for node in reversed(path):
-            depth += 1
-            depths[node] = depth
-    if len(set(targets)) != len(targets):
-        return None
-    return _handles(targets), max(map(depths.__getitem__, targets))
+    return depth
 
 
 def _column(column: Any, kind: Any = np.int32) -> Any:
@@ -143,31 +144,20 @@ class Insertion:
     """The insertion of one fragment last into many elements."""
 
     def __init__(
-        self,
-        tree: Tree,
-        targets: Handles,
-        depth: int,
-        content: Content,
-        time: int,
-        limits: Limits,
-        keep_whitespace: bool,
-    ) -> None:
+        self, tree: Tree, targets: list[int], depth: int, content: Content, time: int,
+        limits: Limits, keep_whitespace: bool,
+    ) -> None:  # fmt: skip
         self.tree = tree
         self.time = time
         self._targets = targets
-        elements = [item for item in content if not isinstance(item, str | Attribute)]
-        roots = graft(
-            tree, elements, time, limits=limits, keep_whitespace=keep_whitespace, above=depth
-        )
-        first = np.array([n for root in roots for n in tree.subtree(root)], dtype=np.int32)
-        self._copies = _copied(tree, first, len(targets), time)
-        self._roots = [self._copies[:, int(np.flatnonzero(first == root)[0])] for root in roots]
-        parent = _column(tree.parent_column)
-        for each in self._roots:
-            parent[each] = targets
+        self._block = block = block_of(content, limits, keep_whitespace, depth)
+        self._copies = copies = block.copied(tree, targets, time)
         self.delta = Delta(tree, time)
-        self.delta.added = np.stack(self._roots, axis=1).ravel().tolist()
-        self.delta.blocks = [self._copies]
+        only = block.roots[0] if len(block.roots) == 1 else None
+        roots = copies[:, block.roots].ravel() if only is None else copies[:, only]
+        self.delta.added = roots.tolist()
+        self.delta.blocks = [copies]
+        self.delta.labels_added = block.labels
 
     def abandon(self) -> None:
         """Free the new nodes; the tree is unchanged."""
@@ -177,25 +167,51 @@ class Insertion:
         """Write the plan into the columns. Everything was checked before: this cannot fail."""
         tree = self.tree
         release(tree, tree._dying)
-        self._link()
-        enter(tree, self._copies)
+        few = len(self._targets) <= FEW
+        for at in self._block.roots:
+            roots = self._copies[:, at]
+            if few:
+                self._link_few(roots.tolist())
+            else:
+                self._link(roots)
+        self._block.enter(tree, self._copies)
         tree._size += self._copies.size
         tree.clock = self.time
         tree._dying = []
         tree.version += 1
 
-    def _link(self) -> None:
-        tree, targets = self.tree, self._targets
+    def _link_few(self, roots: list[int]) -> None:
+        """`_link`, node by node."""
+        tree = self.tree
+        first, last, following = tree.first_column, tree.last_column, tree.next_column
+        previous, order, kinds = tree.previous_column, tree.order_column, tree.kind_column
+        for target, root in zip(self._targets, roots, strict=True):
+            after = last[target]
+            last[target] = root
+            if after == NONE:
+                first[target] = root
+                order[root] = 1
+                continue
+            following[after] = root
+            previous[root] = after
+            if kinds[after] == ATTRIBUTE:
+                order[root] = 1
+            elif _FAR < (low := order[after]) < _HIGHEST:
+                order[root] = low + 1
+            else:
+                tree._place_at(root, (tree.component(after)[0] + 1,))
+
+    def _link(self, roots: Handles) -> None:
+        """Append a root to the chain of each target, with the component after that of the last."""
+        tree, targets = self.tree, _handles(self._targets)
         last = _column(tree.last_column)
         after = last[targets]
-        for roots in self._roots:
-            has_before = after != NONE
-            _column(tree.previous_column)[roots] = after
-            _column(tree.next_column)[after[has_before]] = roots[has_before]
-            _column(tree.first_column)[targets[~has_before]] = roots[~has_before]
-            self._place(roots, after)
-            after = roots
-        last[targets] = after
+        has_before = after != NONE
+        _column(tree.previous_column)[roots] = after
+        _column(tree.next_column)[after[has_before]] = roots[has_before]
+        _column(tree.first_column)[targets[~has_before]] = roots[~has_before]
+        self._place(roots, after)
+        last[targets] = roots
 
     def _place(self, roots: Handles, after: Handles) -> None:
         """Set the components: one after the last child's, as in `ids.between`."""
@@ -209,92 +225,11 @@ class Insertion:
             tree._place_at(node, (tree.component(before)[0] + 1,))
 
 
-def _copied(tree: Tree, first: Handles, count: int, time: int) -> Handles:
-    """Copies of nodes that were just built, the first row: a row of handles for each."""
-    more = (count - 1) * len(first)
-    start = len(tree.kind_column) - len(first)
-    if len(tree._free) < more and first.tolist() == list(range(start, start + len(first))):
-        return _appended(tree, start, len(first), count)
-    rows = _allocated(tree, more).reshape(count - 1, len(first))
-    by_handle = np.argsort(first)
-    for column in (
-        tree.parent_column,
-        tree.first_column,
-        tree.last_column,
-        tree.next_column,
-        tree.previous_column,
-    ):
-        values = _column(column)
-        links = values[first]
-        is_none = links == NONE
-        links[is_none] = first[0]
-        copied = rows[:, by_handle[np.searchsorted(first, links, sorter=by_handle)]]
-        copied[:, is_none] = NONE
-        values[rows] = copied
-    for column, kind in (
-        (tree.kind_column, np.int8),
-        (tree.label_column, np.int32),
-        (tree.order_column, np.int32),
-        (tree.time_column, np.int64),
-    ):
-        values = _column(column, kind)
-        values[rows] = values[first]
-    _copy_tables(tree, first, rows)
-    return np.concatenate([first[None, :], rows])
-
-
-def _appended(tree: Tree, start: int, size: int, count: int) -> Handles:
-    """Copies of the last nodes of the columns, appended to the columns one after the other."""
-    for column in (tree.kind_column, tree.label_column, tree.order_column, tree.time_column):
-        column.extend(column[start:] * (count - 1))
-    linked = (
-        tree.parent_column,
-        tree.first_column,
-        tree.last_column,
-        tree.next_column,
-        tree.previous_column,
-    )
-    links = np.array([column[start:] for column in linked], dtype=np.int32)[:, None, :]
-    further = np.arange(size, size * count, size, dtype=np.int32)[None, :, None]
-    for column, copied in zip(linked, np.where(links == NONE, links, links + further), strict=True):
-        column.frombytes(copied.tobytes())
-    tree.slot_column.extend(tree.slot_column[start:] * (count - 1))
-    rows = np.arange(start, start + size * count, dtype=np.int32).reshape(count, size)
-    _copy_tables(tree, rows[0], rows[1:])
-    return rows
-
-
-def _copy_tables(tree: Tree, first: Handles, rows: Handles) -> None:
-    """Copy the texts and names beside the columns."""
-    every: tuple[dict[int, Any], ...] = (
-        tree.texts_by_node,
-        tree.prefixes_by_node,
-        tree.namespaces_by_node,
-    )
-    tables = [table for table in every if table]
-    for at, node in enumerate(first.tolist()):
-        for table in tables:
-            if node in table:
-                table.update(zip(rows[:, at].tolist(), repeat(table[node]), strict=False))
-
-
-def _allocated(tree: Tree, count: int) -> Handles:
-    """Handles for this many nodes: free ones if there are enough, else new ones."""
-    if len(tree._free) >= count:
-        start = len(tree._free) - count
-        taken = np.array(tree._free[start:], dtype=np.int32)
-        del tree._free[start:]
-        return taken
-    size = len(tree.kind_column)
-    for column in tree._columns():
-        column.frombytes(bytes(column.itemsize * count))
-    return np.arange(size, size + count, dtype=np.int32)
-
-
-def _deletion(tree: Tree, targets: Handles, time: int) -> Deletion | None:
+def _deletion(tree: Tree, nodes: list[int], time: int) -> Deletion | None:
     """The deletion of nodes; None if more than links must change."""
-    if len(targets) <= FEW:
-        return _few_deletions(tree, targets.tolist(), time)
+    if len(nodes) <= FEW:
+        return _few_deletions(tree, nodes, time)
+    targets = _handles(nodes)
     parent, kind = _column(tree.parent_column), _column(tree.kind_column, np.int8)
     above = parent[targets]
     if (above == DOCUMENT_NODE).any() or (kind[above] == ATTRIBUTE).any():

@@ -50,6 +50,8 @@ class Delta:
     blocks: list[np.ndarray[Any, np.dtype[np.int32]]] = field(default_factory=list)
     """All added nodes, if they are known to be copies: for each fragment a row of handles per copy,
     in the fragment's document order."""
+    labels_added: frozenset[str] = frozenset()
+    """The labels of all added nodes, if they are known to be copies."""
     nodes_removed: np.ndarray[Any, np.dtype[np.int32]] | None = None
     """All removed nodes, if they were collected already."""
     labels_removed: dict[str, np.ndarray[Any, np.dtype[np.int32]]] = field(default_factory=dict)

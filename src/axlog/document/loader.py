@@ -143,7 +143,7 @@ def make_nodes(tree: Tree, recorder: Recorder, time: int) -> Sequence[int]:
 
     The record of the document node has no new node.
     """
-    links = _link(recorder)
+    links = linked(recorder)
     count = len(recorder.parents) - 1
     handles: Sequence[int]
     if len(tree._free) >= count:
@@ -169,7 +169,7 @@ class _Links(NamedTuple):
     order: list[int]
 
 
-def _link(recorder: Recorder) -> _Links:
+def linked(recorder: Recorder) -> _Links:
     parents, kinds = recorder.parents, recorder.kinds
     count = len(parents)
     first, last, following, previous = [0] * count, [0] * count, [0] * count, [0] * count

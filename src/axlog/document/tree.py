@@ -306,18 +306,33 @@ class Tree:
 
     def id(self, node: int) -> ids.Id:
         """The node's identifier, with the labels on its path."""
-        parts: list[bytes] = []
-        labels: list[str] = []
-        while node != DOCUMENT_NODE and node != NONE:
-            is_attribute = self.kind_column[node] == ATTRIBUTE
-            parts.append(ids.encode(self.component(node), is_attribute))
-            labels.append(self._label_in_id(node))
-            node = self.parent_column[node]
-        return ids.Id(b"".join(reversed(parts)), tuple(reversed(labels)))
+        return self.ids_of((node,))[0]
 
-    def _label_in_id(self, node: int) -> str:
-        kind = self.kind_column[node]
-        return self.names[self.label_column[node]] if kind in _NAMED else _LABELS_IN_IDS[kind]
+    def ids_of(self, nodes: Iterable[int]) -> list[ids.Id]:
+        """The identifiers of nodes; the path that some have in common is read once."""
+        kinds, parents, orders = self.kind_column, self.parent_column, self.order_column
+        labels, names, encode = self.label_column, self.names, ids.encode
+        known: dict[int, tuple[bytes, tuple[str, ...]]] = {
+            DOCUMENT_NODE: (b"", ()),
+            NONE: (b"", ()),
+        }
+        found = []
+        for node in nodes:
+            path, at = [], node
+            while at not in known:
+                path.append(at)
+                at = parents[at]
+            key, above = known[at]
+            while path:
+                at = path.pop()
+                order, kind = orders[at], kinds[at]
+                component = self.long_components[at] if order == _FAR else (order,)
+                key += encode(component, kind == ATTRIBUTE)
+                label = names[labels[at]] if kind in _NAMED else _LABELS_IN_IDS[kind]
+                above = (*above, label)
+                known[at] = key, above
+            found.append(Id(key, above))
+        return found
 
     def find(self, identifier: ids.Id) -> int:
         """The node with this id; raises `UpdateError` (AX301) if there is none."""
@@ -339,34 +354,19 @@ class Tree:
 
     def path(self, node: int) -> str:
         """A readable path to the node, such as /site/people/person[2]/@id."""
+        from axlog.document.bulk_columns import place_among_equals
+
         steps: list[str] = []
         while node != DOCUMENT_NODE and node != NONE:
             kind = self.kind_column[node]
             label = self.label(node) if kind in _NAMED else f"{self.kind(node).name.lower()}()"
             parent = self.parent_column[node]
             if parent != NONE and kind != ATTRIBUTE:
-                position, count = self._place_among_equals(node, parent)
+                position, count = place_among_equals(self, node, parent)
                 label += f"[{position}]" if count > 1 else ""
             steps.append(label)
             node = parent
         return "/" + "/".join(reversed(steps))
-
-    def _place_among_equals(self, node: int, parent: int) -> tuple[int, int]:
-        """The position of a node among the siblings of its kind and label, and their number."""
-        kind, label = self.kind_column[node], self.label_column[node]
-        if kind == ELEMENT and len(self.partition(self.names[label])) > _MANY:
-            from axlog.document.bulk_columns import place_among
-
-            found = place_among(self, node, parent)
-            if found is not None:
-                return found
-        same = [
-            other
-            for other in self.chain(parent)
-            if self.kind_column[other] == kind
-            and (kind != ELEMENT or self.label_column[other] == label)
-        ]
-        return same.index(node) + 1, len(same)
 
     def partition(self, label: str) -> array[int]:
         """The nodes with a label (`a`, `@a`, `#text`, `#comment`, ...), in no order; read-only."""
@@ -590,5 +590,5 @@ class Tree:
 
 _EMPTY: array[int] = array("i")
 _MANY = 64
-"""Nodes from which positions are counted in columns, and the slack of an index."""
+"""The slack of an index."""
 _NO_MESSAGES: dict[str, int] = {}

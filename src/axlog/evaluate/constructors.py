@@ -15,6 +15,7 @@ from typing import Any
 
 from lxml import etree
 
+from axlog.document.blocks import FixedContent
 from axlog.document.operations import Attribute, Content
 from axlog.document.operations import Item as Piece
 from axlog.document.parser import Element, parse
@@ -33,6 +34,10 @@ Namespaces = Mapping[str, str]
 
 def content(tree: Tree, items: Iterable[Item]) -> Content:
     """A sequence as the content of an operation."""
+    if type(items) is list and len(items) == 1 and isinstance(items[0], New):
+        fixed = items[0].pieces
+        if type(fixed) is FixedContent:
+            return fixed
     found: list[Piece] = []
     values: list[Item] = []
     for item in items:

@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from axlog.document.blocks import FixedContent
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.document.value_index import ValueIndex
 from axlog.errors import AxlogError, QueryError, ValueProblem
@@ -168,6 +169,7 @@ class Evaluator:
             return New("element", known[1].pieces)  # each evaluation makes another node
         made = New("element", (self.builder(scope).element(given),))
         if not _encloses(given):
+            made = New("element", FixedContent(made.pieces))
             if len(_CONSTRUCTED) > 256:
                 _CONSTRUCTED.clear()
             _CONSTRUCTED[id(given)] = (given, made)

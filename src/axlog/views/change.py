@@ -22,12 +22,13 @@ shortest text, else a text, so that no reader loses digits. Doubles that JSON do
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from axlog.document.times import Shown, Times, plain, shown
+from axlog.evaluate.joins import picker
 from axlog.query.columns import ColumnType, typed_columns
 from axlog.query.row_key import RowKey
 from axlog.views.value_codec import plain_value, python_value
@@ -187,6 +188,20 @@ def split_row(row: Row, key: RowKey) -> Row:
     known = len(values)
     found: Values = tuple([values[at] if at < known else None for at in key.positions])
     return type(row)(key.columns, values[: len(key.columns)], row.count, found)
+
+
+def splitter(key: RowKey) -> Callable[[Row], Row]:
+    """`split_row` as a function of the row."""
+    columns, pick = key.columns, picker(key.positions)
+    shown, kept = len(key.columns), len(key.kept)
+
+    def split(row: Row) -> Row:
+        values = row.values_
+        if len(values) != kept:
+            return split_row(row, key)
+        return Row(columns, values[:shown], row.count, pick(values))
+
+    return split
 
 
 def identity(row: Row) -> Values:

@@ -41,6 +41,8 @@ def paired(changes: list[Change], key: Callable[[Values], Values]) -> list[Chang
 
     A message that replaces another takes over the ids of its nodes.
     """
+    if not {"insert", "delete"} <= {change.op for change in changes}:
+        return changes
     by_op: dict[str, dict[Values, Change]] = {"insert": {}, "delete": {}}
     for change in changes:
         if change.op in by_op and change.origin != CLOCK:

@@ -2,7 +2,7 @@
 
 Counting keeps every pattern whose axes go downward and whose connectives can be evaluated at their
 own node. Records keep sibling and reverse axes. Re-evaluation keeps the rest. On a large document
-that no stream feeds, statements may touch thousands of nodes. There `adaptive` chooses between
+that no stream feeds, a statement may touch many nodes at once. There `adaptive` chooses between
 counting and the algebra by the size of each pending update list. `choice` gives the reason.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from axlog.views.algebraic.engine import AlgebraicEngine
     from axlog.views.saxon.documents import SaxonDocument
 
-LARGE = 20_000
+LARGE = 2_000
 """Nodes from which on a document is large: the propagation of a statement matters there."""
 
 

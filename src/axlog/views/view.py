@@ -29,7 +29,7 @@ from axlog.views.change import (
     Current,
     From,
     Row,
-    split_row,
+    splitter,
     timed_change,
     timed_row,
 )
@@ -137,7 +137,7 @@ class MaintainedView(FutureRows):
             is_pattern = not self._key.steps
         self._is_plain = not self._splits and times == "seconds"
         self._pairs = is_pattern and (self._splits or shows_ids)
-        self._pick = picker(self._key.positions)
+        self._pick, self._split = picker(self._key.positions), splitter(self._key)
         self._buffer: ChangeBuffer | None = None
         self.public: object | None = None  # the `axlog.View` of it, once it was requested
 
@@ -228,7 +228,7 @@ class MaintainedView(FutureRows):
     def _shown(self, rows: list[Row]) -> list[Row]:
         """Rows of the maintainer as the view returns them: with their key and their times."""
         if self._splits:
-            rows = [split_row(row, self._key) for row in rows]
+            rows = list(map(self._split, rows))
         return rows if self.times == "seconds" else [timed_row(row, self.times) for row in rows]
 
     def __iter__(self) -> Iterator[Row]:
@@ -507,9 +507,9 @@ class MaintainedView(FutureRows):
             if change.origin != CLOCK:
                 change.origin, change.microseconds = origin, time
             if splits and change.row.key_ is None:
-                change.row = split_row(change.row, self._key)
+                change.row = self._split(change.row)
                 if change.before is not None:
-                    change.before = split_row(change.before, self._key)
+                    change.before = self._split(change.before)
             op = change.op
             if op == "insert" or op == "update":
                 continue

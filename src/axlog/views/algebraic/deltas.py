@@ -258,7 +258,10 @@ def _tables_of_many(columns: Columns, delta: Delta) -> DeltaTables:
     if delta.added:
         added = _added(tree, delta)
         places.append(_places(columns, delta))
-        brought = labels_of(columns, _one([m[0] for m in added.copies] or [added.nodes]))
+        if delta.labels_added:
+            brought = with_classes(delta.labels_added)
+        else:
+            brought = labels_of(columns, _one([m[0] for m in added.copies] or [added.nodes]))
     if delta.changed:
         changed = handles([change.node for change in delta.changed])
         places.append(changed)

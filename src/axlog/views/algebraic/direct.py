@@ -23,16 +23,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import islice
+from math import inf
 
 import numpy as np
 
-from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, NONE, Tree
-from axlog.evaluate import node_tests
+from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, Tree
 from axlog.evaluate.columns import Columns, Handles
 from axlog.evaluate.node_sets import passing
-from axlog.query.pattern import Axis, Name
+from axlog.query.pattern import Axis
 from axlog.views.algebraic.deltas import DeltaTables, NodeTable, unchanged
+from axlog.views.algebraic.direct_code import FAR, TooFarError, counters_of
 from axlog.views.algebraic.evaluation import Evaluation, Kept
 from axlog.views.algebraic.labels import asked_of, facts_of
 from axlog.views.algebraic.node_rows import Rows
@@ -44,15 +44,14 @@ from axlog.views.algebraic.terms import Facts, surviving
 
 FEW = 8
 """Up to this many nodes are processed one by one."""
-LONG = 48
-"""The longest chain of children that is walked."""
-WALKED = 64
+FEW_PLACES = 64
+"""Up to this many places are processed one by one."""
+WALKED = 400
 """Walking this many nodes beside the path costs as much as setting up the arrays."""
 PER_WALK = 100
 """This many nodes of a relation cost as much in an array as one node by walking."""
 
 _NEAR = (Axis.CHILD, Axis.ATTRIBUTE)
-_FAR = (Axis.DESCENDANT, Axis.DESCENDANT_OR_SELF)
 
 
 @lru_cache(maxsize=512)
@@ -65,7 +64,7 @@ def identifying_node(shape: Shape) -> int | None:
     if len(shape.nodes[ROOT].below) != 1:
         return None  # a branch beside the first step starts at the document
     for node in shape.nodes[1:]:
-        is_fit = node.step.axis in _NEAR or (node.above == ROOT and node.step.axis in _FAR)
+        is_fit = node.step.axis in _NEAR or (node.above == ROOT and node.step.axis in FAR)
         if not is_fit or node.conditions or node.values:
             return None
     return shape.key[0].number
@@ -125,10 +124,6 @@ def moved_directly(
     return stacked(found) if found else nothing(shape.key)
 
 
-class _TooFarError(Exception):
-    """Walking costs more than arrays would."""
-
-
 class Direct:
     """The rows that one update inserts into one view."""
 
@@ -139,11 +134,11 @@ class Direct:
         self.shape: Shape = selections.shape
         self.key = key
         self._way = {key, *self.shape.above[key]}
-        self._known: dict[tuple[int, int], int] = {}
-        self._tests = selections.name_tests
-        self._most: int | None = None
         self._arrays: Evaluation | None = None
         self.scanned = 0  # nodes read beside the path
+        self.most: float = inf
+        counters = counters_of(self.shape, key)(self.tree, self, self._below_one)
+        self._passes, self._sides, self._upper = counters
 
     def inserted(self, roots: Iterable[int], added: NodeTable) -> Table:
         """The new rows whose topmost new node matches one of the pattern nodes given."""
@@ -175,15 +170,16 @@ class Direct:
 
     def _is_anywhere(self, number: int) -> bool:
         """Whether the topmost node of a delta may be deeper than a child of a place."""
-        return self.shape.nodes[number].step.axis in _FAR
+        return self.shape.nodes[number].step.axis in FAR
 
     def _upper_at(self, number: int, node: int) -> int:
         """The number of ways in which a new node can be topmost in a delta."""
-        if not self._passes(number, node):
+        if not self._passes[number](node):
             return 0
+        parent = self.tree.parent_column[node]
         if self._is_anywhere(number):
-            return int(self.tree.kind_column[self.tree.parent_column[node]] != ATTRIBUTE)
-        return self._upper_of(self.shape.nodes[number].above, self.tree.parent_column[node])
+            return int(self.tree.kind_column[parent] != ATTRIBUTE)
+        return self._upper[self.shape.nodes[number].above](parent)
 
     def _of_copies(
         self, block: Handles, roots: Iterable[int], is_spread: bool
@@ -196,7 +192,7 @@ class Direct:
         for number in roots:
             is_anywhere = self._is_anywhere(number)
             for top in first if is_anywhere else tops:
-                inside = self._inside(number, top) if self._passes(number, top) else ()
+                inside = self._inside(number, top) if self._passes[number](top) else ()
                 if not inside or (is_anywhere and not self._upper_at(number, top)):
                     continue
                 upper: Integers = np.ones(len(block), dtype=np.int64)
@@ -216,7 +212,7 @@ class Direct:
             number
             for number in asked_of(self.shape, facts)
             if not self.shape.nodes[number].is_plain
-            and not any(self._passes(number, node) for node in nodes)
+            and not any(self._passes[number](node) for node in nodes)
         }
         return Facts(facts.matched - unmet, facts.above, facts.barred) if unmet else facts
 
@@ -224,66 +220,16 @@ class Direct:
 
     def _inside(self, number: int, node: int) -> list[tuple[int, int]]:
         """The nodes of rows below a node that passes a test on the path, with their counts."""
-        if number == self.key:
-            count = self._sides(number, node)
-            return [(node, count)] if count else []
+        factor = self._sides[number](node)
+        if not factor or number == self.key:
+            return [(node, factor)] if factor else []
         onward = next(b for b in self.shape.nodes[number].below if b in self._way)
+        passes = self._passes[onward]
         found = []
         for below in self.tree.chain(node):
-            if self._passes(onward, below):
+            if passes(below):
                 found += self._inside(onward, below)
-        factor = self._sides(number, node) if found else 0
-        return [(at, count * factor) for at, count in found] if factor else []
-
-    def _passes(self, number: int, node: int) -> bool:
-        """Whether a node is in a relation."""
-        tree = self.tree
-        test = self._tests[number] if number in self._tests else self._test_of(number)
-        if test is None:
-            step = self.shape.nodes[number].step
-            if (tree.kind_column[node] == ATTRIBUTE) is not (step.axis is Axis.ATTRIBUTE):
-                return False
-            passes = node_tests.passes(tree, node, step.axis, step.test)
-            return passes and node_tests.compares(tree, node, step)
-        kind, label, is_compared = test
-        if tree.label_column[node] != label or tree.kind_column[node] != kind:
-            return False
-        return not is_compared or node_tests.compares(tree, node, self.shape.nodes[number].step)
-
-    def _test_of(self, number: int) -> tuple[int, int, bool] | None:
-        """The kind and label of a name test, and whether values are compared too."""
-        shaped = self.shape.nodes[number]
-        test = None
-        if isinstance(shaped.step.test, Name):
-            kind = ATTRIBUTE if shaped.step.axis is Axis.ATTRIBUTE else ELEMENT
-            label = self.tree.name_ids.get(shaped.wanted, NONE)
-            test = (kind, label, bool(shaped.constants))
-            if label == NONE:  # a later update may bring the name
-                return test
-        self._tests[number] = test
-        return test
-
-    def _sides(self, number: int, node: int) -> int:
-        """The number of ways in which the branches of a pattern node beside the path hold."""
-        product = 1
-        for below in self.shape.nodes[number].below:
-            if below not in self._way:
-                product *= self._matches(below, node)
-                if not product:
-                    return 0
-        return product
-
-    def _matches(self, number: int, node: int) -> int:
-        """The number of matches of a branch beside the path at a node."""
-        is_attribute = self.shape.nodes[number].step.axis is Axis.ATTRIBUTE
-        walk = self.tree.attributes(node) if is_attribute else self.tree.chain(node)
-        chain = list(islice(walk, LONG))
-        if len(chain) == LONG:
-            return int(self._below(number, np.array([node], dtype=np.int32))[0])
-        self.scanned += len(chain)
-        if self._most is not None and self.scanned > self._most:
-            raise _TooFarError
-        return sum(self._sides(number, each) for each in chain if self._passes(number, each))
+        return found if factor == 1 else [(at, count * factor) for at, count in found]
 
     # Above the places -----------------------------------------------------------------------------
 
@@ -293,10 +239,10 @@ class Direct:
         One number for each of these distinct nodes.
         """
         first = int(nodes[0])
-        if len(nodes) <= FEW and (walked := self._walked(number, nodes)) is not None:
+        if len(nodes) <= FEW_PLACES and (walked := self._walked(number, nodes)) is not None:
             return walked
         if (nodes == first).all():
-            return np.full(len(nodes), self._upper_of(number, first), dtype=np.int64)
+            return np.full(len(nodes), self._upper[number](first), dtype=np.int64)
         if number == ROOT:
             return np.equal(nodes, DOCUMENT_NODE).astype(np.int64)
         shaped = self.shape.nodes[number]
@@ -317,13 +263,13 @@ class Direct:
         """`upper` by walking, node by node; None if that takes longer than arrays."""
         beside = (n for n in range(1, len(self.shape.nodes)) if n not in self._way)
         relations = sum(map(self._size, beside))
-        self._most = self.scanned + WALKED + relations // PER_WALK
+        self.most = self.scanned + WALKED + relations // PER_WALK
         try:
-            return np.array([self._upper_of(number, n) for n in nodes.tolist()], dtype=np.int64)
-        except _TooFarError:
+            return np.array(list(map(self._upper[number], nodes.tolist())), dtype=np.int64)
+        except TooFarError:
             return None
         finally:
-            self._most = None
+            self.most = inf
 
     def _upper_of_parents(self, number: int, parents: Handles) -> Integers:
         if (parents == parents[0]).all():
@@ -337,17 +283,9 @@ class Direct:
         found: Integers = self.upper(number, distinct)[inverse]
         return found
 
-    def _upper_of(self, number: int, node: int) -> int:
-        if number == ROOT or node == NONE:
-            return int(number == ROOT and node == DOCUMENT_NODE)
-        known = self._known.get((number, node))
-        if known is None:
-            known = 0
-            if node != DOCUMENT_NODE:
-                above = self._upper_at(number, node)
-                known = above * self._sides(number, node) if above else 0
-            self._known[number, node] = known
-        return known
+    def _below_one(self, number: int, node: int) -> int:
+        """The number of matches of a branch at a node with many children."""
+        return int(self._below(number, np.array([node], dtype=np.int32))[0])
 
     def _below(self, number: int, contexts: Handles) -> Integers:
         """The number of matches of a branch at each of these distinct nodes, by arrays."""

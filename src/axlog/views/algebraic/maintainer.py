@@ -343,6 +343,8 @@ class Algebraic(Maintainer):
             known, read = self.tree.texts_by_node.get, self.tree.string_value
             kinds = self.tree.kind_column
             return [(kinds[node] == TEXT and known(node)) or read(node) for node in nodes]
+        if output.kind is Kind.ID:
+            return self.tree.ids_of(nodes)
         return list(map(self._reader(output.kind), nodes))
 
     def keys_of(self, number: int, output: Output, table: Table) -> list[str | int]:

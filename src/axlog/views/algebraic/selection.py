@@ -48,8 +48,6 @@ class Selections:
         self.tree = tree
         self.shape = shape
         self.codes = codes
-        self.name_tests: dict[int, tuple[int, int, bool] | None] = {}
-        """By pattern node: the kind and label of a name test, and whether values are compared."""
 
     def members(self, columns: Columns, node: ShapeNode, nodes: Handles) -> Handles:
         """The nodes that a pattern node's relation holds."""
