@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from math import comb
 from random import Random
 from typing import Any
@@ -27,11 +27,12 @@ from typing import Any
 from axlog.document.parser import Element
 from axlog.document.tree import NodeKind, Tree
 from axlog.errors import AxlogError, UndecidedError
+from axlog.evaluate.definition import row_of, valuations
 from axlog.future.grounding import has_not
 from axlog.future.instances import Instances
 from axlog.future.profile_trees import FutureTree
 from axlog.future.profiles import Arrival, Events, Removal
-from axlog.future.reasons import why_not
+from axlog.future.reasons import FINAL, why_not
 from axlog.future.relevance import relevance
 from axlog.future.search_budget import FIRST, bounded
 from axlog.future.truth import Outlook, Possible, column_of
@@ -44,10 +45,11 @@ from lab.laws.questions import QUESTIONS
 from lab.reference import Alphabet, Bound, Fragment, Future, Outcomes, agrees, relevant
 from lab.reference.declared_facts import DeclaredFacts
 from lab.reference.fragments import attribute, element, text
-from lab.reference.futures import Deletion, allowed, inserted, message_of
+from lab.reference.futures import Deletion, allowed, inserted, message_of, reachable
 
 _MOST_FUTURES = 100
 _MOST_ROWS = 20
+_MOST_FINAL = 60
 _PLACES = {"p": "a", "q": "d", "e": "c"}
 Seen = Counter[str]
 
@@ -316,7 +318,11 @@ class _Check:
         if self._random.random() < 0.5:
             return
         for value in self._random.sample((*VALUES, "3"), 1):
-            row = {c: value for c in self.pattern.columns if c in ("x", "y")}
+            row: dict[str, Any] = {c: value for c in self.pattern.columns if c in ("x", "y")}
+            there = sorted(self.tried.present, key=str)
+            if there and self._random.random() < 0.5:
+                values = zip(self.pattern.columns, self._random.choice(there), strict=True)
+                row = {c: value for c, value in values if c in row}
             try:
                 found = why_not(self.tree, self.pattern, row)
                 wanted = self.outlook.status(row)
@@ -324,7 +330,18 @@ class _Check:
                 continue
             if found.truth is not wanted or not found.reasons:
                 raise AssertionError(f"{row} is {wanted}, and why: {found}")
-            self.seen[f"reason {found.reasons[0].kind}"] += 1
+            if any(each.text == FINAL for each in found.reasons):
+                self._is_final(row)
+            self.seen[f"reason {found.reasons[-1].kind}"] += 1
+
+    def _is_final(self, row: dict[str, Any]) -> None:
+        """No future is without a row that nothing ends."""
+        values = tuple(row.get(column) for column in self.pattern.columns)
+        for later in islice(reachable(self.tree, self.bound), _MOST_FINAL):
+            there = {row_of(later, self.pattern, v)[1] for v in valuations(later, self.pattern)}
+            if not any(agrees(each, values) for each in there):
+                raise AssertionError(f"nothing ends {row}, and a future is without it")
+        self.seen["final"] += 1
 
     def possible(self) -> None:
         """Possible rows cover every row that can come, and each of them can come, until its end."""

@@ -25,6 +25,7 @@ from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.errors import AxlogError, UndecidedError
 from axlog.evaluate.definition import row_of, valuations
 from axlog.future.clock_outlook import ClockOutlook, shown_outputs
+from axlog.future.reasons import FINAL
 from axlog.future.truth import Outlook
 from axlog.query.clock_terms import NOW, has_clock, reads_clock
 from axlog.query.normalize import normalise
@@ -34,6 +35,7 @@ from axlog.query.steps import clock_of
 from axlog.query.truth import Truth
 from axlog.query.values import compare_numbers
 from axlog.views.change import Row
+from axlog.views.clock_questions import ClockQuestions
 from axlog.views.window_questions import WindowQuestions, window_of
 from lab.laws.absence_cases import (
     AbsenceCase,
@@ -200,8 +202,51 @@ class _Check:
         choices = [values_to_ask(self.tree, output.kind) for output in self.written.outputs]
         for values in islice(product(*choices), _MOST_ROWS):
             self._status(values)
+        self._ends()
         self._possible()
         self._window(list(islice(product(*choices), _MOST_ROWS)))
+
+    def _ends(self) -> None:
+        """What ends a row that is there: at its moment the clock does, or nothing ever does."""
+        outputs = self.written.outputs
+        texts = [n for n, output in enumerate(outputs) if output.kind is Kind.VARIABLE]
+        columns = tuple(output.column for output in outputs)
+        if any(output.kind is Kind.ID for output in outputs):
+            return
+        there = [Row(columns, values) for values in self.present]
+        questions = ClockQuestions(self.tree, self.query, there, "seconds")
+        for known in sorted({tuple(values[n] for n in texts) for values in self.present})[:2]:
+            asked = {columns[n]: value for n, value in zip(texts, known, strict=True)}
+            wanted = tuple(asked.get(column) for column in columns)
+            try:
+                found = questions.why_not(asked).reasons
+            except UndecidedError:
+                continue
+            assert found[0].kind == "holds"
+            moments = [each.deadline for each in found if each.deadline is not None]
+            for moment in moments:
+                self._ends_at(wanted, round(float(str(moment)) * 1_000_000))
+            if any(each.text == FINAL for each in found):
+                self._is_final(asked, wanted)
+            self.seen[f"ends {len(found)}"] += 1
+            self.seen[QUESTIONS] += 1
+
+    def _ends_at(self, values: Values, moment: int) -> None:
+        later = copy.deepcopy(self.tree)
+        for clock, is_there in ((moment - 1, True), (moment, False)):
+            later.clock = clock
+            if any(agrees(row, values) for row in self.rows(later, self.written)) is not is_there:
+                raise AssertionError(f"{values} ends at {moment}: not {is_there} at {clock}")
+        self.seen["ends by the clock"] += 1
+
+    def _is_final(self, asked: dict[str, Any], wanted: Values) -> None:
+        """No future and no clock is without a row that nothing ends."""
+        for later in islice(reachable(self.tree, self.bound), _MOST_FUTURES):
+            for clock in range(later.clock, later.clock + _REACH):
+                later.clock = clock
+                if not any(agrees(row, wanted) for row in self.rows(later, self.written)):
+                    raise AssertionError(f"nothing ends {asked}, and it is gone at {clock}")
+        self.seen["final"] += 1
 
     def _window(self, asked: list[Values]) -> None:
         """The groups of the same matches are there, and come, while their keys do."""

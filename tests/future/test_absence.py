@@ -225,6 +225,17 @@ def test_why_a_row_holds_is_possible_or_never() -> None:
     assert [r.kind for r in view.why_not({"x": "18"}).reasons] == ["streams"]
 
 
+def test_why_says_what_ends_a_row_without_not() -> None:
+    pattern = parse_pattern("match /r/p/a/k/$x return $x")
+
+    def ends(attributes: str) -> list[str]:
+        return [str(r) for r in why_not(shop("1", f=attributes), pattern, {"x": "1"}).reasons[1:]]
+
+    assert ends("") == ["nothing that may still come ends it"]
+    assert ends(' deletes="yes"') == ["a deletion of f can end it"]
+    assert ends(' calls="5"') == []  # of streams that may delete
+
+
 def test_why_names_the_deadline_the_key_and_the_limit() -> None:
     query = "match /r[p/a#t/k/$x][q/d#u/k/$x] where u - t <= 2us return $x"
     tree = shop("1", facts=KEYS)

@@ -244,6 +244,42 @@ def test_the_status_of_rows_about_the_clock() -> None:
     assert derivation.matched[-1].path == "/shop/orders/order[2]/text()"
 
 
+def test_why_says_what_ends_a_row_about_the_clock() -> None:
+    doc = axlog.Document(SHOP)
+    late = doc.watch(LATE, "late")
+    path = "match /shop/orders/order#t/$x where now - t"
+    recent, old = doc.watch(f"{path} <= 3h return $x"), doc.watch(f"{path} >= 1h return $x")
+    silent = doc.watch(
+        "match /shop[orders/order/$x][not(shipped/order#h/$x)] where now - h <= 5m return $x"
+    )
+    doc.feed("orders", "<order>1</order>", at=0)
+    doc.feed("shipped", "<order>1</order>", at=1)
+    doc.feed("orders", "<order>2</order>", at=60)
+    doc.advance(7300)
+
+    def ends(view: axlog.View, x: str) -> list[str]:
+        found = view.why_not({"x": x})
+        assert (found.truth, found.reasons[0].kind) == (axlog.Truth.TRUE, "holds")
+        return [str(each) for each in found.reasons[1:]]
+
+    shipped = "it stays until shipped brings <order>2</order>"
+    assert ends(late, "2") == [shipped]
+    assert ends(recent, "1") == ["the clock ends it at 10800.000001"]
+    assert ends(old, "1") == ["nothing that may still come ends it"]
+    assert ends(silent, "1") == ["it stays until shop/shipped/order#h/$x comes"]
+    doc.end("shipped")
+    assert ends(late, "2") == ["nothing that may still come ends it"]
+
+
+def test_a_row_that_time_brings_may_be_brought_by_data_later() -> None:
+    doc = axlog.Document(SHOP)
+    view = doc.watch("match /shop/orders/order#t where now - t = 1h")
+    doc.feed("orders", "<order>1</order>", at=0)
+    assert [one.to_dict() for one in view.possible()] == [{"row": {}, "needs": [], "since": 3600}]
+    doc.end("orders")
+    assert [one.deadline for one in view.possible()] == [3600]
+
+
 def test_a_window_that_has_passed_is_never_if_nothing_else_can_bring_it() -> None:
     doc = axlog.Document(SHOP, facts=["key orders/order by oid trusted"])
     query = "match /shop[orders/order#t/oid/$x][shipped/order/oid/$x] where now - t <= 1h return $x"

@@ -120,7 +120,8 @@ class ClockOutlook:
                 " is not decided",
                 advice="ask the view of the pattern alone",
             )
-        self.tree = tree
+        self.tree, self._query = tree, query
+        self._after: dict[int, list[Possible]] = {}  # the possible rows after some moments
         self._outputs = outputs
         split = split_clock(clock.written)
         self._base = split.pattern
@@ -193,10 +194,25 @@ class ClockOutlook:
             for one in possible_rows(columns, ways)
             if tuple(one.row.values()) not in covered
         ]
+        listed = [tuple(one.row.values()) for one in found]
         for row, (since, until) in waiting.items():
             named = dict(zip(columns, row, strict=True))
+            if until is not None and not any(agrees(row, more) for more in listed):
+                until = self._by_data_after(row, until)
             found.append(Possible(named, (), until, since))
         return sorted(found, key=lambda one: repr(tuple(one.row.values())))
+
+    def _by_data_after(self, row: tuple[Any, ...], until: int) -> int | None:
+        """The deadline of a row that time brings until a moment, and that data may bring later."""
+        if not self.tree.calls():
+            return until
+        later = self._after.get(until)
+        if later is None:
+            tree = self.tree.copied()
+            tree.clock = until + 1
+            later = self._after[until] = ClockOutlook(tree, self._query).possible(())
+        ways = [one.deadline for one in later if agrees(row, tuple(one.row.values()))]
+        return None if None in ways else max([until, *(int(str(each)) for each in ways)])
 
     # Rows that time alone brings ------------------------------------------------------------------
 
@@ -324,6 +340,11 @@ def _wider(
     ends = (known[1], more[1])
     until = None if None in ends else max(each for each in ends if each is not None)
     return min(starts, default=None), until
+
+
+def agrees(row: tuple[Any, ...], more: tuple[Any, ...]) -> bool:
+    """Whether a row is among those that another one, with unknown values, stands for."""
+    return all(known is None or known == value for value, known in zip(row, more, strict=True))
 
 
 # Names --------------------------------------------------------------------------------------------

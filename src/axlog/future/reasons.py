@@ -3,7 +3,7 @@
 POSSIBLE: what streams must deliver, and until when. NEVER: the facts that rule the row out, found
 by asking again without each of them: the clock, a key, a reference, the number of trees of a
 stream, types, what must be absent, and the condition on a group. If the row is NEVER without any of
-them, no open stream can bring it. TRUE, of a query with `not`: what can end it.
+them, no open stream can bring it. TRUE: what can end it, or that nothing can.
 
 A reason is given only if it alone makes the difference. If only several together do, all of
 them are given.
@@ -19,6 +19,8 @@ from xml.sax.saxutils import escape, quoteattr
 from axlog.document.times import Shown, Times, plain, shown
 from axlog.document.tree import DOCUMENT_NODE, Tree
 from axlog.errors import UndecidedError
+from axlog.future.deletions import loses_by
+from axlog.future.finality import may_return
 from axlog.future.grounding import has_not
 from axlog.future.group_outlook import GroupOutlook
 from axlog.future.profile_trees import FutureTree
@@ -29,6 +31,7 @@ from axlog.query.pattern import Branch, Not, Pattern, PatternNode
 from axlog.query.row_key import RowKey
 from axlog.query.truth import Truth
 
+FINAL = "nothing that may still come ends it"
 ReasonKind = Literal[
     "holds", "needs", "ends", "deadline", "key", "reference", "limit", "types", "absence",
     "condition", "streams", "wire",
@@ -258,13 +261,32 @@ class _PatternQuestion(_Question):
 
     def ends(self) -> Iterator[Reason]:
         yield from _Question.ends(self)
-        if has_not(self.pattern):
-            try:
-                events = self.outlook(self.tree, self.pattern).end(self.row)
-            except UndecidedError:
-                return
-            for event in events or ():
-                yield replace(self._event(event, "it stays until "), kind="ends")
+        if not has_not(self.pattern):
+            yield from self._losses()
+            return
+        try:
+            events = self.outlook(self.tree, self.pattern).end(self.row)
+        except UndecidedError:
+            return
+        if events is None:
+            yield Reason("ends", FINAL)
+        for event in events or ():
+            yield replace(self._event(event, "it stays until "), kind="ends")
+
+    def _losses(self) -> Iterator[Reason]:
+        """What can end a row of a pattern without `not`."""
+        calls = self.tree.calls()
+        if any(map(self.tree.may_bring_calls, calls)):
+            return  # they may delete
+        replacing = [s for s, node in calls.items() if self.tree.call(node).replace is not None]
+        for stream in replacing:
+            text = f"a later message of {stream} with the same key can end it"
+            yield Reason("ends", text, stream)
+        deleting = loses_by(self.tree, self.pattern)
+        if deleting is not None:
+            yield Reason("ends", f"a deletion of {deleting} can end it", deleting)
+        elif not replacing and not may_return(self.tree, self.pattern):
+            yield Reason("ends", FINAL)
 
     def _event(self, event: Event, before: str = "") -> Reason:
         if isinstance(event, Arrival):

@@ -259,7 +259,7 @@ class View:
         A possible row: what streams can still bring it, and until when. A row that can never come:
         the deadline that passed, the key value that was used up, the reference to what cannot come,
         the limit of a stream, what must be absent and is there, the condition of a group, the
-        streams that ended. A row that holds: what can end it, if the query has a `not`.
+        streams that ended. A row that holds: what can end it, or that nothing can.
 
         Parameters:
             row: Values by column. An omitted value may be anything.

@@ -6,17 +6,18 @@ returns them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from axlog.document.times import Times, plain, shown
 from axlog.document.tree import Tree
 from axlog.future.clock_outlook import ClockOutlook, shown_outputs
-from axlog.future.reasons import Reason, WhyNot, why_not
+from axlog.future.reasons import FINAL, Reason, WhyNot, why_not
 from axlog.future.truth import Possible
 from axlog.query.pattern import Pattern
 from axlog.query.query import Query
+from axlog.query.steps import clock_of
 from axlog.query.truth import Truth
 from axlog.views.change import Row
 from axlog.views.choose import changes_of_time
@@ -66,7 +67,7 @@ class ClockQuestions:
         """The truth of a row, and the reasons for it."""
         row, times = inward(self._asked, row), self._times
         if self._is_there(row):
-            return WhyNot(Truth.TRUE, (Reason("holds", "the row is there"),))
+            return WhyNot(Truth.TRUE, tuple(dict.fromkeys(self._ends(row))))
         truth = self._outlook.status(row)
         reasons: list[Reason] = []
         if truth is Truth.POSSIBLE:
@@ -83,14 +84,43 @@ class ClockQuestions:
             reasons.append(Reason("deadline", said))
         return WhyNot(truth, tuple(dict.fromkeys(reasons)))
 
+    def _ends(self, row: Mapping[str, Any]) -> Iterator[Reason]:
+        """Why a row holds, and what can end it: the clock, a message, or nothing."""
+        yield Reason("holds", "the row is there")
+        clock = clock_of(self._query.steps)
+        assert clock is not None
+        left = [one for one in self._rows if self._agrees(one, row)]
+        for change in changes_of_time(self._tree, self._query):
+            values = self._shown(change.row)
+            if change.op == "insert" and self._agrees(values, row):
+                left.append(values)
+            elif change.op == "delete" and values in left:
+                left.remove(values)
+                if not left:
+                    until = shown(change.microseconds, self._times)
+                    yield Reason("ends", f"the clock ends it at {plain(until)}", deadline=until)
+                    break
+        for unless in clock.unless if self._tree.calls() else ():
+            inner = ", ".join(str(branch) for branch in unless.pattern.branches)
+            yield Reason("ends", f"it stays until {inner} comes")
+        shadows = list(self._outlook.shadows())
+        if len(shadows) > 1:
+            return
+        for pattern in shadows:
+            found = why_not(self._tree, pattern, row, self._times)
+            is_final = bool(left) and not (clock.unless and self._tree.calls())
+            if found.truth is Truth.TRUE:
+                yield from (r for r in found.reasons[1:] if r.text != FINAL or is_final)
+
+    def _agrees(self, values: tuple[Any, ...], row: Mapping[str, Any]) -> bool:
+        return _agrees(dict(zip(self._columns, values, strict=True)), row)
+
     def _shown(self, row: Row) -> tuple[Any, ...]:
         """The values of a row without hidden columns."""
         return row.values_[: len(self._columns)]
 
     def _is_there(self, row: Mapping[str, Any]) -> bool:
-        return any(
-            _agrees(dict(zip(self._columns, values, strict=True)), row) for values in self._rows
-        )
+        return any(self._agrees(values, row) for values in self._rows)
 
 
 def _agrees(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
