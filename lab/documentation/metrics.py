@@ -29,7 +29,9 @@ _PIPELINE = """
 engine: embedded
 document: <orders><ax:call xmlns:ax="urn:axlog" stream="orders"/></orders>
 sources: [{kind: memory, updates: [{stream: orders, insert: <order/>}]}]
-views: {some: {query: "match /orders/order", sinks: [{kind: memory}]}}
+views:
+  some: {query: "match /orders/order", sinks: [{kind: memory}]}
+  many: {query: 'match /orders/order/$client', for_each: {kind: http, columns: [client]}}
 """
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from axlog.live.document import Document
 from axlog.live.internals import maintained
+from axlog.live.metrics import document_health, document_samples
 from axlog.live.options import Options
 from axlog.pipeline.loader import load
 from axlog.runtime.embedded import Runner
@@ -58,6 +59,35 @@ def test_a_family_of_a_pipeline_is_one_entry(tmp_path: Path) -> None:
     families = maintained(runner.instances["document"].documents[""]).families
     assert families.members['late["MIT", "e@f"]'].view is None, "the page opened an idle member"
     observer.close()
+    runner.close()
+
+
+def test_metrics_and_health_have_a_family_once(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(PIPELINE)
+    clients = "".join(f"C{number},c@d\n" for number in range(50))
+    (tmp_path / "table.csv").write_text(f"client,mail\nINRIA,a@b\n{clients}")
+    order = {"stream": "orders", "insert": "<order><oid>1</oid><client>INRIA</client></order>"}
+    (tmp_path / "orders.jsonl").write_text(json.dumps(order) + "\n")
+    runner = Runner(load(str(tmp_path / "p.yaml")), once=True)
+    runner.run()
+    document = runner.instances["document"].documents[""]
+    found = {
+        (sample.name, sample.labels["view"]): sample.value
+        for sample in document_samples("document", document)
+        if "view" in sample.labels
+    }
+    assert found == {
+        ("axlog_view_aside", "late"): 0,
+        ("axlog_view_rows", "late"): 1,
+        ("axlog_view_changes_total", "late"): 1,
+        ("axlog_view_never_total", "late"): 0,
+        ("axlog_view_deferred", "late"): 0,
+        ("axlog_family_members", "late"): 51,
+    }
+    health = document_health("document", document)
+    assert [view.view for view in health.views] == ['late["INRIA", "a@b"]']
+    families = maintained(document).families
+    assert [view.name for view in families.opened()] == ['late["INRIA", "a@b"]'], "no idle member"
     runner.close()
 
 

@@ -76,9 +76,11 @@ def test_a_subscriber_watches_a_family_with_its_own_parameters() -> None:
         with client_of(server, token_of("eve")) as eve:
             assert eve.put(MINE, json=given).status_code == 403
             assert eve.get("/documents/w/families").json() == {}
+            assert eve.get("/documents").json() == {}
         with client_of(server, token_of("root")) as root:
             every = root.get("/documents/w/families/late/members?search=ANN").json()
             assert every["count"] == 2
+            assert root.get("/documents").json()["w"]["views"] == []
         assert ann.delete(MINE).status_code == 204
         assert ann.get(MINE).status_code == 404
         assert len(maintained(doc).families.by_shape) == 1
@@ -149,7 +151,8 @@ settings: {keep: needed}
         given = {"parameters": {"client": "INRIA"}}
         assert ann.put(mine, json=given).status_code == 201, "earlier messages were not kept"
         assert ann.get(mine).json()["count"] == 1
-        assert ann.get("/documents").json() == {}
+        listed = {"document": {"views": [], "streams": [], "families": ["late"]}}
+        assert ann.get("/documents").json() == listed
     runner.close()
 
 

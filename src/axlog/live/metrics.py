@@ -13,15 +13,18 @@ import resource
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from axlog.errors import QueryError
 from axlog.live.document import Document
 from axlog.live.durable import DurableDocument
-from axlog.live.internals import maintained, maintained_view
+from axlog.live.internals import maintained
 from axlog.live.outbox import Outbox
 from axlog.reporting import Health, Sample, State, ViewHealth, counter, gauge
 from axlog.views.counting.state_codec import size_of_tables
+from axlog.views.family import Member
+from axlog.views.family_names import is_pilot, shown_with
 from axlog.views.view import MaintainedView
 
 
@@ -60,16 +63,59 @@ def _streams(document: str, of: Document) -> Iterator[Sample]:
         yield gauge("axlog_stream_ended", status.ended, "1 once the stream has ended", **at)
 
 
-def _views(document: str, of: Document) -> Iterator[Sample]:
-    for name, public in of.views.items():
-        view = maintained_view(public)
-        at = {"document": document, "view": name}
+POSITIONS = 2**32
+"""Positions of members over HTTP start at a multiple of it (`server/kept_members.py`)."""
+
+
+@dataclass(slots=True)
+class _Totals:
+    """The figures of one view, or the sums of the members of a family."""
+
+    aside: int = 0
+    rows: int = 0
+    changes: int = 0
+    never: int = 0
+    deferred: int = 0
+    members: int | None = None  # of a family
+
+    def add(self, view: MaintainedView) -> None:
+        """Add the figures of a view."""
         is_aside = view.broken is not None
-        yield gauge("axlog_view_aside", is_aside, "1 once its rows were too many", **at)
-        yield gauge("axlog_view_rows", 0 if is_aside else _size(view), "Rows of the view", **at)
-        yield counter("axlog_view_changes_total", view.position, "Changes emitted", **at)
-        yield counter("axlog_view_never_total", view.never, "Rows reported as never", **at)
-        yield gauge("axlog_view_deferred", view.is_deferred, "1 if it follows when read", **at)
+        self.aside += is_aside
+        self.rows += 0 if is_aside else _size(view)
+        self.changes += view.position % POSITIONS
+        self.never += view.never
+        self.deferred += view.is_deferred
+
+
+def _views(document: str, of: Document) -> Iterator[Sample]:
+    """Yield the metrics of views. Members of a family are summed under its name."""
+    totals: dict[str, _Totals] = {}
+    for name, view in _needed(of):  # a pilot says that there is a family
+        found = totals.setdefault(shown_with(name), _Totals())
+        if name != shown_with(name):
+            found.members = (found.members or 0) + (not is_pilot(name))
+        if view is not None:
+            found.add(view)
+    for name, one in totals.items():
+        at = {"document": document, "view": name}
+        yield gauge("axlog_view_aside", one.aside, "1 once its rows were too many", **at)
+        yield gauge("axlog_view_rows", one.rows, "Rows of the view", **at)
+        yield counter("axlog_view_changes_total", one.changes, "Changes emitted", **at)
+        yield counter("axlog_view_never_total", one.never, "Rows reported as never", **at)
+        yield gauge("axlog_view_deferred", one.deferred, "1 if it follows when read", **at)
+        if one.members is not None:
+            yield gauge("axlog_family_members", one.members, "Members of a family", **at)
+
+
+def _needed(of: Document) -> Iterator[tuple[str, MaintainedView | None]]:
+    """Yield the views by name. None: a member that nothing has needed yet."""
+    for name, view in maintained(of).families.every_view():
+        if isinstance(view, Member):
+            is_needed = view.view is not None or view.family.broken is not None
+            yield name, view.opened() if is_needed else None
+        else:
+            yield name, view
 
 
 def _size(view: MaintainedView) -> int:
@@ -136,10 +182,11 @@ def document_health(name: str, doc: Document) -> Health:
         failures.append(f"{name}: {doc.trouble or 'the store is closed'}")
     with maintained(doc).lock:
         boxes = list(doc.outboxes.values()) if isinstance(doc, DurableDocument) else []
-    views = [
-        _view_health(name, view, [box for box in boxes if box.view == view.name])
-        for view in map(maintained_view, doc.views.values())
-    ]
+        views = [
+            _view_health(name, view, [box for box in boxes if box.view == view.name])
+            for view_name, view in _needed(doc)
+            if view is not None and not is_pilot(view_name)
+        ]
     return Health(tuple(views), tuple(failures))
 
 

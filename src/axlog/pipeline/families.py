@@ -22,6 +22,7 @@ from axlog.pipeline.model import ViewModel
 from axlog.query.columns import ColumnType
 from axlog.query.parameters import parameters_of, with_parameters
 from axlog.query.query import Query
+from axlog.views.family_names import family_of
 from axlog.views.view_query import parse_view
 
 
@@ -85,28 +86,9 @@ class FamilyView:
         return f"{self.name}{written_row(row)}"
 
 
-PILOT = "[]"
-"""The end of the name of a member that no table has: it keeps the plan of a family."""
-
-
-def is_pilot(view: str) -> bool:
-    """Whether a view is the pilot of a family."""
-    return view.endswith(PILOT)
-
-
-def family_of(member: str) -> str:
-    """The name of the family of a member; that of another view as it is."""
-    return member.partition("[")[0]
-
-
 def row_of(member: str) -> ParameterRow:
     """The row of a member."""
     return read_row(member[len(family_of(member)) :])
-
-
-def is_member(view: str) -> bool:
-    """Whether a name is that of a member: other names have no bracket."""
-    return "[" in view
 
 
 def view_query(

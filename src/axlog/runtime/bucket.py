@@ -38,7 +38,6 @@ from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.options import Keep
 from axlog.live.short_way import Read
 from axlog.match.stream_plan import MessagePlan
-from axlog.pipeline.families import family_of, is_pilot
 from axlog.runtime.bindings import Keyed, bags_of, by_bucket, key_of
 from axlog.runtime.bucket_members import BucketMembers
 from axlog.runtime.change_packets import plain_change, value_of
@@ -71,6 +70,7 @@ from axlog.runtime.relation_shapes import relation_shapes
 from axlog.views.change import Change
 from axlog.views.counting.join_prospects import Watch
 from axlog.views.counting.stepped import SteppedCounting
+from axlog.views.family_names import family_of, is_pilot
 from axlog.views.operators.join import Share
 from axlog.views.step_cut import Handover, LocalSteps, StepCut
 

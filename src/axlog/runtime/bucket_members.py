@@ -20,13 +20,13 @@ from zlib import crc32
 from axlog.errors import AxlogError, QueryError
 from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view
-from axlog.pipeline.families import family_of, is_member
 from axlog.runtime.definition import Definition
 from axlog.runtime.engine import DocumentEngine
 from axlog.runtime.family_members import headed_change
 from axlog.runtime.order import BODY, MESSAGE, ORIGIN, STREAM, Item, Refused
 from axlog.runtime.plan import Unit
 from axlog.views.change import Change
+from axlog.views.family_names import family_of, is_member
 
 
 class BucketMembers:

@@ -33,9 +33,9 @@ from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.live.log_records import settings_of
 from axlog.live.options import CACHE, Cache, Collect, Keep, OnError, Options
 from axlog.pipeline.documents import calls_of
-from axlog.pipeline.families import PILOT
 from axlog.query.columns import ColumnType
 from axlog.query.query import Query
+from axlog.views.family_names import PILOT
 from axlog.views.operators.join import Share
 from axlog.views.step_chain import OnValueError
 from axlog.views.view_query import parse_view

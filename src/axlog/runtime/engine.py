@@ -26,9 +26,9 @@ from axlog.live.internals import maintained, streams_of
 from axlog.live.log_records import Record
 from axlog.live.recovery import load_parts, snapshot_parts
 from axlog.live.streams import as_bytes
-from axlog.pipeline.families import is_pilot
 from axlog.views.change import Change
 from axlog.views.family import Member
+from axlog.views.family_names import is_pilot
 from axlog.views.net_changes import net
 from axlog.views.view import MaintainedView
 

@@ -21,11 +21,12 @@ from axlog.document.stream_update import StreamUpdate
 from axlog.errors import AxlogError
 from axlog.live.document import Document
 from axlog.live.internals import maintained
-from axlog.pipeline.families import PILOT, FamilyView, family_of, row_of
+from axlog.pipeline.families import FamilyView, row_of
 from axlog.query.columns import ColumnType
 from axlog.query.dates import Date, time_value_of
 from axlog.runtime.engine import DocumentEngine
 from axlog.views.change import Change, Row, headed_row
+from axlog.views.family_names import PILOT, family_of
 
 PARAMETERS = "parameters"
 """The action of an input that adds and removes rows of the table of a family."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from axlog.errors import AxlogError
+from axlog.live.internals import maintained
 from axlog.live.metrics import document_samples, process_samples, put_aside
 from axlog.query.truth import Truth
 from axlog.reporting import Health, Sample, State, ViewHealth, counter, gauge
@@ -25,6 +26,7 @@ from axlog.runtime.progress import Progress
 from axlog.runtime.source_reader import Feed
 from axlog.runtime.system_truth import LiveTruth, Verdict
 from axlog.runtime.unreachable import Troubles
+from axlog.views.family_names import is_pilot
 
 _MOST_DOCUMENTS = 20
 """Up to this many documents of a `document_key`, each has its own samples."""
@@ -88,9 +90,9 @@ class RunnerReport:
         """Return added views that were set aside: no failure of the run."""
         for name, one in self._runner.instances.items():
             for document in list(one.documents.values()):
-                for view, kept in document.views.items():
-                    if view not in one.queries and kept.broken is not None:
-                        yield f"view {name}/{view}: {put_aside(kept.broken)}"
+                for view, broken in maintained(document).families.set_aside():
+                    if view not in one.queries and not is_pilot(view):
+                        yield f"view {name}/{view}: {put_aside(broken)}"
 
     def _verdicts(self) -> dict[str, Verdict]:
         try:

@@ -31,12 +31,13 @@ from axlog.live.log_records import settings_of
 from axlog.live.options import Options
 from axlog.match.batch_parser import chunks
 from axlog.pipeline.documents import document_of, horizon_of, may_delete, types_of
-from axlog.pipeline.families import FamilyView, family_of, is_member, is_pilot
+from axlog.pipeline.families import FamilyView
 from axlog.pipeline.model import PipelineModel
 from axlog.runtime.checkpoint import Input
 from axlog.runtime.engine import DocumentEngine, load, net_by_view
 from axlog.runtime.family_members import PARAMETERS, FamilyMembers
 from axlog.views.change import Change, headed_row
+from axlog.views.family_names import family_of, is_member, is_pilot
 from axlog.views.view_query import parse_view
 from axlog.views.why import named_message
 

@@ -129,7 +129,7 @@ def make_application(
     operations = serving.operations()
     operations += Subscribing(channels, access, webhooks, serving).operations()
     operations += signing_operations(access)
-    views = Views(documents or {}, access)
+    views = Views(documents or {}, access, families)
     given: GivenDocuments | None = None
     kept: KeptMembers | None = None
     if documents is not None:

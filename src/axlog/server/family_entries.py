@@ -15,10 +15,10 @@ from typing import Any
 from axlog.errors import QueryError
 from axlog.live.document import Document
 from axlog.live.internals import maintained
-from axlog.pipeline.families import family_of, is_member, is_pilot
 from axlog.runtime.family_members import FamilyMembers
 from axlog.server.row_lists import Asked, Listing, Prospect
 from axlog.views.change import Change
+from axlog.views.family_names import family_of, is_member, is_pilot
 
 FOUND = 50
 """Members that the page lists at once."""

@@ -36,7 +36,7 @@ from axlog.errors import AccessError, AxlogError, ChannelError, QueryError
 from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view
 from axlog.live.view import View
-from axlog.pipeline.families import family_of, is_pilot, row_of
+from axlog.pipeline.families import row_of
 from axlog.query.parameters import parameters_of, with_parameters
 from axlog.reporting import report
 from axlog.server.access import Access, used_up
@@ -49,12 +49,11 @@ from axlog.server.roles import Principal
 from axlog.server.roles import channel as channel_resource
 from axlog.server.roles import view as resource
 from axlog.server.view_routes import MOST_ROWS, Views
+from axlog.views.family_names import OWNED, family_of, is_pilot
 
 _log = logging.getLogger("axlog.server")
 MOST_MEMBERS = 1000
 """Members in one answer."""
-_OWNED = "@"
-"""Separates the family and the owner in the name of a member that a principal added."""
 Published = Mapping[str, Mapping[str, "PublishedFamily"]]
 """The published families, by document and name."""
 
@@ -167,11 +166,11 @@ class FamilyRoutes:
             if family_of(view) == family and view != family and not is_pilot(view):
                 if sees_all:
                     yield view, [str(value) for value in row_of(view)]
-            elif view.startswith(f"{family}{_OWNED}"):
+            elif view.startswith(f"{family}{OWNED}"):
                 member = self._known.get((name, view))
                 if member is not None and (sees_all or member.owner == caller.name):
                     values = [str(value) for value in member.parameters.values()]
-                    yield view.removeprefix(f"{family}{_OWNED}"), values
+                    yield view.removeprefix(f"{family}{OWNED}"), values
 
     async def _members(self, request: Request, caller: Principal) -> Response:
         name, doc, family, _ = self._found(request)
@@ -307,7 +306,7 @@ class FamilyRoutes:
 
 def member_name(family: str, owner: str, member: str) -> str:
     """The name of the view of a member that a principal added."""
-    return f"{family}{_OWNED}{owner}/{member}"
+    return f"{family}{OWNED}{owner}/{member}"
 
 
 def published_family(

@@ -26,7 +26,6 @@ from axlog.live.document import Document
 from axlog.live.internals import maintained, maintained_view
 from axlog.live.streams import DeadLetter
 from axlog.live.view import View
-from axlog.pipeline.families import is_member, is_pilot
 from axlog.query.columns import Columns
 from axlog.runtime.family_members import FamilyMembers
 from axlog.runtime.replay import Replay, plain_parts
@@ -43,6 +42,7 @@ from axlog.server.plots import plotted
 from axlog.server.row_history import row_name, with_parts
 from axlog.server.row_lists import Asked, Listing, Prospect, by_deadline
 from axlog.views.change import Change, Row
+from axlog.views.family_names import is_member, is_pilot
 from axlog.views.view import MaintainedView
 
 NODES, POSSIBLE = 400, 1000

@@ -23,7 +23,7 @@ the header `Deprecation` and a `Link` to the current route.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +33,6 @@ from starlette.responses import Response, StreamingResponse
 from axlog.errors import AccessError, ChannelError, QueryError, UndecidedError, UpdateError
 from axlog.live.document import Document
 from axlog.live.view import View
-from axlog.pipeline.families import is_member
 from axlog.query.query import checked_language
 from axlog.server.access import Access, used_up
 from axlog.server.change_events import followed
@@ -43,6 +42,7 @@ from axlog.server.responses import answer, json_of, number_in, wrong
 from axlog.server.roles import Principal
 from axlog.server.roles import document as whole
 from axlog.server.roles import view as resource
+from axlog.views.family_names import is_member, shown_with
 
 MOST_ROWS = 10_000
 RETAINED = 1000
@@ -52,9 +52,16 @@ RETAINED = 1000
 class Views:
     """Return the operations of documents."""
 
-    def __init__(self, documents: Mapping[str, Document], access: Access) -> None:
+    def __init__(
+        self,
+        documents: Mapping[str, Document],
+        access: Access,
+        families: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        """`families`: the names of those that subscribers may add members to, by document."""
         self.documents = documents
         self.access = access
+        self._families = families or {}
         self._owners: dict[tuple[str, str], str] = {}  # of the added views
 
     def operations(self) -> list[Operation]:
@@ -95,17 +102,24 @@ class Views:
         return doc.view(name)
 
     async def _documents(self, request: Request, caller: Principal) -> Response:
-        """Return the documents that the principal may read, or of which it may read a view."""
+        """Return the documents that the principal may use: whole, a view, or a family."""
         self.access.check_known(caller)
         documents: dict[str, dict[str, list[str]]] = {}
         for name, doc in self.documents.items():
             is_whole = caller.may("read", whole(name))
-            own = (view for view in sorted(doc.views) if not is_member(view))
+            published = self._families.get(name, ())
+            own = (
+                view
+                for view in sorted(doc.views)
+                if not is_member(view) and (view == (of := shown_with(view)) or of not in published)
+            )
             views = [view for view in own if caller.may("read", resource(name, view))]
-            if is_whole or views:
+            families = [one for one in published if caller.may("subscribe", resource(name, one))]
+            if is_whole or views or families:
                 documents[name] = {
                     "views": views,
                     "streams": sorted(doc.streams()) if is_whole else [],
+                    **({"families": families} if families else {}),
                 }
         return answer(documents)
 
