@@ -16,7 +16,9 @@ to 35; `tods_page` writes all pairs. Times are processor times (`thread_time`), 
 millisecond would be lost among the pauses of a busy machine. Every side is repeated and the least
 time counts. A repetition is a whole statement on both sides: find, apply, then each view once. Ours
 updates a new copy of the document, lxml undoes the update. The `whole` figures add these up for a
-document with one view.
+document with one view. Up to `STATEMENTS_UP_TO` the same is measured in one piece, too:
+`Document.update` of a document with one view, kept as axlog chooses, with its changes. The
+statement was used before, as lxml's paths and fragments are prepared.
 """
 
 from __future__ import annotations
@@ -38,8 +40,10 @@ from axlog.document.tree import Tree
 from axlog.errors import WorkloadError
 from axlog.evaluate.columns import columns_of
 from axlog.evaluate.statements import operations_of
+from axlog.live.document import parse
 from axlog.query.pattern import Pattern
 from axlog.query.query import parse_query
+from axlog.query.statement_templates import OFTEN
 from axlog.query.update_parser import parse_statements
 from axlog.samples.auction import auction
 from axlog.views.algebraic.engine import AlgebraicEngine
@@ -60,6 +64,10 @@ OFTEN_UP_TO = 10.0
 """Megabytes up to which every side is run three times, and the least counts; larger ones once."""
 
 
+STATEMENTS_UP_TO = 1.0
+"""Megabytes up to which whole statements are measured in one piece."""
+
+
 @dataclass(slots=True)
 class Pair:
     """One update on one view; times in milliseconds."""
@@ -76,6 +84,7 @@ class Pair:
     apply: float
     told: float  # with the changes and their values
     views: int  # number that share the delta tables
+    statement: float = 0.0  # `Document.update` with this view only; 0: not measured
     steps: dict[str, float] = field(default_factory=dict)
     recomputed: dict[str, float] = field(default_factory=dict)
 
@@ -224,6 +233,7 @@ class Size:
         gc.collect()
         gc.disable()
         try:
+            statements = self._statements(statement)
             runs, told = self._ours(statement)
             asked, changes = self._theirs(update, kind, runs[0])
         finally:
@@ -234,7 +244,25 @@ class Size:
                 raise WorkloadError(
                     "AX602", f"{update.name} ({kind}) on {name}: lxml comes to other rows"
                 )
-        return [self._pair(update, kind, name, runs, told, asked[name]) for name in self.views]
+        found = [self._pair(update, kind, name, runs, told, asked[name]) for name in self.views]
+        for pair in found:
+            pair.statement = 1e3 * statements.get(pair.view, 0.0)
+        return found
+
+    def _statements(self, statement: str) -> dict[str, float]:
+        """Seconds of the whole statement by `Document.update`, for each view alone."""
+        found = dict[str, float]()
+        if self.megabytes > STATEMENTS_UP_TO:
+            return found
+        scratch = parse(deepcopy(self.tree))
+        for _ in range(OFTEN + 1):
+            scratch.update(statement)
+        for name in self.views:
+            documents = [parse(deepcopy(self.tree)) for _ in range(self.times)]
+            for document in documents:
+                document.watch(VIEWS[name].xquery).rows()
+            found[name] = min(seconds(partial(each.update, statement)) for each in documents)
+        return found
 
     def _ours(self, statement: str) -> tuple[list[Run], dict[str, tuple[float, int]]]:
         """All copies are made first: neither side is measured just after a copy of a document."""
@@ -351,6 +379,12 @@ def summarise(result: Result, found: Sequence[Pair]) -> None:
             figures[f"lxml whole statements, {what}, ms"] = sum(theirs)
             less = sum(a > b for a, b in zip(ours, theirs, strict=True))
             figures[f"pairs where lxml whole statements with {what} take less"] = less
+        if size <= STATEMENTS_UP_TO:
+            figures["Document.update with changes, ms"] = sum(pair.statement for pair in here)
+            for what in ("lxml rows", "lxml"):
+                less = sum(pair.statement > pair.recomputed_whole(what) for pair in here)
+                said = "with the difference" if what == "lxml rows" else "without the difference"
+                figures[f"pairs where lxml {said} takes less than Document.update"] = less
         if all("saxon" in pair.recomputed for pair in here):
             figures["Saxon nodes, ms"] = sum(pair.recomputed["saxon"] for pair in here)
         result.figures.update({f"{size} MB, {what}": each for what, each in figures.items()})

@@ -35,8 +35,11 @@ def _from_one_operation_on(request: pytest.FixtureRequest, monkeypatch: pytest.M
     monkeypatch.setattr(bulk_operations, "FEWEST", 1)
     monkeypatch.setattr(bulk_operations, "FEW", few)
     monkeypatch.setattr(bulk_columns, "FEW", few)
+    monkeypatch.setattr(bulk_columns, "ONE_BY_ONE", few)
     monkeypatch.setattr(bulk_columns, "SMALL", 0 if request.param == "ranges" else 150)
     monkeypatch.setattr(bulk_columns, "MANY", 3)
+    if request.param == "arrays":
+        monkeypatch.setattr(bulk_columns, "SHARE", 0)  # nodes leave their partitions at once
 
 
 def seen(tree: Tree) -> dict[str, object]:

@@ -123,7 +123,7 @@ class Block:
             links[:, 0, root] = parents
         slots = np.arange(count, dtype=np.int32)[:, None] * self._slots[1] + self._slots[0]
         for label, places in self._places.items():
-            partition = tree.nodes_by_label.get(label)
+            partition = tree.partition(label)  # swept, and so not between here and `enter`
             if partition:
                 slots[:, places] += len(partition)
         linked_columns = (

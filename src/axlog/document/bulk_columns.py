@@ -17,12 +17,14 @@ Handles: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
 FEW = 24
 """Up to this many nodes, one by one is faster than arrays."""
 ONE_BY_ONE = 64
-"""Up to this many nodes of a label, positions are counted one by one."""
-_FREE = int(NodeKind.FREE)
+"""Up to this many subtrees, their last nodes are found one by one."""
 SMALL = 150
 """Up to this many nodes in all, walking is faster than to prove that subtrees are ranges."""
 MANY = 200
 """From this many nodes on, removed nodes are collected in arrays."""
+SHARE = 16
+"""Where more than one of so many handles is removed, all partitions can be swept at its cost."""
+KINDS_BY_LABEL = {label: kind for kind, label in LABELS_BY_KIND.items()}
 
 
 def _column(column: Any, kind: Any = np.int32) -> Any:
@@ -72,71 +74,48 @@ def few_below(tree: Tree, roots: Sequence[int], most: int) -> list[int] | None:
 def _ranges(tree: Tree, roots: Sequence[int] | Handles) -> Handles | None:
     """`subtrees` of nodes whose subtrees are ranges of handles, as after a load; None for others.
 
-    Proof: a range that its links to children and siblings do not leave contains the subtree; a
-    range whose parents are all in it, each before its children, contains nothing else.
+    Proof: the ranges contain the subtrees if no link to a child or sibling leaves them, but for
+    the roots' own. They contain nothing else if all parents are in them, but for those of the roots
+    where their ranges begin. So they do not overlap either: one would contain another's root.
     """
     starts = np.asarray(roots, dtype=np.int32)
-    if len(starts) <= FEW:
-        ends = np.array([_last_below(tree, root) for root in starts.tolist()], dtype=np.int32)
+    last = tree.last_column
+    if len(starts) <= ONE_BY_ONE:
+        found = []
+        for at in starts.tolist():
+            while (below := last[at]) != NONE:
+                at = below
+            found.append(at)
+        ends = np.array(found, dtype=np.int32)
     else:
-        last = _column(tree.last_column)
-        ends, below = starts, last[starts]
-        while (goes_on := below != NONE).any():
-            ends = np.where(goes_on, below, ends)
-            below = np.where(goes_on, last[ends], NONE)
+        ends = _last_below(_column(last), starts)
     sizes = ends - starts + 1
-    total = int(sizes.sum())
-    if not SMALL < total <= len(tree.kind_column) or sizes.min() < 1:
+    total, size = int(sizes.sum()), len(tree.kind_column)
+    if not SMALL < total <= size or sizes.min() < 1:
         return None
     begins = np.cumsum(sizes) - sizes
     nodes: Handles = np.repeat(starts - begins, sizes).astype(np.int32)
     nodes += np.arange(total, dtype=np.int32)
-    low, high = np.repeat(starts, sizes), np.repeat(ends, sizes)
-    parent, first = _column(tree.parent_column)[nodes], _column(tree.first_column)[nodes]
+    is_in = np.zeros(size + 1, dtype=np.bool_)
+    is_in[nodes] = True
+    has_parent = is_in[_column(tree.parent_column)[nodes]]
+    is_in[NONE] = True  # the last one: no link
     following = _column(tree.next_column)[nodes]
-    parent[begins], following[begins] = starts, NONE
-    if (parent < low).any() or (parent > nodes).any() or (first > high).any():
+    following[begins] = NONE
+    if not (is_in[following].all() and is_in[_column(tree.first_column)[nodes]].all()):
         return None
-    is_out = (following > high) | ((first < low) & (first != NONE))
-    is_out |= (following < low) & (following != NONE)
-    is_out |= _column(tree.kind_column, np.int8)[nodes] == _FREE
-    return None if is_out.any() else nodes
-
-
-def _last_below(tree: Tree, node: int) -> int:
-    last = tree.last_column
-    while (below := last[node]) != NONE:
-        node = below
-    return node
-
-
-def place_among_equals(tree: Tree, node: int, parent: int) -> tuple[int, int]:
-    """The position of a node among the siblings of its kind and label, and their number."""
-    kind, label = tree.kind_column[node], tree.label_column[node]
-    if kind == ELEMENT and len(tree.partition(tree.names[label])) > ONE_BY_ONE:
-        found = _place_among(tree, node, parent)
-        if found is not None:
-            return found
-    same = [
-        other
-        for other in tree.chain(parent)
-        if tree.kind_column[other] == kind
-        and (kind != ELEMENT or tree.label_column[other] == label)
-    ]
-    return same.index(node) + 1, len(same)
-
-
-def _place_among(tree: Tree, node: int, parent: int) -> tuple[int, int] | None:
-    """The position of an element among its siblings with its label, and their number.
-
-    None if one of them has an order of several integers.
-    """
-    handles = _column(tree.partition(tree.label(node)))
-    same = handles[_column(tree.parent_column)[handles] == parent]
-    if tree.long_components and not tree.long_components.keys().isdisjoint(same.tolist()):
+    if has_parent[begins].any() or np.count_nonzero(has_parent) != total - len(starts):
         return None
-    order = _column(tree.order_column)
-    return int((order[same] < order[node]).sum()) + 1, len(same)
+    return nodes if _column(tree.kind_column, np.int8)[nodes].all() else None  # none is free
+
+
+def _last_below(last: Handles, nodes: Handles) -> Handles:
+    """The last node below each node, or the node itself."""
+    ends, below = nodes, last[nodes]
+    while (goes_on := below != NONE).any():
+        ends = np.where(goes_on, below, ends)
+        below = np.where(goes_on, last[ends], NONE)
+    return ends
 
 
 def _walked(tree: Tree, stack: list[int]) -> Handles:
@@ -184,21 +163,58 @@ def by_label(tree: Tree, nodes: Handles) -> dict[str, Handles]:
 
 
 def gathered(tree: Tree, roots: Sequence[int]) -> tuple[Handles | None, dict[str, Handles]]:
-    """All nodes below some roots, and the same by label; empty if they are few."""
+    """All nodes below some roots, and the same by label if `leave` needs it; None if few."""
     if few_below(tree, roots, MANY) is not None:
         return None, {}
     every = subtrees(tree, roots)
-    return every, by_label(tree, every)
+    return every, groups_to_leave(tree, every)
 
 
-def leave(tree: Tree, groups: dict[str, Handles]) -> None:
-    """Remove nodes from their partitions: the last ones fill their slots."""
-    for label, nodes in groups.items():
-        _left(tree, label, nodes)
+def groups_to_leave(tree: Tree, nodes: Handles) -> dict[str, Handles]:
+    """The nodes by label; none if they are so many that `leave` only marks them."""
+    return {} if len(nodes) * SHARE >= len(tree.kind_column) else by_label(tree, nodes)
+
+
+def leave(tree: Tree, nodes: Handles, groups: dict[str, Handles]) -> None:
+    """Remove nodes from their partitions: the last ones fill their slots.
+
+    Many nodes without groups only lose their slots, and partitions are swept when they are read.
+    """
+    if groups:
+        for label, each in groups.items():
+            _left(tree, label, each)
+    else:
+        _column(tree.slot_column)[nodes] = NONE
+        tree._stale.update(tree.nodes_by_label)
+
+
+def sweep(tree: Tree, label: str) -> None:
+    """Drop the nodes that have left from a partition: those that do not know their slot there.
+
+    Their handles may be in use again, with another label, or the same one in another slot.
+    """
+    tree._stale.discard(label)
+    partition = tree.nodes_by_label[label]
+    if not partition:
+        return
+    slots, members = _column(tree.slot_column), _column(partition)
+    stays = slots[members] == np.arange(len(members), dtype=np.int32)
+    kinds = _column(tree.kind_column, np.int8)[members]
+    if label[0] == "#":
+        stays &= kinds == KINDS_BY_LABEL[label]
+    else:
+        stays &= kinds == (ATTRIBUTE if label[0] == "@" else ELEMENT)
+        stays &= _column(tree.label_column)[members] == tree.name_ids[label]
+    kept = members[stays]
+    slots[kept] = np.arange(len(kept), dtype=np.int32)
+    del members  # an array with an exported buffer cannot shrink
+    del partition[len(kept) :]
+    if len(kept):
+        _column(partition)[:] = kept
 
 
 def _left(tree: Tree, label: str, nodes: Handles) -> None:
-    partition = tree.nodes_by_label[label]
+    partition = tree.partition(label)
     kept = len(partition) - len(nodes)
     if not kept:
         del partition[:]

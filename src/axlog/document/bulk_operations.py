@@ -13,14 +13,13 @@ texts, attributes or calls; deletions that make texts adjacent; and all invalid 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import repeat
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from axlog.document.blocks import FixedContent, block_of
-from axlog.document.bulk_columns import by_label, leave, release, subtrees
+from axlog.document.bulk_columns import groups_to_leave, leave, release, subtrees
 from axlog.document.delta import Delta
 from axlog.document.operations import Attribute, Content, Delete, Insert, Operation, Where
 from axlog.document.parser import Limits
@@ -240,45 +239,52 @@ def _deletion(tree: Tree, nodes: list[int], time: int) -> Deletion | None:
     left = _survivors(_column(tree.previous_column), roots, is_gone)
     right = _survivors(_column(tree.next_column), roots, is_gone)
     are_texts = (left != NONE) & (right != NONE) & (kind[left] == TEXT) & (kind[right] == TEXT)
-    return None if are_texts.any() else Deletion(tree, roots, left, right, time)
+    if are_texts.any():
+        return None
+    return Deletion(tree, roots.tolist(), left.tolist(), right.tolist(), time)
 
 
 def _few_deletions(tree: Tree, targets: list[int], time: int) -> Deletion | None:
     """`_deletion`, node by node."""
     parents, kinds, gone = tree.parent_column, tree.kind_column, set(targets)
-    is_below = {DOCUMENT_NODE: False}  # by node: whether it, or a node above it, is removed
-    roots: list[int] = []
-    for target in targets:
-        above = parents[target]
-        if above == DOCUMENT_NODE or kinds[above] == ATTRIBUTE:
-            return None
-        path, at = [], above
-        while at not in is_below and at not in gone:
-            path.append(at)
-            at = parents[at]
-        found = is_below.get(at, True)
-        is_below.update(zip(path, repeat(found), strict=False))
-        if not found:
-            roots.append(target)
-    roots.sort()
-    left = [_survivor(tree.previous_column, root, gone) for root in roots]
-    right = [_survivor(tree.next_column, root, gone) for root in roots]
+    at = set(map(parents.__getitem__, targets))
+    if DOCUMENT_NODE in at or ATTRIBUTE in map(kinds.__getitem__, at):
+        return None
+    is_nested = False
+    while at and not is_nested:
+        is_nested = not gone.isdisjoint(at)
+        at = set(map(parents.__getitem__, at))
+        at.discard(NONE)
+    roots = sorted(_outermost(tree, gone) if is_nested else targets)
+    left = _survivors_of_few(tree.previous_column, roots, gone)
+    right = _survivors_of_few(tree.next_column, roots[::-1], gone)[::-1]
     for one, other in zip(left, right, strict=True):
         if one != NONE and other != NONE and kinds[one] == kinds[other] == TEXT:
             return None
-    return Deletion(tree, _handles(roots), _handles(left), _handles(right), time)
+    return Deletion(tree, roots, left, right, time)
+
+
+def _outermost(tree: Tree, gone: set[int]) -> Iterator[int]:
+    """The nodes that are below no other."""
+    return (node for node in gone if gone.isdisjoint(tree.ancestors(node)))
+
+
+def _survivors_of_few(links: Sequence[int], nodes: list[int], gone: set[int]) -> list[int]:
+    """For each removed node the nearest remaining neighbour along the links.
+
+    Usually the nodes are in the order in which that of one is that of the next.
+    """
+    known: dict[int, int] = {}
+    for node in nodes:
+        at = links[node]
+        while at in gone:
+            at = known[at] if at in known else links[at]
+        known[node] = at
+    return list(map(known.__getitem__, nodes))
 
 
 def _handles(nodes: list[int]) -> Handles:
     return np.array(nodes, dtype=np.int32)
-
-
-def _survivor(links: Sequence[int], node: int, gone: set[int]) -> int:
-    """The nearest remaining neighbour of a removed node along the links."""
-    node = links[node]
-    while node in gone:
-        node = links[node]
-    return node
 
 
 def _has_above(parent: Handles, is_gone: Any, above: Handles) -> Any:
@@ -311,16 +317,16 @@ class Deletion:
     """The deletion of many subtrees, none below another."""
 
     def __init__(
-        self, tree: Tree, roots: Handles, left: Handles, right: Handles, time: int
+        self, tree: Tree, roots: list[int], left: list[int], right: list[int], time: int
     ) -> None:
         self.tree = tree
         self.time = time
-        self._roots, self._left, self._right = roots, left, right
-        self._nodes = subtrees(tree, roots)
+        self._left, self._right = left, right
+        self._nodes = subtrees(tree, _handles(roots))
         self.delta = Delta(tree, time)
-        self.delta.removed = roots.tolist()
+        self.delta.removed = roots
         self.delta.nodes_removed = self._nodes
-        self.delta.labels_removed = by_label(tree, self._nodes)
+        self.delta.labels_removed = groups_to_leave(tree, self._nodes)
         if tree.calls_by_stream and (_column(tree.kind_column, np.int8)[self._nodes] == CALL).any():
             self.delta.closed = [
                 tree.call(node).stream
@@ -336,23 +342,43 @@ class Deletion:
         """Write the plan into the columns. Everything was checked before: this cannot fail."""
         tree = self.tree
         release(tree, tree._dying)
-        leave(tree, self.delta.labels_removed)
+        leave(tree, self._nodes, self.delta.labels_removed)
         tree._size -= len(self._nodes)
         tree._close_streams(self.delta.closed)
         tree._forget_messages(self.delta.removed)
-        self._unlink()
+        if len(self._left) <= FEW:
+            self._unlink_few()
+        else:
+            self._unlink()
         tree.clock = self.time
         tree._dying = list(self.delta.removed)
         tree.version += 1
 
+    def _unlink_few(self) -> None:
+        """`_unlink`, node by node."""
+        tree = self.tree
+        first, last, parents = tree.first_column, tree.last_column, tree.parent_column
+        following, previous = tree.next_column, tree.previous_column
+        for root, left, right in zip(self.delta.removed, self._left, self._right, strict=True):
+            if left == NONE:
+                first[parents[root]] = right
+            else:
+                following[left] = right
+            if right == NONE:
+                last[parents[root]] = left
+            else:
+                previous[right] = left
+            parents[root] = NONE
+
     def _unlink(self) -> None:
         """Link the remaining neighbours; removed nodes keep their own links."""
-        tree, left, right = self.tree, self._left, self._right
+        tree, roots = self.tree, _handles(self.delta.removed)
+        left, right = _handles(self._left), _handles(self._right)
         parent = _column(tree.parent_column)
-        above = parent[self._roots]
+        above = parent[roots]
         has_left, has_right = left != NONE, right != NONE
         _column(tree.next_column)[left[has_left]] = right[has_left]
         _column(tree.previous_column)[right[has_right]] = left[has_right]
         _column(tree.first_column)[above[~has_left]] = right[~has_left]
         _column(tree.last_column)[above[~has_right]] = left[~has_right]
-        parent[self._roots] = NONE
+        parent[roots] = NONE

@@ -482,7 +482,7 @@ class Plan:
         release(tree, tree._dying)
         if delta.nodes_removed is not None:
             tree._size -= len(delta.nodes_removed)
-            leave(tree, delta.labels_removed)
+            leave(tree, delta.nodes_removed, delta.labels_removed)
         else:
             for root in delta.removed:
                 for node in tree.subtree(root):

@@ -101,7 +101,8 @@ class Tree:
     - `text_bytes`, `text_starts`: the strings of loaded nodes in one UTF-8 string, and the offset
       of each; one more offset ends the last
     - `texts_by_node`: handle to string, for nodes made by updates
-    - `nodes_by_label`: label to partition, the handles of its nodes in no order
+    - `nodes_by_label`: label to partition, the handles of its nodes in no order; `partition` first
+      removes those of nodes that have left
     - `calls_by_stream`, `calls_by_node`: stream to handle of its open call; handle to `Call`
     - `prefixes_by_node`: handle to prefix, where the declarations in scope would give another one
     - `namespaces_by_node`: handle to the namespaces declared at that element
@@ -139,6 +140,7 @@ class Tree:
         self._nodes_by_origin: dict[tuple[str, int], list[int]] | None = None
         self.messages_by_key: dict[str, dict[str, int]] = {}
         self.keys_by_node: dict[int, tuple[str, str]] = {}
+        self._stale: set[str] = set()  # labels whose partitions may hold nodes that have left
         self._free: list[int] = []
         self._dying: list[int] = []  # removed by the last update, freed by the next
         self._size = 0  # nodes in the document, without the document node
@@ -354,26 +356,22 @@ class Tree:
 
     def path(self, node: int) -> str:
         """A readable path to the node, such as /site/people/person[2]/@id."""
-        from axlog.document.bulk_columns import place_among_equals
+        from axlog.document.readable_path import path_of
 
-        steps: list[str] = []
-        while node != DOCUMENT_NODE and node != NONE:
-            kind = self.kind_column[node]
-            label = self.label(node) if kind in _NAMED else f"{self.kind(node).name.lower()}()"
-            parent = self.parent_column[node]
-            if parent != NONE and kind != ATTRIBUTE:
-                position, count = place_among_equals(self, node, parent)
-                label += f"[{position}]" if count > 1 else ""
-            steps.append(label)
-            node = parent
-        return "/" + "/".join(reversed(steps))
+        return path_of(self, node)
 
     def partition(self, label: str) -> array[int]:
         """The nodes with a label (`a`, `@a`, `#text`, `#comment`, ...), in no order; read-only."""
+        if label in self._stale:
+            from axlog.document.bulk_columns import sweep
+
+            sweep(self, label)
         return self.nodes_by_label.get(label, _EMPTY)
 
     def labels(self) -> list[str]:
         """The labels that at least one node has."""
+        for label in tuple(self._stale):
+            self.partition(label)
         return [label for label, handles in self.nodes_by_label.items() if handles]
 
     def may_bring_calls(self, stream: str) -> bool:
@@ -508,7 +506,7 @@ class Tree:
         """Remove a node from the partition of its label: the last one fills its slot."""
         label = self._partition_of(node)
         if label is not None:
-            handles = self.nodes_by_label[label]
+            handles = self.partition(label)
             last = handles.pop()
             if last != node:
                 handles[self.slot_column[node]] = last

@@ -24,7 +24,7 @@ from itertools import chain
 
 import numpy as np
 
-from axlog.document.bulk_columns import subtrees
+from axlog.document.bulk_columns import KINDS_BY_LABEL, subtrees
 from axlog.document.delta import Delta
 from axlog.document.tree import (
     ATTRIBUTE,
@@ -32,7 +32,6 @@ from axlog.document.tree import (
     ELEMENT,
     INSTRUCTION,
     INSTRUCTION_LABEL,
-    LABELS_BY_KIND,
     NONE,
     TEXT,
     TEXT_LABEL,
@@ -71,7 +70,6 @@ from axlog.views.algebraic.labels import (
 )
 from axlog.views.algebraic.shape import is_by_content
 
-_KINDS = {label: kind for kind, label in LABELS_BY_KIND.items()}
 FEW = 8
 """Up to this many insertions are processed one by one."""
 FEWEST_COPIES = 4
@@ -154,7 +152,7 @@ class NodeTable:
         if known is None:
             if self._is_split:
                 return NOTHING
-            kind = _KINDS.get(label, ATTRIBUTE if label[0] == "@" else ELEMENT)
+            kind = KINDS_BY_LABEL.get(label, ATTRIBUTE if label[0] == "@" else ELEMENT)
             number = columns.tree.name_ids.get(label, -2)
             known = self._by_label[label] = self._split(columns, kind, number)
         return known

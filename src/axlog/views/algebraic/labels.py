@@ -79,7 +79,8 @@ def labels_of(columns: Columns, nodes: Handles) -> Labels:
     present = np.zeros(len(tree.names), dtype=np.bool_)
     present[labels[(kinds == ELEMENT) | (kinds == ATTRIBUTE)]] = True
     found = [tree.names[number] for number in np.flatnonzero(present).tolist()]
-    found += [label for kind, label in LABELS_BY_KIND.items() if (kinds == kind).any()]
+    counts = np.bincount(kinds).tolist()
+    found += [LABELS_BY_KIND[k] for k, count in enumerate(counts) if count and k in LABELS_BY_KIND]
     return with_classes(frozenset(found))
 
 

@@ -159,7 +159,8 @@ class Propagation:
             self.report.way = "nothing"
             return nothing(self.shape.key)
         is_plain = unseen is None and not len(restated) and self.options.may_recompute
-        if is_plain and (label := self.selections.missing_label()) is not None:
+        removed = self.tables.labels.removed
+        if is_plain and (label := self.selections.missing_label(removed)) is not None:
             self.report.way, self.report.reason = "recomputed", f"there is no {label} left"
             return None
         if self.advice and unseen is None and self.options.may_recompute:

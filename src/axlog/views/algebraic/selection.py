@@ -76,10 +76,15 @@ class Selections:
         tree = self.tree
         return others * len(tree) + sum(len(tree.partition(label)) for label in labels)
 
-    def missing_label(self) -> str | None:
-        """A label that every row needs and that no node has."""
-        known = self.tree.nodes_by_label
-        return next((label for label in _labels(self.shape)[0] if not known.get(label)), None)
+    def missing_label(self, removed: frozenset[str]) -> str | None:
+        """A label that every row needs and that no node has, after nodes of some were removed."""
+        tree = self.tree
+        for label in _labels(self.shape)[0]:
+            if not tree.nodes_by_label.get(label):
+                return label
+            if label in removed and not tree.partition(label):
+                return label
+        return None
 
     def holds(self, columns: Columns) -> bool:
         """Whether the conditions at the document node hold: without them there are no rows."""
