@@ -87,7 +87,7 @@ def test_a_stopped_query_is_rescaled(spark: Any, tmp_path: Path) -> None:
         assert rows(sink, view) == state_after(told) != Counter()
     with pytest.raises(PipelineError, match="expected: 1 to 4 partitions"):
         rescale(spark, place, 5)
-    with pytest.raises(PipelineError, match="axlog rescale changes them"):
+    with pytest.raises(PipelineError, match="rescale --partitions 3 changes them"):
         run(spark, definition, messages, sink, partitions=3, **options)
 
 

@@ -37,3 +37,6 @@ def rescale(
     before = spark_engine().rescale_pipeline(model, partitions, master)
     for document, number in before.items():
         typer.echo(f"{document}: {number} -> {partitions} partitions")
+    stated = model.settings.partitions
+    if stated is not None and stated != partitions:
+        typer.echo(f"now change `partitions: {stated}` in {pipeline} to {partitions}")

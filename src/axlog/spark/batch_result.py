@@ -175,7 +175,7 @@ class Delivery:
             self._take(frame, number)
 
     def _take(self, frame: DataFrame, number: int) -> None:
-        rows = [(row[0], bytes(row[1])) for row in frame.collect()]
+        rows = [(row[0], bytes(row[1])) for row in _collected(frame)]
         self._note(number, rows)
         if self._buckets is None:
             if self._finals is None:
@@ -252,6 +252,33 @@ class Delivery:
             self._report(merged)
         merged.parts.remove()
         return merged
+
+
+_CANCELLED = ("SPARK_JOB_CANCELLED", "cancelled job group", "InterruptedException")
+_AS_SPARK_EXPECTS = (
+    "py4j.protocol.Py4JJavaError: An error occurred while calling collect: "
+    "java.lang.InterruptedException"
+)
+
+
+def _collected(frame: DataFrame) -> list[Any]:
+    """Return the rows of a batch.
+
+    A stop cancels its job. Spark then looks for an interruption in the text of the error, with a
+    regular expression whose stack grows with the text. The trace of Java is too long for it: the
+    thread would end with a StackOverflowError of a thousand lines.
+    """
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        return frame.collect()
+    except (Py4JJavaError, PySparkException) as error:
+        said = str(error)
+        if not any(word in said for word in _CANCELLED):
+            raise
+        reason = said.partition("\n")[0]
+        raise RuntimeError(f"the batch was interrupted: {reason} ({_AS_SPARK_EXPECTS})") from None
 
 
 def gather_batch(

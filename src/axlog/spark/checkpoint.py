@@ -115,8 +115,13 @@ def _taken_up(
     known = {**known, "definition": stored}
     wanted = {"form": _FORM, "definition": definition.plain(), **rest}
     changed = list(differences(known, json.loads(json.dumps(wanted))))
-    if rest["partitions"] != known["partitions"]:
-        changed[-1:] = [f"{changed[-1]} (axlog rescale changes them)"]
+    has, wants = known["partitions"], rest["partitions"]
+    if has != wants and len(changed) == 1:
+        raise PipelineError(
+            "AX855",
+            f"the checkpoint {place} has {has} partitions of state, and {wants} are asked for",
+            expected=f"partitions: {has}; axlog rescale --partitions {wants} changes them",
+        )
     if changed:
         raise _refused(place, changed)
     before = Definition.read(known["definition"])
