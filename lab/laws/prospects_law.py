@@ -130,6 +130,8 @@ def make_prospects_case(random: Random, first: Sequence[int] = (0, 0, 1, 2)) -> 
     named = [f"${name}" for name in "xyz" if f"${name}" in pattern]
     named += [f"{name}.time" for name in ("t1", "t2") if f"#{name}" in pattern]
     shown = [c for c in named if random.random() < (0.7 if c[0] == "$" else 0.15)]
+    if random.random() < 0.15:  # what shows no key
+        shown = [random.choice(named)]
     query = f"match /r{pattern}" + (f" where {where}" if where else "")
     query += f" return {', '.join(shown)}" if shown else ""
     streams = _STREAMS[:parts] + ("n" if absent else "")

@@ -10,6 +10,7 @@ import pytest
 
 import axlog
 from axlog.errors import QueryError, UndecidedError
+from axlog.future.clock_outlook import ClockOutlook
 from axlog.live.internals import maintained
 from axlog.views.change import Change
 
@@ -278,6 +279,23 @@ def test_a_row_that_time_brings_may_be_brought_by_data_later() -> None:
     assert [one.to_dict() for one in view.possible()] == [{"row": {}, "needs": [], "since": 3600}]
     doc.end("orders")
     assert [one.deadline for one in view.possible()] == [3600]
+
+
+def test_rows_with_moments_of_their_own_are_each_judged_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    doc = axlog.Document(SHOP)
+    view = doc.watch("match /shop/orders/order#t/$x where now - t = 1h return $x")
+    for number in range(6):
+        doc.feed("orders", f"<order>{number}</order>", at=number)
+    doc.end("orders")
+    made = list[object]()
+    before = ClockOutlook.__init__
+    monkeypatch.setattr(
+        ClockOutlook, "__init__", lambda self, *given: (made.append(self), before(self, *given))[1]
+    )
+    assert [one.deadline for one in view.possible()] == [3600 + number for number in range(6)]
+    assert len(made) <= 7
 
 
 def test_a_window_that_has_passed_is_never_if_nothing_else_can_bring_it() -> None:

@@ -15,6 +15,7 @@ from axlog.errors import UpdateError
 from axlog.future.truth import Outlook
 from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.query.truth import Truth
+from axlog.views.counting.prospects import Prospects
 from axlog.views.member_prospects import MemberProspects
 from lab.laws.fuzzing import run_case
 from lab.laws.never_law import take
@@ -90,6 +91,43 @@ def test_pages_start_with_the_next_deadlines(query: str) -> None:
     assert [one.row["x"] for one in rest if one.row["x"]] == ["4", "1", "2"]
     assert rest[-1].row["x"] is None
     assert view.possible(limit=1, after=rest[-1]) == []
+
+
+def test_a_page_has_a_row_of_which_a_later_one_is_ruled_out_by_its_key() -> None:
+    where = "where t2 - t1 >= 0 and t2 - t1 <= 10 return $n"
+    doc = document(f"match /r[a/o[k/$x#t1]/n/$n][b/o/k/$x#t2] {where}")
+    doc.feed("a", message(5, "<n>1</n>"), at=1)
+    doc.feed("b", message(6), at=1)
+    doc.feed("a", message(6, "<n>1</n>"), at=3)
+    page = doc.view("v").possible(limit=5)
+    assert [(one.row["n"], one.deadline) for one in page] == [("1", 11), (None, None)]
+
+
+@pytest.mark.parametrize("facts", [(), KEYS])
+def test_a_page_of_rows_without_deadlines_judges_no_others(
+    facts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doc = document("match /r[a/o/k/$x][b/o/k/$x] return $x", facts=facts)
+    view, judged = doc.view("v"), list[object]()
+    ways_of = Prospects._ways_of
+
+    def count(prospects: Prospects, part: int, row: tuple[object, ...]) -> object:
+        judged.append(row)
+        return ways_of(prospects, part, row)
+
+    for number in range(10, 50):
+        doc.feed("a", message(number))
+    assert len(view.possible(limit=3)) == 3
+    monkeypatch.setattr(Prospects, "_ways_of", count)
+    for stream, number in (("a", 9), ("a", 7), ("b", 11)):
+        doc.feed(stream, message(number))
+    page = view.possible(limit=3)
+    assert [one.row["x"] for one in page] == [None, "10", "12"][: len(page)]
+    assert [one.row["x"] for one in view.possible(limit=2, after=page[-1])] == ["13", "14"]
+    assert len(judged) < 10
+    assert [one.row["x"] for one in view.possible()][-2:] == ["7", "9"]
+    doc.end("b")
+    assert view.possible(limit=3) == []
 
 
 def test_forgotten_key_values_are_not_guessed_at() -> None:

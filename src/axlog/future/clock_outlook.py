@@ -24,12 +24,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, product
-from typing import Any
+from typing import Any, TypeAlias
 
 from axlog.document.tree import Tree
 from axlog.errors import UndecidedError
 from axlog.evaluate.answers import answers
-from axlog.future.truth import Outlook, Possible, column_of, possible_rows, row_of
+from axlog.future.truth import Outlook, Possible, Wanted, column_of, possible_rows, row_of
 from axlog.query.clock_spans import Spans, common_spans, holds_at, spans_of
 from axlog.query.clock_steps import split_clock
 from axlog.query.compile import compile_pattern
@@ -55,6 +55,10 @@ class _Bounds:
 
     lower: tuple[_Bound, ...] = ()
     upper: tuple[_Bound, ...] = ()
+
+
+_FoundWay: TypeAlias = tuple[tuple[Any, ...], tuple[Wanted, ...], int | None]
+"""The values that a way shows, what it needs, and its deadline."""
 
 
 def shown_outputs(query: Query) -> tuple[Output, ...] | None:
@@ -121,7 +125,7 @@ class ClockOutlook:
                 advice="ask the view of the pattern alone",
             )
         self.tree, self._query = tree, query
-        self._after: dict[int, list[Possible]] = {}  # the possible rows after some moments
+        self._after: dict[int, list[_FoundWay]] = {}  # how data may bring rows after some moments
         self._outputs = outputs
         split = split_clock(clock.written)
         self._base = split.pattern
@@ -181,12 +185,7 @@ class ClockOutlook:
                 advice="ask the status of rows",
             )
         known = set(there)
-        columns = self._pattern(self._base, ()).columns
-        ways: list[tuple[tuple[Any, ...], Any, int | None]] = []
-        for shadow in self._timely:
-            for one in shadow.possible():
-                deadline = None if one.deadline is None else int(str(one.deadline))
-                ways.append((tuple(one.row.values()), one.needs, deadline))
+        columns, ways = self._pattern(self._base, ()).columns, self._ways
         waiting = {row: spans for row, spans in self._waiting.items() if row not in known}
         covered = known | waiting.keys()
         found = [
@@ -210,9 +209,22 @@ class ClockOutlook:
         if later is None:
             tree = self.tree.copied()
             tree.clock = until + 1
-            later = self._after[until] = ClockOutlook(tree, self._query).possible(())
-        ways = [one.deadline for one in later if agrees(row, tuple(one.row.values()))]
-        return None if None in ways else max([until, *(int(str(each)) for each in ways)])
+            later = self._after[until] = ClockOutlook(tree, self._query)._ways
+        ends = [end for values, _, end in later if agrees(row, values)]
+        return None if None in ends else max([until, *(end for end in ends if end is not None)])
+
+    @cached_property
+    def _ways(self) -> list[_FoundWay]:
+        """How data may bring rows, and until when."""
+        return [
+            (
+                tuple(one.row.values()),
+                one.needs,
+                None if one.deadline is None else int(str(one.deadline)),
+            )
+            for shadow in self._timely
+            for one in shadow.possible()
+        ]
 
     # Rows that time alone brings ------------------------------------------------------------------
 

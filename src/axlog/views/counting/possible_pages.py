@@ -4,15 +4,15 @@ The order is that of deadlines, then of values, then of needs; rows without a de
 page starts after a row of the order, wherever that row is now, so pages stay right while data
 arrives: no row that stays possible with its deadline is left out or repeated.
 
-Waiting rows with deadlines are in an ordered index, made for the first page and kept from then on:
-a page costs its length and the logarithm of the rows. So it is in joins of more parts, where the
-deadline of a way is one of those of its rows; ways without deadlines follow the values of the first
-column of the view. In joins of two, rows without deadlines are compared one by one.
+Waiting rows are in an ordered index, made for the first page and kept from then on: a page costs
+its length and the logarithm of the rows. So it is in joins of more parts, where the deadline of a
+way is one of those of its rows; ways without deadlines follow the values of the first column of the
+view.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nsmallest
 from itertools import groupby, islice
 from typing import Any
@@ -24,6 +24,7 @@ from axlog.query.compile import Column
 from axlog.views.counting.row_index import Shown
 from axlog.views.counting.waiting_rows import WaitingRows
 from axlog.views.operators.ordered_index import OrderedIndex
+from axlog.views.operators.table import Bucket
 
 Place = tuple[Any, ...]
 """A deadline, values and needs: the place of a possible row in the order."""
@@ -121,34 +122,66 @@ class ValueOrder:
 
 
 class DeadlineOrder:
-    """The waiting rows of a join of two parts that have deadlines, in their order."""
+    """The waiting rows of a join of two parts, in the order of the possible rows that they give.
 
-    def __init__(self, waiting: WaitingRows, shown: Callable[[int, Row], Shown]) -> None:
+    Of rows of a part that show the same of a view, the one with the latest deadline counts.
+    """
+
+    def __init__(
+        self,
+        waiting: WaitingRows,
+        shown: Callable[[int, Row], Shown],
+        indexes: Mapping[int, Mapping[Row, Bucket]],
+    ) -> None:
+        """`indexes`: of parts that tell followers nothing, by what they show."""
         self._waiting = waiting
         self._shown = shown
-        self._index = OrderedIndex()
-        self._parts = [part for part, side in enumerate(waiting.pair.sides) if side.is_bounded]
-        for part in self._parts:
-            for row, count in waiting.live[part].rows().items():
+        self._rows = OrderedIndex()  # by their parts, by what they show, and by their deadlines
+        self._lasts = OrderedIndex()  # by deadlines, what they show, and their parts
+        self._indexes = indexes
+        self._counts = dict.fromkeys(indexes, 0)  # keys that were read
+        for part, table in enumerate(waiting.live):
+            for row, count in () if part in indexes else table.rows().items():
                 self._follow(part, row, count)
         waiting.followers.append(self._follow)
 
+    def catch_up(self) -> bool:
+        """Read what has arrived since; whether nothing has gone that was not told."""
+        for part, index in self._indexes.items():
+            new, self._counts[part] = len(index) - self._counts[part], len(index)
+            if new < 0:
+                self._waiting.followers.remove(self._follow)
+                return False
+            for key in islice(reversed(index), new):
+                bucket = index[key]
+                self._add(part, next(iter(bucket)) if type(bucket) is dict else bucket[0], 1)
+        return True
+
     def _follow(self, part: int, row: Row, count: int) -> None:
-        if part in self._parts:
-            limit = self._waiting.deadline(part, row)
-            values = _sortable(self._shown(part, row))
-            key = (FAR if limit is None else limit, values, part, row)
-            self._index.add(key, (part, row), count)
+        if part not in self._indexes:
+            self._add(part, row, count)
+
+    def _add(self, part: int, row: Row, count: int) -> None:
+        limit = self._waiting.deadline(part, row)
+        deadline = FAR if limit is None else limit
+        values = _sortable(self._shown(part, row))
+        before = self._last(part, values)
+        self._rows.add((part, values, deadline, row), (deadline, row), count)
+        after = self._last(part, values)
+        if before != after:
+            if before is not None:
+                self._lasts.add((before[0], values, part), None, -1)
+            if after is not None:
+                self._lasts.add((after[0], values, part), (part, after[1]), 1)
+
+    def _last(self, part: int, values: Place) -> tuple[int, Row] | None:
+        """The last row of a part that shows these values, and its deadline."""
+        position = self._rows.rank((part, values, FAR + 1)) - 1
+        entry = self._rows.at(position) if position >= 0 else None
+        return entry.item if entry is not None and entry.key[:2] == (part, values) else None
 
     def groups(self, start: Place | None) -> Iterator[list[tuple[int, Row]]]:
-        """The rows from a place on, in groups with the same deadline and values."""
-        first = 0 if start is None else self._index.rank(start[:2])
-        entries = self._index.entries(first)
-        for _, group in groupby(entries, key=lambda entry: entry.key[:2]):
+        """The last rows from a place on, in groups with the same deadline and values."""
+        first = 0 if start is None else self._lasts.rank(start[:2])
+        for _, group in groupby(self._lasts.entries(first), key=lambda entry: entry.key[:2]):
             yield [entry.item for entry in group]
-
-    def rest(self) -> Iterator[tuple[int, Row]]:
-        """The rows of parts without deadlines."""
-        for part, table in enumerate(self._waiting.live):
-            if part not in self._parts:
-                yield from ((part, row) for row in table.rows())

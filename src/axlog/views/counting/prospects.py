@@ -253,36 +253,42 @@ class Prospects:
 
     def page(self, limit: int | None, after: Possible | None) -> list[Possible]:
         """A page of the possible rows (`possible_pages.py`)."""
-        order = self._order
+        order = self._deadline_order()
         if order is None:
-            order = self._order = DeadlineOrder(self.waiting, self._shown)
-        start = None if after is None else place_of(after)
+            return page_of(self.possible(), limit, after)
+        columns = self.pattern.columns
         found: list[Possible] = []
-        for group in order.groups(start):
-            ways = [
-                w
-                for part, row in group
-                if self._is_last(part, row)
-                for w in self._ways_of(part, row)
-            ]
-            listed = possible_rows(self.pattern.columns, ways)
-            found += page_of(listed, None, after)
-            if limit is not None and len(found) >= limit:
-                return found[:limit]
-        ways = [w for part, row in order.rest() for w in self._ways_of(part, row)]
-        listed = possible_rows(self.pattern.columns, [*ways, *self._new_ways()])
-        left = None if limit is None else limit - len(found)
-        return found + page_of(without_dominated(listed), left, after)
+        for group in order.groups(None if after is None else place_of(after)):
+            ways = [way for part, row in group for way in self._ways_of(part, row)]
+            found += page_of(possible_rows(columns, ways), None, after)
+            if limit is not None and len(found) >= limit and columns:
+                break
+        found += possible_rows(columns, self._new_ways())
+        return page_of(without_dominated(found), limit, after)
 
-    def _is_last(self, part: int, row: Binding) -> bool:
-        """Whether no row that shows the same has a later deadline: that of the possible row."""
-        positions, limit = self._positions[part], self.waiting.deadline(part, row)
-        table = self.waiting.live[part]
-        if not positions or limit is None:
-            same: Iterable[Binding] = table.rows()
-        else:
-            same = [r for r, _ in table.matching(positions, tuple(row[i] for i in positions))]
-        return all(limit is None or (self.waiting.deadline(part, r) or 0) <= limit for r in same)
+    def _deadline_order(self) -> DeadlineOrder | None:
+        """The waiting rows in order; None: this does not give pages."""
+        if not all(map(self._is_decided_by_last, range(2))):
+            return None
+        order = self._order
+        if order is None or not order.catch_up():
+            untold = [part for part in range(2) if self.waiting.keeper(part) is None]
+            live, positions = self.waiting.live, self._positions
+            if not all(live[part].is_plain and positions[part] for part in untold):
+                return None
+            indexes = {part: live[part].index(positions[part]) for part in untold}
+            order = self._order = DeadlineOrder(self.waiting, self._shown, indexes)
+            order.catch_up()
+        return order
+
+    def _is_decided_by_last(self, part: int) -> bool:
+        """Whether the last of the rows of a part that show the same decides if this is possible.
+
+        It does not where forgotten keys rule waiting rows out, or a moment decides (`_may_be_new`).
+        """
+        unknown = [at for at in range(len(self._columns)) if at not in dict(self._known[part])]
+        is_ruled_out = self.waiting.is_late and self.waiting.known is not None
+        return self._comes_once[part] or not (is_ruled_out or self._are_times(unknown))
 
     def _is_superseded(self) -> bool:
         """Whether the row without known values holds, or is possible with fewer needs."""
