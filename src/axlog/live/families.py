@@ -30,10 +30,9 @@ from axlog.query.generalize import ParameterValue
 from axlog.query.query import Query
 from axlog.query.query_templates import QueryTemplates, skeleton_of
 from axlog.query.steps import clock_of
-from axlog.views.change import CLOCK, Change, Row
+from axlog.views.change import CLOCK, Change, Row, never_change
 from axlog.views.choose import choice_for, make_for
 from axlog.views.counting.maintainer import Counting
-from axlog.views.counting.prospects import never_change
 from axlog.views.family import Emitted, FamilyCounting, FamilyEngine, Member
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.member_moments import MemberMoments

@@ -352,8 +352,6 @@ class Extractor:
         known = {stream for (_, stream), each in self._readers.items() if each.knows_layouts}
         if known >= self._streams:
             return [None] * len(chunk)
-        if not known:
-            return roots_of([message[_CONTENT] for message in chunk])
         return roots_of([b"" if m[_STREAM] in known else m[_CONTENT] for m in chunk])
 
     def _document(self, message: Message) -> str:

@@ -22,7 +22,7 @@ shortest text, else a text, so that no reader loses digits. Doubles that JSON do
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
@@ -378,3 +378,11 @@ def timed_change(change: Change, times: Times) -> Change:
     """The change with its times in this format."""
     before = None if change.before is None else timed_row(change.before, times)
     return replace(change, row=timed_row(change.row, times), before=before)
+
+
+def never_change(row: Row, limits: Sequence[int | None]) -> Change:
+    """A `never` change. `limits`: the deadlines that passed; None: another reason."""
+    passed = [limit for limit in limits if limit is not None]
+    if len(passed) < len(limits):
+        return Change("never", row)
+    return Change("never", row, microseconds=max(passed) + 1, origin=CLOCK)

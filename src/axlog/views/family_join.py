@@ -23,12 +23,12 @@ from axlog.future.truth import column_of
 from axlog.query.compile import Column, Test
 from axlog.query.generalize import Duration, ParameterValue
 from axlog.query.pattern import TimeConstraint
-from axlog.views.change import Change
+from axlog.views.change import Change, never_change
 from axlog.views.change import Row as ShownRow
 from axlog.views.counting.ended_rows import Ended
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.member_rows import MemberRows
-from axlog.views.counting.prospects import Prospects, never_change
+from axlog.views.counting.prospects import Prospects
 from axlog.views.counting.waiting_rows import WaitingRows
 from axlog.views.family import FamilyCounting, Member
 from axlog.views.operators.table import Table

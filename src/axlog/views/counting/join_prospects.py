@@ -25,7 +25,7 @@ from axlog.future.time_constraints import some_new
 from axlog.future.truth import Possible, Wanted, possible_rows
 from axlog.query.pattern import Pattern
 from axlog.query.truth import Truth
-from axlog.views.change import Change, Row
+from axlog.views.change import Change, Row, never_change
 from axlog.views.counting.join_outlook import Bound, Way
 from axlog.views.counting.join_watch import EndedWay, JoinWatch
 from axlog.views.counting.maintainer import Counting
@@ -36,7 +36,7 @@ from axlog.views.counting.possible_pages import (
     page_of,
     place_of,
 )
-from axlog.views.counting.prospects import Prospects, never_change, without_dominated
+from axlog.views.counting.prospects import Prospects, without_dominated
 from axlog.views.counting.row_index import RowIndex, RowQuestion, Shown, status_of
 from axlog.views.counting.waiting_rows import WaitingRows
 

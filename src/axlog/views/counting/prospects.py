@@ -29,7 +29,7 @@ from axlog.future.truth import Possible, Wanted, column_of, possible_rows
 from axlog.query.compile import Column
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.truth import Truth
-from axlog.views.change import CLOCK, Change, Row
+from axlog.views.change import Change, Row, never_change
 from axlog.views.counting.ended_rows import Ended
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.possible_pages import DeadlineOrder, page_of, place_of
@@ -479,14 +479,6 @@ class Prospects:
             return limit is None or limit >= clock
         until = waiting.pair.both_until
         return until is None or until >= clock
-
-
-def never_change(row: Row, limits: Sequence[int | None]) -> Change:
-    """A `never` change. `limits`: the deadlines that passed; None: another reason."""
-    passed = [limit for limit in limits if limit is not None]
-    if len(passed) < len(limits):
-        return Change("never", row)
-    return Change("never", row, microseconds=max(passed) + 1, origin=CLOCK)
 
 
 def without_dominated(listed: list[Possible], partly: bool = False) -> list[Possible]:

@@ -183,7 +183,7 @@ class WaitingRows:
         Where no rows are dropped, also the rows of each part that do not wait any more. `stopped`,
         if it is of this instant.
         """
-        values = key_values(self.seen, self._recent, self.tree.clock)
+        values: tuple[tuple[Any, ...], ...] = key_values(self.seen, self._recent, self.tree.clock)
         self.settle()
         if not self.drops:
             values = (*values, *rows_apart(self.state.join.kept, self.live))
