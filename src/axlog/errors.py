@@ -196,6 +196,7 @@ CODES: dict[str, str] = {
     "AX841": "the documents cannot be connected this way",
     "AX842": "the cycle of documents did not terminate",
     "AX843": "a view can never have a row",
+    "AX844": "a sink takes `never` changes that a view does not emit",
     # pipelines
     "AX850": "the pipeline file uses a key of an earlier version",
     "AX851": "the pipeline file is not YAML",

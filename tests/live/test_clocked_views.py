@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 import axlog
+from axlog.document.tree import Tree
 from axlog.errors import QueryError, UndecidedError
 from axlog.future.clock_outlook import ClockOutlook
 from axlog.live.internals import maintained
+from axlog.query.query import Query
 from axlog.views.change import Change
 
 SHOP = """<shop xmlns:ax="urn:axlog"><orders><ax:call stream="orders"/></orders>
@@ -291,9 +293,12 @@ def test_rows_with_moments_of_their_own_are_each_judged_once(
     doc.end("orders")
     made = list[object]()
     before = ClockOutlook.__init__
-    monkeypatch.setattr(
-        ClockOutlook, "__init__", lambda self, *given: (made.append(self), before(self, *given))[1]
-    )
+
+    def count(self: ClockOutlook, tree: Tree, query: Query) -> None:
+        made.append(self)
+        before(self, tree, query)
+
+    monkeypatch.setattr(ClockOutlook, "__init__", count)
     assert [one.deadline for one in view.possible()] == [3600 + number for number in range(6)]
     assert len(made) <= 7
 

@@ -437,5 +437,41 @@ def test_messages_without_times_beside_the_clock_of_the_machine_are_a_warning() 
         assert given != text
         return [each.error.code for each in check_text(given + settings).problems]
 
-    assert codes("", wall) == ["AX870"]
-    assert codes(", time: '@at'", wall) == codes(", clock: arrival", wall) == codes("", "") == []
+    assert codes(", clock: none", wall) == ["AX870"]
+    assert codes(", time: '@at'", wall) == codes(", clock: arrival", wall) == codes("", wall) == []
+    assert codes(", clock: none", "") == []
+
+
+@pytest.mark.parametrize(
+    ("source", "clock"),
+    [
+        ({"kind": "directory", "path": "in"}, "arrival"),
+        ({"kind": "jsonl", "path": "in", "format": "json"}, "arrival"),
+        ({"kind": "directory", "path": "in", "clock": "file"}, "file"),
+        ({"kind": "directory", "path": "in", "clock": "none"}, "none"),
+        ({"kind": "directory", "path": "in", "time": "@at"}, None),
+        ({"kind": "jsonl", "path": "in"}, None),
+        ({"kind": "kafka", "topic": "in", "format": "jsonl"}, None),
+    ],
+)
+def test_messages_without_times_beside_the_clock_of_the_machine_have_that_of_their_arrival(
+    source: dict[str, str], clock: str | None
+) -> None:
+    content = {
+        "document": '<r xmlns:ax="urn:axlog"><ax:call stream="s"/></r>',
+        "streams": {"s": {"source": source}},
+        "views": {"v": {"query": "match /r/a"}},
+    }
+    wall = PipelineModel.model_validate({**content, "settings": {"clock": "wall"}})
+    given = PipelineModel.model_validate(content)
+    found = [
+        document.streams["s"].source
+        for model in (wall, given)
+        for document in model.documents.values()
+    ]
+    assert found[0] is not None
+    assert found[1] is not None
+    assert found[0].written.get("clock") == clock
+    assert found[1].written.get("clock") == source.get("clock")
+    again = PipelineModel.model_validate(wall.model_dump(mode="json", exclude_unset=True))
+    assert again.model_dump() == wall.model_dump()

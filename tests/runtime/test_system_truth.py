@@ -220,6 +220,35 @@ def test_the_commands_say_it(written: Path) -> None:
     assert "the view b.v1 can never have a row: the stream 'rows'" in problem["message"]
 
 
+def test_check_names_the_views_whose_never_a_sink_waits_for_in_vain(tmp_path: Path) -> None:
+    sink = {"kind": "jsonl", "path": "{view}.jsonl", "ops": ["never"]}
+    both = "match /shop[orders/order/oid/$x#t][shipped/order/oid/$x#u]"
+    content = {
+        "document": '<shop xmlns:ax="urn:axlog"><orders><ax:call stream="o"/></orders>'
+        '<shipped><ax:call stream="s"/></shipped></shop>',
+        "facts": ["key orders/order by oid trusted"],
+        "streams": {name: {"source": {"kind": "jsonl", "path": "in"}} for name in "os"},
+        "sinks": {"log": sink},
+        "views": {
+            "on_time": {"query": f"{both} where u - t <= 2h return $x", "sinks": [sink]},
+            "many": {"query": f"{both} return $x, count() as n", "sinks": ["log", dict(sink)]},
+            "one": {"query": "match /shop/orders/order/oid/$x return $x", "sinks": ["log"]},
+            "rows": {
+                "query": "match /shop/orders/order/oid/$x return $x",
+                "sinks": [{"kind": "jsonl", "path": "rows.jsonl"}],
+            },
+        },
+    }
+    (tmp_path / "in").write_text("")
+    path = tmp_path / "p.yaml"
+    path.write_text(json.dumps(content))
+    told = CliRunner().invoke(application(), ["check", str(path), "--json"])
+    found = [json.loads(line) for line in told.stdout.splitlines() if "AX844" in line]
+    assert [one["level"] for one in found] == ["warning"] * 2
+    assert "the view many takes" in found[0]["message"]
+    assert "the view one takes" in found[1]["message"]
+
+
 def test_health_and_the_page_say_it_as_the_system_runs() -> None:
     """Once the gate has ended, nothing more comes over the wire."""
     model = chain("match /b/row/x/$x return $x", 'match /b/row/x/"2"',

@@ -12,6 +12,7 @@ import pytest
 
 import axlog
 from axlog.errors import UpdateError
+from axlog.evaluate.joins import Row
 from axlog.future.truth import Outlook
 from axlog.live.internals import maintained, maintained_view, streams_of
 from axlog.query.truth import Truth
@@ -111,7 +112,7 @@ def test_a_page_of_rows_without_deadlines_judges_no_others(
     view, judged = doc.view("v"), list[object]()
     ways_of = Prospects._ways_of
 
-    def count(prospects: Prospects, part: int, row: tuple[object, ...]) -> object:
+    def count(prospects: Prospects, part: int, row: Row) -> object:
         judged.append(row)
         return ways_of(prospects, part, row)
 

@@ -105,12 +105,14 @@ def check(
 
 
 def _never(model: PipelineModel) -> list[Problem]:
-    """Return a warning for each view that can never have a row."""
+    """Return a warning for each view that can never have a row, or lacks `never` changes."""
     from axlog.pipeline.checks import Problem
     from axlog.runtime.system_truth import never_warnings
+    from axlog.runtime.unreported_never import unreported_never
 
     try:
-        return [Problem(error, "warning") for error in never_warnings(model)]
+        found = [*never_warnings(model), *unreported_never(model)]
+        return [Problem(error, "warning") for error in found]
     except AxlogError:  # a run reports what prevents its start
         return []
 

@@ -76,8 +76,25 @@ class Connector(Options):
         return dict(self.model_extra or {})
 
 
+_BARE = {"directory": "xml", "kafka": "xml", "jsonl": "jsonl"}
+"""Sources of messages with times, and the format of each; those of jsonl have envelopes."""
+
+
 class SourceModel(Connector):
     """A source of messages."""
+
+    def timed(self) -> Self:
+        """Return the source with the time of arrival for messages that have no other."""
+        written = self.written
+        is_bare = written.get("format", _BARE.get(self.kind, "jsonl")) != "jsonl"
+        if (
+            self.kind not in _BARE
+            or not is_bare
+            or "clock" in written
+            or written.get("time") is not None
+        ):
+            return self
+        return type(self).model_validate({"kind": self.kind, **written, "clock": "arrival"})
 
 
 Op = Literal["insert", "delete", "update", "never"]
@@ -440,7 +457,7 @@ class PipelineModel(Options):
     def _from_short_form(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         made = handler(long_form(given))
         made._is_short = is_short(given)
-        return made._with_expanded_paths()
+        return made._with_expanded_paths()._with_times_of_arrival()
 
     def _with_expanded_paths(self) -> Self:
         """Return the pipeline with the prefixes of `replace` resolved: calls know none."""
@@ -455,6 +472,26 @@ class PipelineModel(Options):
             documents[name] = document.model_copy(update={"streams": streams})
         if not any(s.replace for d in documents.values() for s in d.streams.values()):
             return self
+        return self.model_copy(update={"documents": documents})
+
+    def _with_times_of_arrival(self) -> Self:
+        """Return the pipeline whose messages have the time of their arrival, if the clock is the
+        machine's and they have no other.
+
+        The clock of the document may be long past: with its time, their own deadlines would be.
+        """
+        if self.settings.clock != "wall":
+            return self
+        documents: dict[str, DocumentModel] = {}
+        for name, document in self.documents.items():
+            streams = {
+                stream: given.model_copy(
+                    update={"source": None if given.source is None else given.source.timed()}
+                )
+                for stream, given in document.streams.items()
+            }
+            sources = [source.timed() for source in document.sources]
+            documents[name] = document.model_copy(update={"streams": streams, "sources": sources})
         return self.model_copy(update={"documents": documents})
 
     @property

@@ -11,9 +11,6 @@ from axlog.future.keys import Key
 from axlog.query.query import Query
 from axlog.query.steps import clock_of
 
-_BARE = ("directory", "kafka")
-"""Sources whose messages have no envelope with a time, unless their format is jsonl."""
-
 
 def without_key(query: Query, keys: list[Key]) -> PipelineError | None:
     """A deadline that never makes a row impossible, because the row may come again."""
@@ -42,13 +39,12 @@ def without_clock(query: Query, settings: Mapping[str, Any]) -> PipelineError | 
 
 def without_times(source: Mapping[str, Any], settings: Mapping[str, Any]) -> PipelineError | None:
     """Messages without times beside the machine's clock: their deadlines pass at once."""
-    is_bare = source.get("kind") in _BARE and source.get("format") != "jsonl"
-    is_timed = source.get("time") is not None or source.get("clock", "none") != "none"
-    if settings.get("clock") != "wall" or not is_bare or is_timed:
+    is_timed = source.get("time") is not None or source.get("clock") != "none"
+    if settings.get("clock") != "wall" or is_timed:
         return None
     return PipelineError(
         "AX870",
         "the messages have no times: they get the clock of the document, which the machine's "
         "clock moves only when a deadline passes, so their own deadlines pass at once",
-        advice="name the time of a message, as in time: '@at', or set clock: arrival",
+        advice="leave `clock: none` out, so that they have the time of their arrival",
     )

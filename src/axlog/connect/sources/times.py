@@ -30,7 +30,7 @@ class TimeOptions(Options):
     clock: Literal["none", "file", "arrival"] = Field(
         default="none",
         description="If `time` is not set: none, the file's (the broker's) time, or the time of "
-        "arrival.",
+        "arrival. Beside `settings: {clock: wall}` the default is arrival.",
     )
 
 

@@ -24,7 +24,7 @@ from axlog.query.compile import Column
 from axlog.views.counting.row_index import Shown
 from axlog.views.counting.waiting_rows import WaitingRows
 from axlog.views.operators.ordered_index import OrderedIndex
-from axlog.views.operators.table import Bucket
+from axlog.views.operators.table import Index
 
 Place = tuple[Any, ...]
 """A deadline, values and needs: the place of a possible row in the order."""
@@ -131,7 +131,7 @@ class DeadlineOrder:
         self,
         waiting: WaitingRows,
         shown: Callable[[int, Row], Shown],
-        indexes: Mapping[int, Mapping[Row, Bucket]],
+        indexes: Mapping[int, Index],
     ) -> None:
         """`indexes`: of parts that tell followers nothing, by what they show."""
         self._waiting = waiting
@@ -154,7 +154,7 @@ class DeadlineOrder:
                 return False
             for key in islice(reversed(index), new):
                 bucket = index[key]
-                self._add(part, next(iter(bucket)) if type(bucket) is dict else bucket[0], 1)
+                self._add(part, next(iter(bucket)) if isinstance(bucket, dict) else bucket[0], 1)
         return True
 
     def _follow(self, part: int, row: Row, count: int) -> None:
