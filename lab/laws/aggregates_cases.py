@@ -1,7 +1,11 @@
-"""Random cases with steps: a case of law 1, and a text that computes and groups its rows."""
+"""Random cases with steps: a case of law 1, and a text that computes and groups its rows.
+
+Some cases have queries that differ only behind their groups, which share the groups or a plan.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -44,6 +48,8 @@ class AggregatesCase:
 
     case: Case
     texts: tuple[str, ...]
+    share_from: int | None = None
+    """From how many views of one shape on they share a plan; None: as usual."""
 
     @property
     def steps(self) -> tuple[Edits, ...]:
@@ -59,8 +65,11 @@ def make_aggregates_case(random: Random) -> AggregatesCase:
     case = make_case(random)
     if case.keep == "needed" and random.random() < 0.7:
         case = replace(case, document=case.document.replace(DELETES, ""))
-    texts = tuple(text for _ in range(PATTERNS) for text in _queries(random, case, QUERIES))
-    return AggregatesCase(replace(case, patterns=(), since=(), until=()), texts)
+    is_shared = random.random() < 0.35
+    made = _alike if is_shared else _queries
+    texts = tuple(text for _ in range(PATTERNS) for text in made(random, case, QUERIES))
+    share_from = random.choice((None, 2, 2)) if is_shared else None
+    return AggregatesCase(replace(case, patterns=(), since=(), until=()), texts, share_from)
 
 
 def make_query(random: Random, case: Case) -> str:
@@ -86,6 +95,37 @@ def _queries(random: Random, case: Case, count: int) -> Iterator[str]:
                 yield found
                 continue
         yield _text(random, pattern, columns, values)
+
+
+def _alike(random: Random, case: Case, count: int) -> Iterator[str]:
+    """Queries with equal groups that differ behind them: in constants, or in more."""
+    features = WITHOUT_NODES if "stream=" in case.document else DOWNWARD
+    values: list[str] = []
+    while not values:
+        pattern = small_cases.pattern(random, features)
+        columns, values = _readable(pattern)
+    text = str(replace(pattern, outputs=()))
+    if random.random() < 0.3:
+        text += (" and " if " where " in text else " where ") + _condition(random, values)
+    grouping, names = _grouping(random, columns, values)
+    differs = random.random() < 0.3
+    behind = _behind(random, names)
+    for _ in range(count):
+        behind = _behind(random, names) if differs else behind
+        yield text + grouping + _NUMBER.sub(lambda _: random.choice(_NUMBERS), behind)
+
+
+_NUMBER = re.compile("#")
+
+
+def _behind(random: Random, names: list[str]) -> str:
+    """What follows a group, with holes for numbers."""
+    conditions = [
+        f"{random.choice((*names, 'count()'))} {random.choice(_COMPARED)} #"
+        for _ in range(random.choice((0, 1, 1, 1, 2)))
+    ]
+    text = f" having {random.choice((' and ', ' or ')).join(conditions)}" if conditions else ""
+    return text + _order(random, [*names, "count()"])
 
 
 def _with_predicate(random: Random, pattern: Pattern) -> Pattern:
@@ -255,6 +295,15 @@ def _aggregate(random: Random, columns: list[str], values: list[str]) -> str:
 
 
 def _groups(random: Random, columns: list[str], values: list[str]) -> str:
+    text, names = _grouping(random, columns, values)
+    if random.random() < 0.35:
+        having = random.choice((names[-1], "count()", f"max({random.choice(values)})"))
+        text += f" having {having} {random.choice(_COMPARED)} {random.choice(_NUMBERS)}"
+    return text + _order(random, [*names, "count()"])
+
+
+def _grouping(random: Random, columns: list[str], values: list[str]) -> tuple[str, list[str]]:
+    """The outputs of a query with groups, and their names."""
     outputs: list[str] = []
     names: list[str] = []
     for number in range(random.choice((0, 1, 1, 1, 2))):
@@ -268,11 +317,7 @@ def _groups(random: Random, columns: list[str], values: list[str]) -> str:
         names.append(f"g{number}")
         outputs.append(f"{found} as g{number}")
     random.shuffle(outputs)
-    text = f" return {', '.join(outputs)}"
-    if random.random() < 0.35:
-        having = random.choice((names[-1], "count()", f"max({random.choice(values)})"))
-        text += f" having {having} {random.choice(_COMPARED)} {random.choice(_NUMBERS)}"
-    return text + _order(random, [*names, "count()"])
+    return f" return {', '.join(outputs)}", names
 
 
 def _rows(random: Random, columns: list[str], values: list[str]) -> str:
@@ -299,9 +344,11 @@ def _order(random: Random, names: list[str]) -> str:
 
 
 def smaller_aggregates(given: AggregatesCase) -> Iterator[AggregatesCase]:
-    """Reduced cases: one query alone, then fewer updates and nodes."""
+    """Reduced cases: one query alone, then fewer queries, updates and nodes."""
     if len(given.texts) > 1:
         for text in given.texts:
             yield replace(given, texts=(text,))
+        for at in range(len(given.texts)):
+            yield replace(given, texts=given.texts[:at] + given.texts[at + 1 :])
     for case in less_of(given.case):
         yield replace(given, case=case)

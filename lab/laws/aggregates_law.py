@@ -4,6 +4,7 @@ definition   rows and counts are those of `evaluate/steps_definition.py`, in the
              query; the changes lead from the rows before to the rows after, each key once
 maintainers  all that accept the pattern are forced, messages that are not kept included
 SQLite       groups, `having`, order and limit over the same bindings give SQLite's rows
+sharing      views that share a group or a plan are no exception: the definition is that of each
 batches      a batch emits the net difference; a batch that fails changes nothing
 text         the canonical text of the query is the query again
 """
@@ -47,6 +48,8 @@ def check_aggregates(given: AggregatesCase) -> None:
 
 def _maintainer(given: AggregatesCase, text: str) -> str:
     """A maintainer, by the text of the query; without messages only counting works."""
+    if given.share_from is not None:
+        return DEFAULT
     if given.case.keep != "all" or given.case.validate != "all":
         return "counting"
     names = (given.case.maintainer, "counting", "reevaluate", "algebraic")
@@ -87,6 +90,8 @@ class _Run:
         self.keeps_all = given.case.keep == given.case.validate == "all"
         self.bench = Bench(given.case)
         self.tested: list[_Tested] = []
+        if given.share_from is not None:
+            maintained(self.bench.tested).families.share_from = given.share_from
         for number, text in enumerate(given.texts):
             maintainer = _maintainer(given, text)
             wanted = None if maintainer == DEFAULT else maintainer

@@ -46,7 +46,7 @@ from lab.laws import tuning_law
 from lab.laws.chain_cases import make_chains
 from lab.laws.pipeline_steps import make_steps
 from lab.laws.prospects_law import make_prospects_case
-from lab.laws.shared_law import make_shared_case
+from lab.laws.shared_cases import make_shared_case, query_of
 from lab.laws.tuning_law import make_joined_case
 
 Sequence_ = tuple[StreamUpdate, ...]
@@ -311,7 +311,7 @@ def make_pipeline_case(random: Random, *, computes: bool = True) -> PipelineCase
 def make_members_case(random: Random) -> PipelineCase:
     """A random pipeline with views that differ in constants: the first steps of a case of law 9."""
     case = make_shared_case(random)
-    views = [step[2] for step in case.steps if step[0] == "watch"]
+    views = [query_of(step) for step in case.steps if step[0] == "watch"]
     sent = [
         StreamUpdate(stream, "insert", content, time / 1e6)
         for step in case.steps

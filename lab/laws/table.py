@@ -87,7 +87,8 @@ from lab.laws.saxon_cases import make_accepted_case, make_saxon_case
 from lab.laws.saxon_law import check_saxon
 from lab.laws.scalars_cases import make_scalars_case, smaller_scalars
 from lab.laws.scalars_law import check_scalars
-from lab.laws.shared_law import check_shared, make_shared_case, smaller_shared
+from lab.laws.shared_cases import make_shared_case, smaller_shared
+from lab.laws.shared_law import check_shared
 from lab.laws.statements_cases import make_statements_case, smaller_statements
 from lab.laws.statements_law import check_statements
 from lab.laws.swept_law import SweptCase, check_swept, make_swept_case, smaller_swept

@@ -11,7 +11,8 @@ from axlog.errors import QueryError
 from axlog.live.internals import maintained
 from axlog.live.log_records import settings_of
 from axlog.live.recovery import load_parts, snapshot_parts
-from lab.laws.shared_law import SharedCase, check_shared, make_shared_case
+from lab.laws.shared_cases import SharedCase, make_shared_case
+from lab.laws.shared_law import check_shared
 
 QUERY = (
     'match /document[orders/order[client/"{}"]/oid/$x#o][shipped/order/oid/$x#s]'

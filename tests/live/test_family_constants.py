@@ -6,7 +6,8 @@ import axlog
 from axlog.evaluate.joins import Bag
 from axlog.live.internals import maintained
 from axlog.views.family import FamilyCounting, Member
-from lab.laws.shared_law import SharedCase, check_shared
+from lab.laws.shared_cases import SharedCase
+from lab.laws.shared_law import check_shared
 
 SHAPES = {
     "not equal": ('match //a[k != "{}"]/x/$x return $x', "$parameter~1 != a text"),

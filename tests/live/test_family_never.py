@@ -9,7 +9,8 @@ import pytest
 import axlog
 from axlog.live.internals import maintained
 from axlog.live.maintained import MaintainedTree
-from lab.laws.shared_law import SharedCase, Step, check_shared
+from lab.laws.shared_cases import SharedCase, Step
+from lab.laws.shared_law import check_shared
 
 WITHIN = 'match /r[p/a[k/"1"]/x/$x#t][q/b/x/$x#u] where u - t >= 0 and {} return $x'
 END: tuple[

@@ -74,6 +74,8 @@ class Families:
         """The changes of members in the current update, which are not numbered yet."""
         self._stopping: list[FamilyCounting] = []
         self._make_view = self._open  # one object for all members
+        self._saved_plan: str | None = None
+        """The name of the general view that a restored view belongs to, whatever pays off now."""
 
     def __bool__(self) -> bool:
         return bool(self.by_shape)
@@ -99,6 +101,8 @@ class Families:
         if found is None:
             return None
         family, constants = found
+        if self._saved_plan not in (None, family.general.name):
+            return None
         return self._noted(self._admit(family, name, text, constants, language))
 
     def join(self, name: str, candidate: Candidate, language: str | None) -> Member | None:
@@ -111,6 +115,8 @@ class Families:
 
     def _join(self, name: str, candidate: Candidate, language: str | None) -> Member | None:
         family = self.by_shape.get(candidate.shape)
+        if self._saved_plan not in (None, f"{HIDDEN}{digest(candidate.shape)}"):
+            return None
         if family is None:
             waiting = self._alone.get(candidate.shape, {})
             enough = max(self.share_from or 0, self._retries.get(candidate.shape, 0))
@@ -223,11 +229,11 @@ class Families:
             sample = view_of(document, "", candidate.query, alone, chosen, candidate.stepping)
         document.hooks.refresh()
         how = document.hooks.how_shared(general, sample) if kept.broken is None else None
-        if how is None:
+        if how is None and self._saved_plan is None:
             self._drop(general)
             kept.close()
             return None
-        family.how, kept.is_settled = how, True
+        family.how, kept.is_settled = how or "off", True
         self.by_shape[candidate.shape] = family
         for view in views:
             self._convert(family, view, candidate.general.has_durations)
@@ -378,15 +384,15 @@ class Families:
 
     # Snapshots ------------------------------------------------------------------------------------
 
-    def in_order(self) -> Iterator[tuple[str, MaintainedView, bool]]:
-        """Every view by name, and whether it shares a plan, in the order of the programs."""
+    def in_order(self) -> Iterator[tuple[str, MaintainedView, str | None]]:
+        """Every view by name, and the plan that it shares, in the order of the programs."""
         for name, view in self._document.views.items():
             if name[:1] != HIDDEN:
-                yield name, view, False
+                yield name, view, None
                 continue
             assert isinstance(view.maintainer, FamilyCounting)
             for member in view.maintainer.members.values():
-                yield member.name, member.opened(), True
+                yield member.name, member.opened(), name
 
     def check_saved(self, names: Iterable[str]) -> None:
         """Refuse the saved rows of views that shared other plans."""
@@ -401,13 +407,17 @@ class Families:
             )
 
     @contextmanager
-    def restoring(self, is_shared: bool) -> Iterator[None]:
-        """Let a view that is watched inside share a plan, or not, as it did in a snapshot."""
+    def restoring(self, is_shared: bool, plan: str | None = None) -> Iterator[None]:
+        """Let a view that is watched inside share a plan, or not, as it did in a snapshot.
+
+        `plan`: the one whose rows were saved, although it might not be chosen now.
+        """
         usual, self.share_from = self.share_from, 1 if is_shared else None
+        self._saved_plan = plan
         try:
             yield
         finally:
-            self.share_from = usual
+            self.share_from, self._saved_plan = usual, None
 
     # Savepoints -----------------------------------------------------------------------------------
 

@@ -359,7 +359,8 @@ class Choice:
             return JoinEvidence(view, prospects, self.how != "off")
         if isinstance(view.maintainer, FamilyCounting):
             return Evidence(view, reason="its members are examined")
-        if known is None or isinstance(known, JoinEvidence) or replacing_streams(self.document):
+        may_lose = bool(replacing_streams(self.document, view))
+        if known is None or isinstance(known, JoinEvidence) or may_lose:
             return self.without_join(view)
         return known
 
@@ -372,7 +373,7 @@ class Choice:
             return Evidence(view, reason="messages are not kept")
         if view.query.has_items:
             return Evidence(view, reason="the query is more than a pattern")
-        for stream in replacing_streams(self.document):
+        for stream in replacing_streams(self.document, view):
             reason = f"the stream {stream!r} replaces its messages: rows may go and come again"
             return Evidence(view, reason=reason)
         if view.query.steps:

@@ -212,11 +212,11 @@ def snapshot_parts(
     inside.settle()
     views = {
         name: {"query": v.query.text, "language": v.query.language, "position": v.position,
-               **({"shared": True} if is_shared else {"maintainer": v.chosen.name}),
+               **({"maintainer": v.chosen.name} if plan is None else {"shared": plan}),
                **({} if v.work is None else {"work": v.work}),
                **({"on_value_error": "reject"} if v.rejects else {}),
                **({} if v.broken is None else {"broken": [v.broken.code, v.broken.message]})}
-        for name, v, is_shared in inside.families.in_order()
+        for name, v, plan in inside.families.in_order()
     }  # fmt: skip
     saved = {
         "settings": settings,
@@ -251,7 +251,9 @@ def load_parts(
         log_records.check_form(settings, record)
         document = log_records.make_document(settings, load_tree(parts), kind, types)
         for name, view in saved["views"].items():
-            with maintained(document).families.restoring(view.get("shared", False)):
+            shared = view.get("shared")  # in older stores it is true, not the name of the plan
+            plan = shared if isinstance(shared, str) and "rows" in parts else None
+            with maintained(document).families.restoring(bool(shared), plan):
                 made = Document.watch(
                     document, view["query"], name, language=view["language"],
                     maintainer=view.get("maintainer"), work=view.get("work"),

@@ -28,6 +28,7 @@ from axlog.query.compile import Relation
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.stream_inputs import is_read
 from axlog.views.maintainer import PutAside
+from axlog.views.view import MaintainedView
 
 SavedBags: TypeAlias = tuple[tuple[tuple[Row, int], ...], ...]
 SavedMessages: TypeAlias = tuple[tuple[str, tuple[tuple[str, SavedBags], ...]], ...]
@@ -194,10 +195,10 @@ def restored_messages(
     return found
 
 
-def replacing_streams(document: MaintainedTree) -> list[str]:
+def replacing_streams(document: MaintainedTree, view: MaintainedView | None = None) -> list[str]:
     """The open streams whose messages may replace earlier ones that a view reads.
 
-    Views may lose rows by them, and gain these rows again.
+    Views may lose rows by them, and gain these rows again. `view`: this one; None: any.
     """
     tree, engine = document.tree, document.engine
     calls = tree.calls_by_stream.items()
@@ -209,4 +210,9 @@ def replacing_streams(document: MaintainedTree) -> list[str]:
         return sorted(streams)
     engine.build()
     places = {stream: tree.parent(tree.calls_by_stream[stream]) for stream in streams}
-    return sorted(stream for stream, place in places.items() if is_read(engine, place))
+    kept = None if view is None else view.maintainer
+    wanted = None
+    if isinstance(kept, Counting):
+        plans = [kept.engine.plan_of(root)[1] for root in kept.roots]
+        wanted = {relation for plan in plans for relation in plan.walk()}
+    return sorted(stream for stream, place in places.items() if is_read(engine, place, wanted))

@@ -120,6 +120,7 @@ class FamilyCounting(Counting):
         self.member_program = compile_pattern(member_pattern)
         self._groups: dict[Any, dict[Row, None]] = {}  # rows by the texts of their parameters
         self._deltas: dict[Member, Bag] = {}  # of the current update, where rows show nodes
+        self._rereads = False  # whether `reread` follows, and hands these deltas to the members
         self.emitted = emitted
         self.stopped: list[Member] = []  # members that the current update left without a future
         self.stopped_at: int | None = None  # the instant that had to pass for this
@@ -161,8 +162,12 @@ class FamilyCounting(Counting):
             self.join.admit(member)
 
     def note(self, member: Member) -> None:
-        """Note when time changes rows of a member that has a view or may have rows."""
-        if self.moments is not None and member.view is None and self.rows_of(member.constants):
+        """Note when time changes rows of a member that has a view or may have rows.
+
+        Rows that show nodes are read now: an update may change the nodes, or delete them.
+        """
+        is_read = self.moments is not None or self._keeps_values
+        if is_read and member.view is None and self.rows_of(member.constants):
             member.opened()
         if self.moments is not None and member.view is not None:
             self.moments.note(member)
@@ -250,7 +255,9 @@ class FamilyCounting(Counting):
             for member in find(row):
                 add(deltas.setdefault(member, {}), pick(row), count)
         for member, delta in deltas.items():
-            if delta:
+            if self._rereads:
+                member.opened()
+            elif delta:
                 self.hand(member, delta)
 
     def _hand_row(self, members: Iterable[Member], binding: Row, count: int) -> None:
@@ -278,13 +285,14 @@ class FamilyCounting(Counting):
                 like = moved
                 emit((view, moved))
 
-    def hand(self, member: Member, delta: Bag) -> None:
-        """Hand a member the delta of its first rows."""
+    def hand(self, member: Member, delta: Bag, touched: set[int] | None = None) -> None:
+        """Hand a member the delta of its first rows, and the nodes whose value may have changed."""
         view, moments = member.opened(), self.moments
         if isinstance(view.maintainer, Counting):  # else it was set aside
             if moments is not None:
                 view.maintainer.pass_time(moments.clock)
-            changes = view.maintainer.take(delta)
+            kept = view.maintainer
+            changes = kept.take(delta) if touched is None else kept.take_read(delta, touched)
             if changes:
                 self.emitted.append((view, changes))
             if moments is not None:
@@ -293,13 +301,9 @@ class FamilyCounting(Counting):
     def reread(self, touched: Iterable[int], moved: Bag) -> list[Change]:
         touched = set(touched)
         bindings = {b for node in touched for b in self._shown_by.get(node, ())}
-        concerned = dict.fromkeys(m for binding in bindings for m in self.index.find(binding))
-        for member in concerned:
-            view = member.opened()
-            if isinstance(view.maintainer, Counting):
-                changes = view.maintainer.reread(touched, self._deltas.get(member, {}))
-                if changes:
-                    self.emitted.append((view, changes))
+        found = (member for binding in bindings for member in self.index.find(binding))
+        for member in dict.fromkeys([*self._deltas, *found]):
+            self.hand(member, self._deltas.get(member, {}), touched)
         return super().reread(touched, moved)
 
     def before(self, delta: Delta) -> None:
@@ -309,7 +313,9 @@ class FamilyCounting(Counting):
         super().before(delta)
 
     def after(self, delta: Delta) -> list[Change]:
+        self._deltas, self._rereads = {}, self._show.reads
         changes = super().after(delta)
+        self._rereads = False
         if self._has_stale_ids:
             for maintainer in self._opened():
                 maintainer.expect_new_ids()

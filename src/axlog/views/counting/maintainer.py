@@ -314,6 +314,10 @@ class Counting(Maintainer):
         """Compute ids anew when the rows are next read, after a rename."""
         self._has_stale_ids = True
 
+    def take_read(self, moved: Bag, touched: set[int]) -> list[Change]:
+        """Take a delta of the bindings, and read again what shows a node with changes below it."""
+        return self.take(moved) + self.reread(touched, moved)
+
     def reread(self, touched: Iterable[int], moved: Bag) -> list[Change]:
         """The updates of rows that show the value or content of a node with changes below it."""
         bindings = {b for node in touched for b in self._shown_by.get(node, ())}

@@ -203,12 +203,18 @@ class SteppedCounting(Counting):
         answers = self.engine.after(delta)
         if self.broken is not None:  # just now
             return []
-        values = self._values_of(answers.get(self.root, {}))
-        if self._show.reads:
-            for node in self._touched.union(self._above(delta)):
-                for binding in tuple(self._shown_by.get(node, ())):
-                    self._read_again(binding, values)
+        touched = self._touched.union(self._above(delta)) if self._show.reads else ()
         others = [side.values_of(answers.get(side.root, {})) for side in self.sides]
+        return self._take_read(answers.get(self.root, {}), touched, others)
+
+    def take_read(self, moved: Bag, touched: set[int]) -> list[Change]:
+        return self._take_read(moved, touched, ())
+
+    def _take_read(self, moved: Bag, touched: Iterable[int], others: Sequence[Bag]) -> list[Change]:
+        values = self._values_of(moved)
+        for node in touched:
+            for binding in tuple(self._shown_by.get(node, ())):
+                self._read_again(binding, values)
         return self.kept.take(self.chain.apply(values, others))
 
     def take(self, moved: Bag) -> list[Change]:

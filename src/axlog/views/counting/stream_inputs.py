@@ -105,12 +105,14 @@ def _follow(
         found.parts[part].sort(key=_STREAM)
 
 
-def is_read(engine: CountingEngine, node: int) -> bool:
+def is_read(engine: CountingEngine, node: int, wanted: Container[Relation] | None = None) -> bool:
     """Whether some relation is matched on messages that arrive at the children of a node.
 
-    So is one whose string value changes with them.
+    So is one whose string value changes with them. `wanted`: the relations in question; None: all.
     """
-    return any(_wanted(engine, node)) or engine.is_value_sensitive(node)
+    found = (relation for each in _wanted(engine, node) for relation in each)
+    is_wanted = any(wanted is None or relation in wanted for relation in found)
+    return is_wanted or engine.is_value_sensitive(node)
 
 
 @lru_cache(maxsize=8192)
