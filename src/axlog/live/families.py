@@ -233,7 +233,7 @@ class Families:
             self._drop(general)
             kept.close()
             return None
-        family.how, kept.is_settled = how or "off", True
+        family.how, kept.is_settled = how or "off", how == "join"
         self.by_shape[candidate.shape] = family
         for view in views:
             self._convert(family, view, candidate.general.has_durations)

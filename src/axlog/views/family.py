@@ -115,7 +115,7 @@ class FamilyCounting(Counting):
         self.has_steps = False  # whether members compute their rows from those of the plan
         self.awaits_time = False  # whether time brings rows to members, and takes none away
         self.is_followed = True  # whether the changes of the general view are read
-        self.is_settled = False  # whether views share it: whether that pays off was decided
+        self.is_settled = False  # whether its join was chosen to give `never` changes: it pays off
         self.member_pattern = member_pattern
         self.member_program = compile_pattern(member_pattern)
         self._groups: dict[Any, dict[Row, None]] = {}  # rows by the texts of their parameters
