@@ -88,6 +88,10 @@ def test_metrics_and_health_have_a_family_once(tmp_path: Path) -> None:
     assert [view.view for view in health.views] == ['late["INRIA", "a@b"]']
     families = maintained(document).families
     assert [view.name for view in families.opened()] == ['late["INRIA", "a@b"]'], "no idle member"
+    document.unwatch('late["INRIA", "a@b"]')
+    left = {each.name: each.value for each in document_samples("document", document)}
+    assert (left["axlog_view_rows"], left["axlog_family_members"]) == (0, 50)
+    assert left["axlog_view_changes_total"] == 1, "a counter does not fall"
     runner.close()
 
 

@@ -17,11 +17,12 @@ from axlog.pipeline.loader import load
 from axlog.runtime.embedded import Runner
 from axlog.server.application import Settings, make_application
 from axlog.server.family_routes import published_family
-from axlog.server.kept_members import DIRECTORY, GENERATION, KeptMember, KeptMembers
+from axlog.server.kept_members import DIRECTORY, KeptMember, KeptMembers
 from axlog.server.member_channels import MemberChannel
 from axlog.server.pipelines import published_families
 from axlog.server.roles import Grant, Principal
 from axlog.server.server import running
+from axlog.views.family_names import GENERATION
 from tests.server.test_server import Events
 from tests.server_access import client_of, principal, secured, token_of
 

@@ -34,6 +34,7 @@ from axlog.views.change import CLOCK, Change, Row, never_change
 from axlog.views.choose import choice_for, make_for
 from axlog.views.counting.maintainer import Counting
 from axlog.views.family import Emitted, FamilyCounting, FamilyEngine, Member
+from axlog.views.family_names import GENERATION, shown_with
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.member_moments import MemberMoments
 from axlog.views.step_rows import Stepping
@@ -73,6 +74,8 @@ class Families:
         self.emitted: Emitted = []
         """The changes of members in the current update, which are not numbered yet."""
         self._stopping: list[FamilyCounting] = []
+        self.left: dict[str, tuple[int, int]] = {}
+        """By family, the changes that members emitted before they left, and those that were `never`."""
         self._make_view = self._open  # one object for all members
         self._saved_plan: str | None = None
         """The name of the general view that a restored view belongs to, whatever pays off now."""
@@ -265,6 +268,11 @@ class Families:
         family, member = self.family_of(name), self.members.pop(name)
         family.kept.dismiss(member)
         del self._owners[name]
+        together_with, view = shown_with(name), member.view
+        if view is not None and together_with != name:
+            changes, never = self.left.get(together_with, (0, 0))
+            emitted = changes + view.position % GENERATION
+            self.left[together_with] = emitted, never + view.never
         if not family.kept.members:
             self._end(family)
 

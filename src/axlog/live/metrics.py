@@ -24,7 +24,7 @@ from axlog.live.outbox import Outbox
 from axlog.reporting import Health, Sample, State, ViewHealth, counter, gauge
 from axlog.views.counting.state_codec import size_of_tables
 from axlog.views.family import Member
-from axlog.views.family_names import is_pilot, shown_with
+from axlog.views.family_names import GENERATION, is_pilot, shown_with
 from axlog.views.view import MaintainedView
 
 
@@ -63,10 +63,6 @@ def _streams(document: str, of: Document) -> Iterator[Sample]:
         yield gauge("axlog_stream_ended", status.ended, "1 once the stream has ended", **at)
 
 
-POSITIONS = 2**32
-"""Positions of members over HTTP start at a multiple of it (`server/kept_members.py`)."""
-
-
 @dataclass(slots=True)
 class _Totals:
     """The figures of one view, or the sums of the members of a family."""
@@ -83,7 +79,7 @@ class _Totals:
         is_aside = view.broken is not None
         self.aside += is_aside
         self.rows += 0 if is_aside else _size(view)
-        self.changes += view.position % POSITIONS
+        self.changes += view.position % GENERATION
         self.never += view.never
         self.deferred += view.is_deferred
 
@@ -97,6 +93,10 @@ def _views(document: str, of: Document) -> Iterator[Sample]:
             found.members = (found.members or 0) + (not is_pilot(name))
         if view is not None:
             found.add(view)
+    for name, (changes, never) in maintained(of).families.left.items():
+        if name in totals:  # counters do not fall
+            totals[name].changes += changes
+            totals[name].never += never
     for name, one in totals.items():
         at = {"document": document, "view": name}
         yield gauge("axlog_view_aside", one.aside, "1 once its rows were too many", **at)

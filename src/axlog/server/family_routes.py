@@ -41,7 +41,7 @@ from axlog.query.parameters import parameters_of, with_parameters
 from axlog.reporting import report
 from axlog.server.access import Access, used_up
 from axlog.server.channel_routes import channel_of
-from axlog.server.kept_members import GENERATION, KeptMember, KeptMembers
+from axlog.server.kept_members import KeptMember, KeptMembers
 from axlog.server.member_channels import MemberChannel, forget_member
 from axlog.server.operations import Operation
 from axlog.server.responses import answer, json_of, number_in, wrong
@@ -49,7 +49,7 @@ from axlog.server.roles import Principal
 from axlog.server.roles import channel as channel_resource
 from axlog.server.roles import view as resource
 from axlog.server.view_routes import MOST_ROWS, Views
-from axlog.views.family_names import OWNED, family_of, is_pilot
+from axlog.views.family_names import GENERATION, OWNED, family_of, is_pilot
 
 _log = logging.getLogger("axlog.server")
 MOST_MEMBERS = 1000

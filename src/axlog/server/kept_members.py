@@ -23,9 +23,6 @@ from axlog.store.state_log import StateLog
 DIRECTORY = "members.families"
 """The directory of the log, beside the journals of channels."""
 VERSION = 1
-GENERATION = 1 << 32
-"""The positions of a member after a restart start at a multiple of it, which no earlier position
-reaches: a reader that names an earlier one gets a snapshot."""
 
 
 @dataclass(frozen=True, slots=True)

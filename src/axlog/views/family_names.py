@@ -9,6 +9,9 @@ PILOT = "[]"
 """The end of the name of a member that no table has: it keeps the plan of a family."""
 OWNED = "@"
 """What stands between a family and a member that a subscriber added."""
+GENERATION = 1 << 32
+"""The positions of such a member after a restart start at a multiple of it, which no earlier
+position reaches: a reader that names an earlier one gets a snapshot."""
 
 
 def is_pilot(view: str) -> bool:
