@@ -75,7 +75,7 @@ class Families:
         """The changes of members in the current update, which are not numbered yet."""
         self._stopping: list[FamilyCounting] = []
         self.left: dict[str, tuple[int, int]] = {}
-        """By family, the changes that members emitted before they left, and those that were `never`."""
+        """By family, the changes that members emitted before they left, and the `never` ones."""
         self._make_view = self._open  # one object for all members
         self._saved_plan: str | None = None
         """The name of the general view that a restored view belongs to, whatever pays off now."""
