@@ -202,6 +202,8 @@ class NeverTracker:
         """
         joined = self._evidence.get(general)
         alone = self._evidence.get(sample)
+        if isinstance(alone, JoinEvidence) and alone.prospects.awaits_end:
+            return None  # of this instant: the general view is too late for it
         found = joined.prospects if isinstance(joined, JoinEvidence) else None
         is_joined = isinstance(alone, JoinEvidence) or (
             found is not None and may_report(found, sample.query)

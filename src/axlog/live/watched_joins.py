@@ -67,6 +67,7 @@ class WatchedJoins:
         self.inputs = StreamInputs()
         self._is_restoring = False  # whether key values come from a saved state
         self._saved: Container[int] | None = None  # the numbers of the joins in this state
+        self._stops: dict[tuple[int, Relation], tuple[int, int] | None] = {}  # ends, by join
 
     def clear(self) -> None:
         """Stop watching all joins."""
@@ -127,6 +128,11 @@ class WatchedJoins:
         for join in self.joins:
             join.settle()
         old = {join.state: join for join in self.joins}
+        self._stops = {
+            (node, join.relation): join.stopped
+            for join, node in self.joins.items()
+            if isinstance(join, WaitingRows)
+        }
         self.joins.clear()
         if engine.sites():  # without views there are none
             self.inputs = stream_inputs(engine, self._places())
@@ -230,7 +236,10 @@ class WatchedJoins:
                 continue  # a message may take rows away from it, and find partners again
             if is_changing and any(map(depends_on_value, state.relation.walk())):
                 continue  # a part may gain or lose rows although no stream feeds it
-            self.joins[self._waiting(state, feeders, keyed, old, views)] = node
+            made = self._waiting(state, feeders, keyed, old, views)
+            if state not in old:  # made anew: an end of this instant may still matter
+                made.stopped = self._stops.get((node, state.relation))
+            self.joins[made] = node
         may_lose = (self._counted(views) - self._clocked(views)) | losing
         self._watch_more(old, states, places, keyed, wanted, may_lose, losing)
 

@@ -61,6 +61,7 @@ class JoinProspects:
     is_certain = True
     settles = False
     until: int | None = None
+    awaits_end = False
 
     def __init__(
         self, maintainer: Counting, waiting: JoinWatch, pattern: Pattern | None = None

@@ -222,7 +222,12 @@ class Prospects:
         if self._could_start:
             return self.waiting.pair.both_until
         stopped = self.waiting.stopped
-        return None if stopped is None or self.is_after_end else stopped[1]
+        return stopped[1] if stopped is not None and self.awaits_end else None
+
+    @property
+    def awaits_end(self) -> bool:
+        """Whether an instant has to pass in which a stream has ended."""
+        return self.waiting.stopped is not None and not self.is_after_end
 
     def _is_past(self, stopped: tuple[int, int]) -> bool:
         return stopped[1] < self.waiting.tree.clock
