@@ -58,6 +58,7 @@ def fed(k: int, x: int, at: int) -> tuple[str, str, str, int]:
 THREE = 'match /r[p/a[k/"{}"]/x/$x][q/b/x/$x][q/b/k/$x] return $x'
 
 IN_TIME = 'match /r[p/a[k/"1"]/x/$x#t][q/b/x/$x#u]'
+UNTIL = 'match /r[p/a[k/"1"]/x/$x#t][q/b/x/$x#u] where u - t > 0 and u <= {} return $x'
 BOTH_WAIT = (
     'match /r[p/a[k/"2"]/x/$x#t][q/b[k/"2"]/x/$x#u] where u - t <= 2 and t - u <= 2 return $x'
 )
@@ -173,6 +174,58 @@ FOUND = {
         (("collect", "off"), ("keep", "needed"), ("never", "joins")),
         is_requested=True,
     ),
+    "a plan that would not be chosen now is restored with its rows": SharedCase(
+        (
+            *(("watch", f"v{k}", UNTIL.format(k)) for k in (3, 1.5)),
+            ("end", "q", 8),
+            ("feed", "p", "<a><k>3</k><x>3</x></a>", 13),
+            ("restart",),
+            ("ask",),
+        ),
+        options=(("collect", "state"), ("keep", "needed"), ("never", "all")),
+        open=("p", "q"),
+    ),
+    "a join that was not chosen gives no changes after a restart either": SharedCase(
+        (
+            *(("watch", f"v{k}", JOINED.format(k)) for k in (2, 3)),
+            ("restart",),
+            ("end", "p", 23),
+        ),
+        options=(("collect", "state"), ("keep", "all"), ("never", "kept")),
+        open=("p", "q"),
+    ),
+    "a stream ends in the instant in which a view of the same join is added": SharedCase(
+        (
+            ("watch", "v1", f"{IN_TIME} where u - t >= 0 return $x"),
+            ("end", "q", 13),
+            ("watch", "v2", f"{IN_TIME} where u - t >= 0 return $x"),
+            ("feed", "p", "<a><k>3</k><x>2</x></a>", 17),
+        ),
+        options=(("collect", "off"), ("keep", "all"), ("never", "all")),
+        open=("p", "q"),
+    ),
+    "another view reads a stream that replaces": SharedCase(
+        (
+            ("watch", "v1", THREE.format(2)),
+            ("watch", "v2", 'match /r[p/a[k/"2"]/x/$x][q/b/x/$x][o/c/x/$x] return $x'),
+            ("end", "q", 12),
+        ),
+        ("key q/b by x trusted",),
+        (("collect", "state"), ("keep", "all"), ("never", "kept")),
+        attributes=(("o", 'replace="x"'),),
+    ),
+    "a snapshot counts the messages of a stream that has no call yet": SharedCase(
+        (
+            ("watch", "v1", JOINED.format(1)),
+            ("feed", "q", B, 5),
+            ("restart",),
+            fed(1, 1, 7),
+            ("open", "q"),
+            ("feed", "q", B, 11),
+        ),
+        options=(("collect", "state"), ("keep", "all"), ("never", "kept")),
+        open=("p",),
+    ),
     "a family is dissolved in a batch that is rolled back": SharedCase(
         (
             *(("watch", f"v{k}", WITHIN.format(k)) for k in (1, 2, 3)),
@@ -191,6 +244,40 @@ FOUND = {
 @pytest.mark.parametrize("name", FOUND)
 def test_cases_that_were_found(name: str) -> None:
     check_shared(FOUND[name])
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        'match //a#t[k/"{}"] return t.val',
+        'match //a#t[k/"{}"] return t.id',
+        'match //a#t[k/"{}"] return t.val, count() as n having n >= 1',
+        'match //a#t[k/"{}"] return t.cont, count() as n',
+    ],
+)
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("replace value of node (//x)[2] with '9'", "insert node <k>1</k> into (//a)[2]"),
+        ("delete nodes (//a)[2]",),
+        ("rename node (//a)[2] as 'b'",),
+    ],
+)
+def test_rows_that_show_nodes_follow_them_though_nobody_subscribes(
+    query: str, statements: tuple[str, ...]
+) -> None:
+    found: list[list[str]] = []
+    items = "".join(f"<a><k>{n % 3}</k><x>{n}</x></a>" for n in range(6))
+    for share_from in (2, None):
+        doc = axlog.parse(f"<r>{items}</r>")
+        maintained(doc).families.share_from = share_from
+        for number in range(3):
+            doc.watch(query.format(number), f"v{number}")
+        changes = [change for each in statements for change in doc.update(each)]
+        views = [doc.view(f"v{number}").rows() for number in range(3)]
+        found.append([*sorted(map(repr, changes)), *map(repr, views)])
+        assert bool(maintained(doc).families.members) == (share_from is not None)
+    assert found[0] == found[1]
 
 
 def test_members_of_a_dissolved_family_keep_their_constants() -> None:

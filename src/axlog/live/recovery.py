@@ -224,7 +224,7 @@ def snapshot_parts(
         "forgotten": inside.forgotten,
         "statements": inside.statements,
         "streams": {s.stream: [s.messages, s.refused, s.microseconds, s.unparsed]
-                    for s in fed.statuses().values()},
+                    for s in fed.engine.copied_statuses().values()},
         "letters": [[d.stream, d.sequence, _text(d.message), d.error.code, d.error.message]
                     for d in document.dead_letters],
         "outboxes": {name: [box.view, box.taken, [[n, [_change(c) for c in changes]]
