@@ -143,6 +143,7 @@ _HAVING = (
     "match //a/x/$x return $x, count() as n having $x > # order by n limit #",
     "match //a[n/$n]/x/$x return $x, latest($n by $x) as l having l >= #",
     "match //a/x/$x return count() as n having n < #",
+    "match //a[n/$n]/x/$x return count() as n, sum($n) as s having s != # order by n limit #",
     'match //a[k/"?"]/x/$x return count() as n having n <= #',
     'match //a[k/"?"][n/$n]/x/$x where $n * 2 > 3 return $x, sum($n) as s having s < #',
     'match //a[k/"?"]/x/$x return $x, count() as n having n = #',

@@ -176,6 +176,9 @@ class GroupMember(SteppedCounting):
         self.kept = (GroupRows if is_grouped else StepRows)(self.stepping.key, {})
         self._path = self._groups = None  # rows of the group are taken, not those of the pattern
 
+    def _first(self) -> Bag:
+        return {}  # a group without keys has its row from the start
+
     def _load(self, first: Bag) -> None:
         self.kept.take(self.chain.after_group(first))
 

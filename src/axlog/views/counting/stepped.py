@@ -106,7 +106,7 @@ class SteppedCounting(Counting):
 
     def _start(self, clock: int) -> None:
         self.chain = self.stepping.chain(self.stepping.key.pattern.columns, clock)
-        key, first = self.stepping.key, self.chain.first()
+        key, first = self.stepping.key, self._first()
         self._path = self.chain.group_path(key)
         self._shift = self._put = None
         self._groups: GroupRows | None = None
@@ -114,6 +114,10 @@ class SteppedCounting(Counting):
             is_whole = self._path.after is None
             self._groups = ShownGroups(key, self._path.group) if is_whole else GroupRows(key, first)
         self.kept = StepRows(key, first) if self._groups is None else self._groups
+
+    def _first(self) -> Bag:
+        """The rows without any input."""
+        return self.chain.first()
 
     def _load(self, first: Bag) -> None:
         values = self._values_of(first)
