@@ -34,7 +34,7 @@ from axlog.document.tree import CALL_LABEL
 from axlog.match.linear_paths import ANY, BELOW, Place, Route
 from axlog.match.string_tests import Found, IndexMerger, StateWatches, WatchIndex
 
-MOST_STATES = 8192
+MOST_STATES = 16_384
 """The most states kept; a state takes some kilobytes if many patterns have `//`."""
 
 MOST_MOVES = 16_384
