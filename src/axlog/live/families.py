@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from axlog.errors import QueryError, StoreError
 from axlog.live.family_reasons import NEVER, fixed_places, refusal
-from axlog.live.family_shapes import Candidate, Family, Shape, candidate_of, digest
+from axlog.live.family_shapes import Candidate, Family, Shape, candidate_of, digest, note_left
 from axlog.live.update_changes import ViewChanges, together
 from axlog.live.view_parts import view_of
 from axlog.query.general_steps import generalize_query
@@ -34,7 +34,6 @@ from axlog.views.change import CLOCK, Change, Row, never_change
 from axlog.views.choose import choice_for, make_for
 from axlog.views.counting.maintainer import Counting
 from axlog.views.family import Emitted, FamilyCounting, FamilyEngine, Member
-from axlog.views.family_names import GENERATION, shown_with
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.member_moments import MemberMoments
 from axlog.views.step_rows import Stepping
@@ -268,11 +267,7 @@ class Families:
         family, member = self.family_of(name), self.members.pop(name)
         family.kept.dismiss(member)
         del self._owners[name]
-        together_with, view = shown_with(name), member.view
-        if view is not None and together_with != name:
-            changes, never = self.left.get(together_with, (0, 0))
-            emitted = changes + view.position % GENERATION
-            self.left[together_with] = emitted, never + view.never
+        note_left(self.left, member)
         if not family.kept.members:
             self._end(family)
 

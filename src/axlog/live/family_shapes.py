@@ -12,6 +12,7 @@ from axlog.query.generalize import General, StepParameter
 from axlog.query.query import Query
 from axlog.views.choose import Chosen
 from axlog.views.family import FamilyCounting, Member
+from axlog.views.family_names import GENERATION, shown_with
 from axlog.views.step_rows import Stepping
 from axlog.views.view import MaintainedView
 
@@ -83,3 +84,11 @@ def candidate_of(query: Query, stepping: Stepping, is_wide: bool) -> Candidate |
 def digest(shape: Shape) -> str:
     """A name of a shape that is the same in every run: snapshots have it."""
     return sha256(repr(shape).encode()).hexdigest()[:16]
+
+
+def note_left(left: dict[str, tuple[int, int]], member: Member) -> None:
+    """Add what a member has emitted, and its `never` changes, to what left with its family."""
+    family, view = shown_with(member.name), member.view
+    if view is not None and family != member.name:
+        changes, never = left.get(family, (0, 0))
+        left[family] = changes + view.position % GENERATION, never + view.never
