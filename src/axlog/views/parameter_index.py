@@ -134,6 +134,8 @@ class ParameterIndex(Generic[M]):
 class OrderedMembers(Generic[M]):
     """Members in the order of one constant, with the tests for their other constants."""
 
+    __slots__ = ("_members", "_places", "_silent", "_symbol")
+
     def __init__(self, symbol: str) -> None:
         self._symbol = symbol
         self._places: list[Place] = []
