@@ -93,12 +93,47 @@ def test_a_text_that_is_used_often_is_parsed_as_it_is() -> None:
         'declare namespace p = "u"; delete node //p:a[. = "z"]',
         'delete node /a[matches(., "[")]',
         'delete node /a (: "x" :)',
-        "insert node <n> </n> into /a",
         'insert node <n a="&lt;"/> into /a',
     ],
 )
 def test_texts_without_a_template(statement: str) -> None:
-    assert instance_of(statement, (), DEFAULT_LIMITS) is None
+    for _ in range(OFTEN):
+        assert instance_of(statement, (), DEFAULT_LIMITS) is None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["delete node //a", "insert node <n> </n> into /a"],
+)
+def test_texts_without_strings_are_parsed_once(statement: str) -> None:
+    first, again = (instance_of(statement, (), DEFAULT_LIMITS) for _ in range(2))
+    assert first is not None
+    assert again is not None
+    assert first[0] is again[0]
+    assert not first[1]
+
+
+def test_a_text_without_a_template_is_parsed_as_it_is_if_it_is_used_often() -> None:
+    text = "delete node /r/a[matches(., '^x')]"
+    found = [instance_of(text, (), DEFAULT_LIMITS) for _ in range(OFTEN + 2)]
+    assert found[OFTEN - 1] is None
+    assert found[OFTEN] is not None
+    assert found[OFTEN][0] is found[OFTEN + 1][0]
+    document = axlog.parse("<r><a>xy</a><a>y</a></r>")
+    document.update(text)
+    assert document.xml() == "<r><a>y</a></r>"
+
+
+def test_texts_over_several_lines_have_a_template() -> None:
+    tree = load("<r/>")
+    for word in ("one", "two"):
+        text = f"insert node <n>\n  <m>\n\t{word} \n</m>\n</n> into /r"
+        found = instance_of(text, (), DEFAULT_LIMITS)
+        assert found is not None
+        ((statement,), strings) = found
+        assert list(strings.values()) == [f"\n\t{word} \n"]
+        (alone,) = parse_statements(text)
+        assert _outcome(tree, statement, strings) == _outcome(tree, alone, {})
 
 
 def test_errors_have_the_places_of_their_own_text() -> None:

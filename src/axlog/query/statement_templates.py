@@ -30,7 +30,8 @@ from axlog.query.update_parser import UpdateParser, parsed
 
 _STRINGS = re.compile(
     r"""(\"[^\"&{}<>\x00-\x1f]*\"|'[^'&{}<>\x00-\x1f]*'"""
-    r"""|>[^<>{}&\"'\x00-\x1f]*[^\s<>{}&\"'][^<>{}&\"'\x00-\x1f]*(?=</))"""
+    r"""|>[^<>{}&\"'\x00-\x08\x0b-\x1f]*[^\s<>{}&\"'\x00-\x1f]"""
+    r"""[^<>{}&\"'\x00-\x08\x0b-\x1f]*(?=</))"""
 )
 """A string with its quotes, or a text with the end of the tag before it."""
 _STATIC = re.compile(r"\b(?:matches|replace|tokenize|analyze-string)\s*\(|\(:|“")
@@ -51,21 +52,25 @@ def instance_of(
 ) -> tuple[tuple[Statement, ...], dict[str, str]] | None:
     """The statements of a text with the values of their variables; None without a template.
 
-    A text that is used often as it is gets its values as variables of its own. It is parsed as it
-    is then: its paths have no holes, and constructors without variables are built once.
+    A text that is used often as it is is kept as it is: its paths have no holes, and constructors
+    without variables are built once.
     """
-    known = _TEXTS.get((text, namespaces), 0)
+    key = text, namespaces
+    known = _TEXTS.get(key, 0)
     if known == OFTEN:
-        known = _TEXTS[text, namespaces] = _as_it_is(text, namespaces)
+        known = _TEXTS[key] = _as_it_is(text, namespaces)
     if isinstance(known, Template):
         refuse_growth(known.names_size, _size(text, namespaces), limits)
         return known.statements, {}
-    if len(text) > 2_000 or _STATIC.search(text) is not None:
+    if len(text) > 2_000:
+        return None
+    if len(_TEXTS) >= MOST_TEMPLATES:
+        _TEXTS.clear()
+    _TEXTS[key] = known + 1
+    if "\0" in text or _STATIC.search(text) is not None:
         return None
     parts = _STRINGS.split(text)
     strings = [each[1:] if each[0] == ">" else each[1:-1] for each in parts[1::2]]
-    if not strings or "\0" in text:
-        return None
     parts[1::2] = [each[0] for each in parts[1::2]]
     skeleton = "\0".join(parts)
     template = _TEMPLATES.get((skeleton, namespaces), _UNKNOWN)
@@ -76,9 +81,6 @@ def instance_of(
     if template is None:
         return None
     refuse_growth(template.names_size, _size(text, namespaces), limits)
-    if len(_TEXTS) >= MOST_TEMPLATES:
-        _TEXTS.clear()
-    _TEXTS[text, namespaces] = known + 1
     return template.statements, dict(zip(template.variables, strings, strict=True))
 
 
@@ -88,7 +90,7 @@ _TEMPLATES: dict[tuple[str, tuple[tuple[str, str], ...]], Template | None] = {}
 OFTEN = 8
 """After so many uses, a text is parsed as it is."""
 _TEXTS: dict[tuple[str, tuple[tuple[str, str], ...]], Template | int] = {}
-"""The texts that were used with a template: how often, and later their statements."""
+"""The texts that were used: how often, and later their statements."""
 
 
 def _size(text: str, namespaces: tuple[tuple[str, str], ...]) -> int:
