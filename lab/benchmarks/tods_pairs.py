@@ -17,8 +17,8 @@ millisecond would be lost among the pauses of a busy machine. Every side is repe
 time counts. A repetition is a whole statement on both sides: find, apply, then each view once. Ours
 updates a new copy of the document, lxml undoes the update. The `whole` figures add these up for a
 document with one view. Up to `STATEMENTS_UP_TO` the same is measured in one piece, too:
-`Document.update` of a document with one view, kept as axlog chooses, with its changes. The
-statement was used before, as lxml's paths and fragments are prepared.
+`Document.update` of a document with one view, kept as axlog chooses, with its changes. Statements
+were used before and are parsed already, as lxml's paths and fragments are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import gc
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from time import thread_time
 from typing import Any
 
@@ -44,6 +44,7 @@ from axlog.live.document import parse
 from axlog.query.pattern import Pattern
 from axlog.query.query import parse_query
 from axlog.query.statement_templates import OFTEN
+from axlog.query.syntax_tree import Statement
 from axlog.query.update_parser import parse_statements
 from axlog.samples.auction import auction
 from axlog.views.algebraic.engine import AlgebraicEngine
@@ -153,8 +154,7 @@ class Run:
 
     def operations(self, statement: str) -> list[Operation]:
         """A statement's pending update list."""
-        (one,) = parse_statements(statement, {})
-        return list(operations_of(self.tree, one, None, None))
+        return list(operations_of(self.tree, _prepared(statement), None, None))
 
     def update(self, statement: str) -> None:
         """Apply a statement and propagate it, with the time of every step."""
@@ -204,6 +204,13 @@ class Run:
             own = spent[name] + thread_time() - start
             told[name] = (1e3 * (own + shared / len(self.views)), len(changes))
         return told
+
+
+@lru_cache
+def _prepared(statement: str) -> Statement:
+    """A parsed statement, as `Document.update` keeps those that are used often."""
+    (one,) = parse_statements(statement, {})
+    return one
 
 
 def pattern_of(view: str) -> Pattern:

@@ -39,7 +39,7 @@ Handles: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
 
 FEWEST = 3
 """Below this number, applying operations one by one is as fast."""
-FEW = 64
+FEW = 128
 """Up to this many targets are checked one by one."""
 _FREE = int(NodeKind.FREE)
 _FAR = -(1 << 31)  # as in tree.py: the component is in `long_components`
