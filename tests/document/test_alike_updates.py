@@ -32,7 +32,7 @@ FIXED = {what: FixedContent(read_forest(what)) for what in FRAGMENTS}
 def _from_one_operation_on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few nodes are handled one by one, subtrees are ranges of handles or not: all ways agree."""
     few = 24 if request.param == "few" else 0
-    monkeypatch.setattr(bulk_operations, "FEWEST", 1)
+    monkeypatch.setattr(bulk_operations, "FEWEST", 3 if few else 1)
     monkeypatch.setattr(bulk_operations, "FEW", few)
     monkeypatch.setattr(bulk_columns, "FEW", few)
     monkeypatch.setattr(bulk_columns, "ONE_BY_ONE", few)

@@ -19,7 +19,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from axlog.document.blocks import FixedContent, block_of
-from axlog.document.bulk_columns import groups_to_leave, leave, release, subtrees
+from axlog.document.bulk_columns import (
+    MANY,
+    few_below,
+    groups_to_leave,
+    leave,
+    release,
+    subtrees,
+)
 from axlog.document.delta import Delta
 from axlog.document.operations import Attribute, Content, Delete, Insert, Operation, Where
 from axlog.document.parser import Limits
@@ -38,7 +45,7 @@ from axlog.document.tree import (
 Handles: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
 
 FEWEST = 3
-"""Below this number, applying operations one by one is as fast."""
+"""Below this number, inserting one by one is as fast, and deleted nodes are collected in lists."""
 FEW = 128
 """Up to this many targets are checked one by one."""
 _FREE = int(NodeKind.FREE)
@@ -54,10 +61,12 @@ def plan_of(
     keep_whitespace: bool,
 ) -> Insertion | Deletion | None:
     """The plan of a statement that does one thing at many places; None for others."""
-    if len(operations) < FEWEST:
+    if not operations:
         return None
     first = operations[0]
     if isinstance(first, Insert):
+        if len(operations) < FEWEST:
+            return None
         content, where = first.content, first.where
         if where not in (Where.INTO, Where.LAST) or not _is_plain(content):
             return None
@@ -322,11 +331,13 @@ class Deletion:
         self.tree = tree
         self.time = time
         self._left, self._right = left, right
-        self._nodes = subtrees(tree, _handles(roots))
+        self._few = few_below(tree, roots, MANY) if len(roots) < FEWEST else None
+        self._nodes = subtrees(tree, roots) if self._few is None else _handles(self._few)
         self.delta = Delta(tree, time)
         self.delta.removed = roots
         self.delta.nodes_removed = self._nodes
-        self.delta.labels_removed = groups_to_leave(tree, self._nodes)
+        if self._few is None:
+            self.delta.labels_removed = groups_to_leave(tree, self._nodes)
         if tree.calls_by_stream and (_column(tree.kind_column, np.int8)[self._nodes] == CALL).any():
             self.delta.closed = [
                 tree.call(node).stream
@@ -342,7 +353,11 @@ class Deletion:
         """Write the plan into the columns. Everything was checked before: this cannot fail."""
         tree = self.tree
         release(tree, tree._dying)
-        leave(tree, self._nodes, self.delta.labels_removed)
+        if self._few is None:
+            leave(tree, self._nodes, self.delta.labels_removed)
+        else:
+            for node in self._few:
+                tree._leave(node)
         tree._size -= len(self._nodes)
         tree._close_streams(self.delta.closed)
         tree._forget_messages(self.delta.removed)

@@ -208,6 +208,7 @@ class DeltaTables:
     labels: MovedLabels
     _is_moving: MarkedNodes | None = None
     _touched: Handles | None = None
+    _size: int = -1
 
     def touched(self, columns: Columns) -> Handles:
         """The places and all their ancestors: nodes that stay and whose values may change."""
@@ -217,7 +218,10 @@ class DeltaTables:
 
     @property
     def size(self) -> int:
-        return len(self.removed) + len(self.added)
+        """The number of nodes that move."""
+        if self._size < 0:
+            self._size = len(self.removed) + len(self.added)
+        return self._size
 
     def is_moving(self, columns: Columns) -> MarkedNodes:
         """The nodes that are inserted or deleted."""
