@@ -13,10 +13,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, NONE, Tree
+from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, NONE, TEXT, Tree
 from axlog.evaluate import node_tests
 from axlog.evaluate.generated_code import function_of
-from axlog.query.pattern import Axis, Name
+from axlog.evaluate.value_tests import comparison
+from axlog.query.pattern import AnyText, Axis, Literal, Name, Variable
 from axlog.views.algebraic.shape import ROOT, Shape, ShapeNode
 
 LONG = 48
@@ -63,7 +64,6 @@ class _Writer:
             "Counters": Counters,
             "TooFarError": TooFarError,
             "LIMIT": range(LONG),
-            "compares": node_tests.compares,
             "passes": node_tests.passes,
         }
 
@@ -90,7 +90,7 @@ class _Writer:
                 "def make(tree, walk, below):",
                 " first, following = tree.first_column, tree.next_column",
                 " kinds, labels, parents = tree.kind_column, tree.label_column, tree.parent_column",
-                " number = tree.name_ids.get",
+                " number, text, string_value = tree.name_ids.get, tree.text, tree.string_value",
                 *self._lines,
                 f" return Counters({', '.join(f'({each},)' for each in columns)})",
             )
@@ -103,15 +103,25 @@ class _Writer:
 
     def _test(self, node: ShapeNode, name: str) -> str:
         """The condition that a node is in a relation."""
-        is_attribute, step = node.step.axis is Axis.ATTRIBUTE, f"STEP{node.number}"
-        compared = f" and compares(tree, {name}, {step})"
-        if isinstance(node.step.test, Name):
-            kind = ATTRIBUTE if is_attribute else ELEMENT
-            test = f"labels[{name}] == l{node.number} and kinds[{name}] == {kind}"
-            return test + compared if node.constants else test
-        operator = "==" if is_attribute else "!="
-        kind_test = f"kinds[{name}] {operator} {ATTRIBUTE}"
-        return f"{kind_test} and passes(tree, {name}, {step}.axis, {step}.test){compared}"
+        number, test = node.number, node.step.test
+        is_attribute, step = node.step.axis is Axis.ATTRIBUTE, f"STEP{number}"
+        kind = ATTRIBUTE if is_attribute else ELEMENT
+        if isinstance(test, Name):
+            parts = [f"labels[{name}] == l{number} and kinds[{name}] == {kind}"]
+        elif isinstance(test, AnyText):
+            parts = [f"kinds[{name}] == {TEXT}"]
+        elif isinstance(test, Literal):
+            self._constants[f"TEXT{number}"] = test.text
+            parts = [f"kinds[{name}] == {TEXT} and text({name}) == TEXT{number}"]
+        else:
+            operator = "==" if is_attribute else "!="
+            parts = [f"kinds[{name}] {operator} {ATTRIBUTE}"]
+            parts.append(f"passes(tree, {name}, {step}.axis, {step}.test)")
+        for at, asked in enumerate(node.step.comparisons):
+            if not isinstance(asked.operand, Variable):
+                self._constants[f"HOLDS{number}_{at}"] = comparison(asked.operator, asked.operand)
+                parts.append(f"HOLDS{number}_{at}(string_value({name}))")
+        return " and ".join(parts)
 
     def _beside(self, node: ShapeNode) -> list[int]:
         return [below for below in node.below if below not in self._way]
