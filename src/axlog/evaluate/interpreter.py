@@ -13,6 +13,9 @@ a `keep` callback: at the nodes where the counting maintainer joins deltas.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Set
+from typing import Any
+
+import numpy as np
 
 from axlog.document.tree import (
     ATTRIBUTE,
@@ -59,7 +62,7 @@ class Interpreter:
         self.plans: dict[Relation, JoinPlan] = {}
         self.descending: set[Relation] = set()
         self._values: dict[Relation, list[Callable[[str], bool]]] = {}
-        self._reads_elements = False  # whether a relation depends on the value of an element
+        self.reads_elements = False  # whether a relation depends on the value of an element
         self._by_name: dict[str, list[Relation]] = {}
         self._by_text: dict[str, list[Relation]] = {}
         self._any_element: list[Relation] = []
@@ -93,7 +96,7 @@ class Interpreter:
             self.plans[relation] = JoinPlan(relation)
             self.descending.update(e.relation for e in relation.edges if e.axis in _BY_DESCENT)
             self._values[relation] = _comparisons(relation.node)
-            self._reads_elements |= self.depends_on_value(relation) and _may_be_element(relation)
+            self.reads_elements |= self.depends_on_value(relation) and _may_be_element(relation)
             if relation.node is not None:
                 self._dispatch(relation, relation.node)
         _note_lookers(new, self._looked_for_by, self._anywhere)
@@ -278,7 +281,7 @@ class Interpreter:
 
         A relation may match one of its nodes, or compare the value of an element around its texts.
         """
-        kinds, reads = tree.kind_column, self._reads_elements
+        kinds, reads = tree.kind_column, self.reads_elements
         for size, node in enumerate(tree.subtree(top), 1):
             kind = kinds[node]
             if kind == CALL or size > most or self.candidates_below(tree, node):
@@ -288,6 +291,16 @@ class Interpreter:
                     return True
                 reads = False
         return False
+
+    def may_see(self, tree: Tree, nodes: np.ndarray[Any, Any]) -> bool:
+        """Whether a relation may match one of many nodes, by their labels and those above them."""
+        kinds = np.frombuffer(tree.kind_column, dtype=np.int8)[nodes].astype(np.int64)
+        labels = np.frombuffer(tree.label_column, dtype=np.int32)
+        above = labels[np.frombuffer(tree.parent_column, dtype=np.int32)[nodes]]
+        own = np.where((kinds == ELEMENT) | (kinds == ATTRIBUTE), labels[nodes], 0)
+        keys = (own.astype(np.int64) << 36) + (above.astype(np.int64) << 4) + kinds
+        _, places = np.unique(keys, return_index=True)
+        return any(self._wanted(tree, node) for node in nodes[places].tolist())
 
     def _compares_above(self, tree: Tree, node: int) -> bool:
         """Whether a relation may depend on the value of a node above this one."""

@@ -31,6 +31,7 @@ from axlog.evaluate.relevant_nodes import LARGE, elements_above, large_elements
 from axlog.evaluate.work import MOST_WORK, Member, Meters
 from axlog.query.compile import Program, Relation, compile_pattern, share
 from axlog.query.pattern import Pattern
+from axlog.views.counting.seen_roots import seen_added, seen_removed
 from axlog.views.counting.shared_groups import Arrangements
 from axlog.views.counting.site_index import SiteIndex
 from axlog.views.counting.sites import Site, SiteRelation
@@ -431,12 +432,12 @@ class CountingEngine:
         """The existing blocks that change, and the new subtrees directly below sites."""
         blocks: dict[int, None] = {}
         fresh: list[int] = []
-        for root in delta.removed:
-            if self._interpreter.sees(self.tree, root, self._most):
+        for root in seen_removed(self._interpreter, self._sites, delta):
+            if root in self._sites or self._interpreter.sees(self.tree, root, self._most):
                 blocks[self._block(root) or root] = None
         for change in delta.changed:
             blocks[self._block(change.node, is_changed=True) or change.node] = None
-        for root in delta.added:
+        for root in seen_added(self._interpreter, self._most, delta):
             block = self._block(self.tree.parent_column[root])
             if block is None:
                 fresh.append(root)
