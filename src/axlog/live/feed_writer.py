@@ -271,10 +271,12 @@ class _FeedWriter(RowWriter):
         Variables that say whether a message that passed may have rows of relations anywhere in it.
         """
         plan = self._plan
+        if plan.shared is not None:
+            return {}  # an automaton finds the relations
         inside = {each: sign_of(each, is_inside=True) for each in plan.everywhere}
         at_root = [sign_of(each, is_inside=False) for each in plan.here]
         tests = dict.fromkeys([*inside.values(), *at_root])
-        if plan.shared is not None or "" in tests or not tests or len(tests) > MOST_SIGNS:
+        if "" in tests or not tests or len(tests) > MOST_SIGNS:
             return {}
         names = {test: self.fresh("has") for test in inside.values()}
         for test, name in names.items():
