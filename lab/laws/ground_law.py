@@ -9,12 +9,12 @@
                a message is applied: a row whose deadline passes is not listed any more
 
 A message is a stream, a key `k`, a value `y`, a mark `w` or none, and a time. The query is one or
-two parts and one or two `not`s over such messages, with keys, a difference of times, and `now`. It
-is evaluated here from its definition over all choices of messages. The futures are all choices of
-at most one message of each stream, with every value that is there and one that is new, at every
-time that the constraints distinguish; a part takes one message, so more bring no other rows. What
-only a `not` reads is left out of futures: it takes rows away. Where its stream deletes, all of it
-may go; where its stream replaces, a message may lose all but its key.
+two parts and one or two `not`s over such messages, with keys, limits, differences of times, and
+`now`. It is evaluated here from its definition over all choices of messages. The futures are all
+choices of at most one message of each stream, with every value that is there and one that is new,
+at every time that the constraints distinguish; a part takes one message, so more bring no other
+rows. What only a `not` reads is left out of futures: it takes rows away. Where its stream deletes,
+all of it may go; where its stream replaces, a message may lose all but its key.
 
 In a third of the cases values are attributes. A key forbids a value that a deleted message had.
 
@@ -124,12 +124,15 @@ class GroundCase:
     labels: tuple[str, ...] = ()  # of values that are attributes
     deleting: str = ""  # the streams that delete
     replacing: str = ""  # the streams whose messages replace those with the same key
+    limits: tuple[tuple[str, int], ...] = ()  # the streams that bring so many messages at most
+    least: int | None = None  # the least between the times of two parts
 
     @property
     def query(self) -> str:
         branches = [each.text for each in self.parts]
         branches += [f"not({each.text})" for each in self.absent]
         where = [] if self.within is None else [f"t2 - t1 <= {self.within}us"]
+        where += [] if self.least is None else [f"t2 - t1 >= {self.least}us"]
         where += [] if self.since is None else [f"now - t1 >= {self.since}us"]
         text = f"match /r{''.join(f'[{each}]' for each in branches)}"
         text += f" where {' and '.join(where)}" if where else ""
@@ -138,8 +141,8 @@ class GroundCase:
 
     @property
     def is_walked(self) -> bool:
-        """Whether questions search the document, because streams delete or replace."""
-        return bool(self.deleting or self.replacing)
+        """Whether questions search the document: streams delete, replace, or have limits."""
+        return bool(self.deleting or self.replacing or self.limits)
 
     @property
     def facts(self) -> list[str]:
@@ -153,6 +156,8 @@ class GroundCase:
         path = "@k" if "k" in self.labels else "k"
         said = ' deletes="yes"' if stream in self.deleting else ""
         said += f' replace="{path}"' if stream in self.replacing else ""
+        if stream in (limits := dict(self.limits)):
+            said += f' most="{limits[stream]}"' if limits[stream] else ' mode="one-shot"'
         return f'<ax:call xmlns:ax="urn:axlog" stream="{stream}"{said}/>'
 
 
@@ -179,15 +184,23 @@ def make_ground_case(random: Random) -> GroundCase:
     since = random.choice((0, 2, 4)) if random.random() < 0.3 else None
     deleting = "".join(s for s in "fgn" if random.random() < 0.5) if random.random() < 0.12 else ""
     replacing = random.choice("fgn") if random.random() < 0.05 else ""
-    steps = tuple(_steps(random, [s for s in keyed if s not in replacing], deleting))
+    changing = {*deleting, *replacing}
+    limited = [s for s in "fgn" if random.random() < 0.3] if random.random() < 0.3 else []
+    limits = tuple((s, random.choice((0, 1, 2, 3))) for s in limited if s not in changing)
+    least = random.choice((None, None, -1, 0, 1)) if len(parts) > 1 else None
+    steps = tuple(_steps(random, [s for s in keyed if s not in replacing], deleting, dict(limits)))
     labels = attributed(random, "ky")
     return GroundCase(
-        tuple(parts), absent, shown, keyed, steps, within, since, labels, deleting, replacing
-    )
+        tuple(parts), absent, shown, keyed, steps, within, since, labels, deleting, replacing,
+        limits, least,
+    )  # fmt: skip
 
 
-def _steps(random: Random, keyed: list[str], deleting: str) -> Iterator[Step]:
+def _steps(
+    random: Random, keyed: list[str], deleting: str, limits: dict[str, int]
+) -> Iterator[Step]:
     left = {stream: list(_VALUES) for stream in keyed}
+    more = {stream: most or 1 for stream, most in limits.items()}
     time, ended = 0, set[str]()
     for _ in range(random.randint(3, 9)):
         time += random.choice((0, 1, 1, 2))
@@ -203,6 +216,10 @@ def _steps(random: Random, keyed: list[str], deleting: str) -> Iterator[Step]:
             value = random.choice(values)
             if stream in left:
                 values.remove(value)
+            if stream in more:
+                more[stream] -= 1
+                if not more[stream]:
+                    ended.add(stream)
             yield Message(stream, value, random.choice(_VALUES), random.random() < 0.5, time)
 
 
@@ -214,6 +231,8 @@ def smaller_ground(case: GroundCase) -> Iterator[GroundCase]:
         yield replace(case, keyed=case.keyed[:at] + case.keyed[at + 1 :])
     if case.within is not None or case.since is not None:
         yield replace(case, within=None, since=None)
+    if case.least is not None:
+        yield replace(case, least=None)
     for field in ("labels", "deleting", "replacing"):
         if getattr(case, field):
             yield replace(case, **{field: type(getattr(case, field))()})
@@ -242,6 +261,11 @@ class Definition:
             if isinstance(step, Message):
                 self._messages.append(step)
                 self._used.add((step.stream, step.k))
+                most = dict(self._case.limits).get(step.stream)
+                if sum(m.stream == step.stream for m in self._messages) == (most or 1) and (
+                    most is not None
+                ):
+                    self._ended.add(step.stream)
             self.clock = step.time
         else:
             self._ended.add(step[0])
@@ -270,7 +294,8 @@ class Definition:
         if part.stream in self._ended:
             return
         is_keyed = part.stream in self._case.keyed and part.stream not in self._case.replacing
-        times = range(self.clock, self.clock + (1 if self._case.within is None else 4))
+        is_tied = self._case.within is not None or self._case.least is not None
+        times = range(self.clock, self.clock + (4 if is_tied else 1))
         values = (*_VALUES, _NEW)
         for k, y, time in product(values, values if part.y else _VALUES[:1], times):
             if not is_keyed or (part.stream, k) not in self._used:
@@ -283,8 +308,12 @@ class Definition:
             bound = _joined(case.parts, chosen)
             if bound is None or (more and not set(more) & set(chosen)):
                 continue  # what has none of these messages is a row without them, too
-            if case.within is not None and chosen[1].time - chosen[0].time > case.within:
-                continue
+            if len(chosen) > 1:
+                between = chosen[1].time - chosen[0].time
+                if case.within is not None and between > case.within:
+                    continue
+                if case.least is not None and between < case.least:
+                    continue
             is_early = clock is not None and clock - chosen[0].time < (case.since or 0)
             if case.since is not None and is_early:
                 continue

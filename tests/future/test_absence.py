@@ -409,7 +409,7 @@ def test_a_possible_row_whose_times_all_hold_already_is_not_listed() -> None:
 def test_rows_of_joins_with_not_by_brute_force_over_messages() -> None:
     """Law 4; more cases by `python -m lab fuzz --law ground`."""
     seen: Counter[str] = Counter()
-    for seed in range(cases(8)):
+    for seed in range(cases(24)):
         seen += check_ground(make_ground_case(Random(seed)))
     kinds = ("row true", "row possible", "row never", "never", "dropped")
     assert min(seen[kind] for kind in kinds) > 1, seen

@@ -207,6 +207,7 @@ class JoinProspects:
         """The possible rows with deadlines, in their order, after a place."""
         order, left = self.waiting.order(self._columns), list[tuple[Place, Possible]]()
         listed: set[tuple[int, Shown]] = set()
+        known: dict[Shown, list[Possible]] = {}  # many rows may show the same
         first: Place = ()
         if start is not None:  # rows that show more than a row of a part come after it
             is_whole = all(map(order.shows_all, self.waiting.timed_parts))
@@ -222,7 +223,10 @@ class JoinProspects:
                         if (deadline, shown) in listed:
                             continue
                         listed.add((deadline, shown))
-                        for one in self._listed(self._ways_of(shown)):
+                        found = known.get(shown)
+                        if found is None:
+                            known[shown] = found = self._listed(self._ways_of(shown))
+                        for one in found:
                             at = place_of(one)
                             if one.deadline == deadline and (start is None or at > start):
                                 heappush(left, (at, one))
