@@ -61,6 +61,32 @@ def test_many_messages_at_once_make_the_changes_of_one_after_the_other() -> None
     assert maintained(apart).forgotten == len(MESSAGES)
 
 
+def test_deadlines_pass_before_a_message_that_was_read_elsewhere() -> None:
+    """The second message uses up the key of a row whose instant has passed, so says nothing."""
+    call = '<ax:call xmlns:ax="urn:axlog" stream="{}"/>'
+
+    def made() -> Document:
+        return Document(
+            f"<r><own><i><p>v0</p></i></own><b>{call.format('b')}</b><c>{call.format('c')}</c></r>",
+            views={
+                "v": "match /r[own/i/p/$p][b/i[p/$p]/k/$k#s][c/i/k/$k#t] where s = t return $p, $k"
+            },
+            facts=["key b/i by k trusted"],
+            options=Options(keep="needed"),
+        )
+
+    messages: list[Message] = [
+        ("c", b"<i><k>v2</k></i>", 2e-6),
+        ("b", b"<i><p>v1</p><k>v2</k></i>", 5e-6),
+        ("b", b"<i><p>v0</p><k>v3</k></i>", 6e-6),
+        ("c", b"<i><k>v9</k></i>", 9e-6),
+    ]
+    whole = made()
+    wanted = [whole.feed(stream, message, at=at) for stream, message, at in messages]
+    assert [[change.op for change in changes] for changes in wanted] == [[], [], [], ["never"]]
+    assert halves(made(), messages) == wanted
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_differential_halves_of_random_documents(seed: int) -> None:
     made = active.workload(seed=seed)

@@ -492,6 +492,24 @@ def test_engines_that_keep_nodes_go_on_from_snapshots(
         assert None not in saved
 
 
+def test_messages_of_a_snapshot_can_be_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages that may be deleted become nodes late: they are in a snapshot, too."""
+    monkeypatch.setattr(keeping, "LONGEST_LOG", 0)
+    query = "match /shop/b/item/k/$x return $x"
+    definition = Definition(DELETING, {"v": (query, None)})
+    messages = [
+        Message(0, "b", "insert", b"<item><k>k1</k></item>", 1, 0, "m0"),
+        Message(0, "b", "insert", b"<item><k>k2</k></item>", 2, 1, "m1"),
+        Message(0, "b", "delete", b'match /item[k/"k1"]', 3, 2, "m2"),
+    ]
+    parts = [[messages[:2]], [messages[2:]]]
+    found, refused = run(definition, make_plan(definition), parts, forgets=Random(1))
+    assert [(c.op, c.row["x"]) for told in found for c in told] == [
+        ("insert", "k1"), ("insert", "k2"), ("delete", "k1"),
+    ]  # fmt: skip
+    assert not refused
+
+
 @pytest.mark.parametrize("ends", [False, True])
 def test_on_time_orders_turn_never_and_their_state_goes(
     monkeypatch: pytest.MonkeyPatch, ends: bool

@@ -185,7 +185,10 @@ class _FeedWriter(RowWriter):
         self.line("current.origin = stream, number")
         if bags:
             self.line(f"{', '.join(bags)}, = bags")
+        passes = self._pass_deadlines()
         self._deliver(bags)
+        if passes:
+            self._add_passed()
         self._call_after(bags)
         self.line("return emitted")
         self.close()
@@ -413,10 +416,7 @@ class _FeedWriter(RowWriter):
         else:
             self.open("if found:")
         self.line("current.origin = stream, number")
-        passes = self._passes()
-        if passes:
-            self.constants["together"] = together
-            self.line(f"passed = pass_time(t) if {passes} else None")
+        passes = self._pass_deadlines()
         if way.arrive is not None:
             self.constants |= {"arrive": way.arrive, "found_bags": route.found_bags}
             self.line("arrive(found)" if found is None else "arrive(found_bags(bags))")
@@ -428,9 +428,7 @@ class _FeedWriter(RowWriter):
         else:
             self.line("emitted = carry(bags, t)")
         if passes:
-            self.open("if passed:")
-            self.line("emitted = together(passed, emitted)")
-            self.close()
+            self._add_passed()
         bags = "found.values()" if found is None else "bags"
         self._end_stage("group", "matched += 1", f"rows += sum(map(len, {bags}))")
         self.line("engine.climbed += 1")
@@ -465,6 +463,20 @@ class _FeedWriter(RowWriter):
             return
         self.open(f"if {self._needs_after()}:")
         self.line("emitted = collector.after(emitted, t)")
+        self.close()
+
+    def _pass_deadlines(self) -> bool:
+        """Let the deadlines before the message pass; return whether there may be any."""
+        passes = self._passes()
+        if passes:
+            self.constants["together"] = together
+            self.line(f"passed = pass_time(t) if {passes} else None")
+        return bool(passes)
+
+    def _add_passed(self) -> None:
+        """Put the changes of deadlines that have passed before those of the message."""
+        self.open("if passed:")
+        self.line("emitted = together(passed, emitted)")
         self.close()
 
     def _passes(self) -> str:

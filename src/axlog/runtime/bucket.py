@@ -421,9 +421,10 @@ class Instance:
         return self._engine.set_aside()
 
     def _has_no_nodes(self) -> bool:
-        """Whether messages have left nothing but rows."""
+        """Whether messages have left nothing but rows: neither nodes nor what becomes nodes."""
         tree, streaming = maintained(self.doc).tree, streams_of(self.doc).engine
-        if streaming.keeps or tree.version != self._first_version + len(self._ended):
+        has_grown = tree.version != self._first_version + len(self._ended)
+        if streaming.keeps or streaming.aside or has_grown:
             return False
         needed = tree.calls().keys() - self.unit.unused
         return all(streaming.plan(stream) is not None for stream in needed)
