@@ -390,6 +390,7 @@ def main(written: str) -> None:
     master = task.get("master") or f"local[{task['cores']}]"
     if "master" in task:
         settings |= {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "512m"}
+    settings |= task.get("settings", {})
     spark = session(master, "python -m lab bench", quick=task["quick"], settings=settings)
     try:
         found = perform(spark, task)

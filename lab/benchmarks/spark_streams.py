@@ -44,7 +44,7 @@ _LONG_AGO = 1_700_000_000
 EXECUTORS = "axlog, state with the executors"
 CHANGES = "axlog, changes as a DataFrame"
 BY_HAND = "written by hand"
-SIDES = ("axlog", EXECUTORS, "axlog over DataFrames", "join", BY_HAND)
+SIDES = ("axlog", EXECUTORS, CHANGES, "axlog over DataFrames", "join", BY_HAND)
 Size = tuple[int, int]
 """Messages a batch, and batches."""
 
@@ -128,6 +128,7 @@ def _throughput(
         for over, under, goal in (
             ("axlog", "join", ">= 2"),
             (EXECUTORS, "join", ""),
+            (CHANGES, "join", ""),
             ("axlog over DataFrames", "join", ""),
         ):
             least = rates[over] / rates[under]
@@ -149,7 +150,7 @@ def _processor_time(result: Result, head: str, runs: dict[str, list[dict[str, An
         result.figures[what] = run["cpu"]
         for kind in KINDS:
             result.figures[f"{what}: {kind}"] = run[kind]
-    for side in ("axlog", EXECUTORS, "axlog over DataFrames"):
+    for side in ("axlog", EXECUTORS, CHANGES, "axlog over DataFrames"):
         ratio = last[side]["cpu"] / last[BY_HAND]["cpu"]
         result.ratios.append(
             Ratio(head, f"{side} / {BY_HAND}, processor time", ratio, ratio, "<= 1")

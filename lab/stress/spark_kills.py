@@ -113,8 +113,9 @@ def kill_drivers(
     made: Made | None = None,
 ) -> Counter[str]:
     """Run on one machine, killing as told; return the outcome."""
-    write_pipeline(place, f"cores: 1, state: {state}", messages)
-    _killed_run(place, kills, draw, lambda: _run(place), made)
+    more, forked = quick_settings()
+    write_pipeline(place, f"cores: 1, state: {state}, {more}", messages)
+    _killed_run(place, kills, draw, partial(_run, place, **forked), made)
     return logged(place)
 
 
@@ -206,7 +207,6 @@ COMES_AND_GOES = {
     "spark.dynamicAllocation.executorIdleTimeout": "2s",
     "spark.executor.cores": "1",
     "spark.axlog.messagesPerTask": "2",
-    "spark.driver.extraJavaOptions": " ".join(QUICK),
 }
 """Settings of a session whose executors come with messages and go soon after."""
 
@@ -256,31 +256,35 @@ def kill_rescaling(
     """Kill a run after a batch, then rescaling to each of these numbers, at any moment, with more
     messages after each. Return the outcome.
     """
-    write_pipeline(place, "cores: 1, state: executors, buckets: 4", messages // 2)
-    process = _run(place)
+    more, forked = quick_settings()
+    start = partial(_run, place, **forked)
+    write_pipeline(place, f"cores: 1, state: executors, buckets: 4, {more}", messages // 2)
+    process = start()
     if not _reached(place, batch, process):
         raise AssertionError(_logs(place))
     _kill("driver", process, draw, None)
     for left, number in zip(reversed(range(len(partitions))), partitions, strict=True):
-        _finish(_run(place), place)
+        _finish(start(), place)
         write_messages(place, messages - left * BATCH)
-        scaling = _start(place, "rescale", "pipeline.yaml", "--partitions", str(number))
+        scaling = _start(place, "rescale", "pipeline.yaml", "--partitions", str(number), **forked)
         with suppress(subprocess.TimeoutExpired):
             scaling.wait(timeout=4 + draw.random() * 12)
         if _kill("driver", scaling, draw, None) and made is not None:
             made.append(Kill("rescaling", batch))
-    _finish(_run(place), place)
+    _finish(start(), place)
     return logged(place)
 
 
 def quick_settings(
     cores: int = 2, settings: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[str, dict[str, str]]:
-    """The settings of a pipeline, and the environment, for short runs on a cluster that is on this
-    machine: its Java starts fast, and its Python can be forked, as that of a local session.
+    """The settings of a pipeline, and the environment, for short runs on this machine.
+
+    Java starts fast, and Python is forked, as in `session(quick=True)`; also on a cluster.
     """
     given = {
         "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": " ".join([*QUICK, *archive_options(writes=True)]),
         "spark.cores.max": str(cores),
         "spark.executor.memory": "512m",
         "spark.executor.extraJavaOptions": " ".join([*QUICK, *archive_options(writes=False)]),

@@ -153,7 +153,7 @@ def _started() -> Finding:
     try:
         from axlog.spark import session
 
-        started = session(quick=True)
+        started = session()
         try:
             rows = started.range(1).mapInArrow(lambda batches: batches, "id long").collect()
         finally:

@@ -48,7 +48,7 @@ def run(
     on_progress: Callable[[Progress], None] | None = None,
     on_report: Callable[[str, BatchReport], None] | None = None,
     outlook: int = 0,
-    quick: bool | None = None,
+    quick: bool = False,
     master: str | None = None,
     stopping: threading.Event | None = None,
 ) -> Progress:
@@ -56,14 +56,13 @@ def run(
 
     `on_report` is called with each batch of each document, with possible rows if `outlook` is set;
     all changes then travel to the driver.
-    `quick` starts faster and runs a little slower; `once` implies it. `master` is used instead of
-    the file's. `stopping` ends a run in another thread.
+    `quick` starts faster and runs a little slower, as in `session`. `master` is used instead of the
+    file's. `stopping` ends a run in another thread.
     """
     model = model.located(model.directory.absolute())  # tasks run in other directories
     stopping = stopping or threading.Event()
     pipeline = SparkPipeline(model, once, stopping, by_tasks=on_report is None)
-    is_quick = once if quick is None else quick
-    spark = session_of(model, master, is_quick)
+    spark = session_of(model, master, quick)
     shown = Shown(pipeline, on_progress)
     possible = outlook or (1 if on_progress is not None else 0)
 
@@ -95,7 +94,7 @@ def run(
     return shown.progress
 
 
-def session_of(model: PipelineModel, master: str | None = None, quick: bool = True) -> Any:
+def session_of(model: PipelineModel, master: str | None = None, quick: bool = False) -> Any:
     """Return the session of a pipeline: on a master, or on that of its settings."""
     settings = model.settings
     chosen = master or settings.master or (f"local[{settings.cores}]" if settings.cores else None)
