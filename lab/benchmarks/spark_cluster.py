@@ -3,8 +3,8 @@
 The on-time view of the order monitor, with its state on the executors: by `maintain`, where all
 changes are reported to the driver, and by `changes`, where none is. Batches have 1,000 messages, or
 20,000 for shares of processor time (`--full`). The processor time of the driver (Python, Java) and
-of the workers with their executors is measured separately, in the later half of the batches; the
-first round warms up.
+of the workers with their executors is measured separately, in the later half of the batches. The
+first round warms up, with many batches.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def spark_cluster(
         result.skipped = refusal
         return result
     result.sizes = {"messages a batch": size[0], "batches": size[1]}
-    task = {"view": "on-time", "sides": list(SIDES), "rounds": 2, "quick": False, "cores": 2}
+    task = {"view": "on-time", "sides": list(SIDES), "rounds": 2, "quick": False, "cores": 2,
+            "warm": min(size[0], max(1000, size[0] // 20))}  # fmt: skip
     found: dict[tuple[str, int], dict[str, Any]] = {}
     with TemporaryDirectory(prefix="axlog-bench-") as place:
         given = Input(Path(place) / "in", size)

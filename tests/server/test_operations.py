@@ -326,10 +326,11 @@ def test_views_wait_for_a_slower_source(tmp_path: Path) -> None:
 def test_a_run_known_by_its_progress_alone() -> None:
     asked = ProgressReport()
     assert asked.health().state is State.OK
-    asked(Progress(batch=3, rows=7, lagging=[Lagging("sink", "gone", 2.5, 4)]))
+    asked(Progress(batch=3, rows=7, state=40, lagging=[Lagging("sink", "gone", 2.5, 4)]))
     found = values(asked.samples())
     assert (found["axlog_batches_total"], found["axlog_rows"]) == (3, 7)
     assert found['axlog_lagging_seconds{connector="sink"}'] == 2.5
+    assert found["axlog_state_bytes"] == 40
     assert asked.health().plain()["troubles"] == ["sink is unreachable for 2.5 s: gone"]
 
 

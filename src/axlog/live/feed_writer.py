@@ -188,7 +188,7 @@ class _FeedWriter(RowWriter):
         passes = self._pass_deadlines()
         self._deliver(bags)
         if passes:
-            self._add_passed()
+            self.line("emitted = together(passed, emitted) if passed else emitted")
         self._call_after(bags)
         self.line("return emitted")
         self.close()
@@ -428,7 +428,7 @@ class _FeedWriter(RowWriter):
         else:
             self.line("emitted = carry(bags, t)")
         if passes:
-            self._add_passed()
+            self.line("emitted = together(passed, emitted) if passed else emitted")
         bags = "found.values()" if found is None else "bags"
         self._end_stage("group", "matched += 1", f"rows += sum(map(len, {bags}))")
         self.line("engine.climbed += 1")
@@ -466,27 +466,18 @@ class _FeedWriter(RowWriter):
         self.close()
 
     def _pass_deadlines(self) -> bool:
-        """Let the deadlines before the message pass; return whether there may be any."""
-        passes = self._passes()
-        if passes:
-            self.constants["together"] = together
-            self.line(f"passed = pass_time(t) if {passes} else None")
-        return bool(passes)
-
-    def _add_passed(self) -> None:
-        """Put the changes of deadlines that have passed before those of the message."""
-        self.open("if passed:")
-        self.line("emitted = together(passed, emitted)")
-        self.close()
-
-    def _passes(self) -> str:
-        """Whether a deadline passes that must be examined before the message; empty: none can."""
+        """Let deadlines pass that must be examined before the message; return whether some may."""
         examined = self._collector.examined
-        if not examined or self._collector.is_many or len(examined) > MOST_JOINS:
-            return "is_overdue(t)" if examined else ""
-        self.constants |= {f"due{number}": heap for number, (_, heap) in enumerate(examined)}
-        tests = [f"due{number} and due{number}[0][0] < t" for number in range(len(examined))]
-        return " or ".join([*tests, "collector.until < t"])
+        if not examined:
+            return False
+        passes = "is_overdue(t)"
+        if not self._collector.is_many and len(examined) <= MOST_JOINS:
+            self.constants |= {f"due{number}": heap for number, (_, heap) in enumerate(examined)}
+            tests = [f"due{number} and due{number}[0][0] < t" for number in range(len(examined))]
+            passes = " or ".join([*tests, "collector.until < t"])
+        self.constants["together"] = together
+        self.line(f"passed = pass_time(t) if {passes} else None")
+        return True
 
     def _needs_after(self) -> str:
         """Whether the message may have dropped rows, or made some impossible."""

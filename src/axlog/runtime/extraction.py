@@ -22,6 +22,7 @@ document: a plan of bindings rejects it, with advice.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -187,7 +188,7 @@ class Extractor:
         self._start = definition.start
         self._tuned = Tuned()
         self.past = Past()  # what is known of earlier batches
-        self._progress: dict[_Sequence, Progress] = {}
+        self._progress = defaultdict[_Sequence, Progress](Progress)
         self._floors: dict[tuple[str, int, int | None], int] = {}  # of documents
         self._part: dict[_Sequence, ReadPart] = {}
         self._timed = {name for name, query in definition.queries().items() if tests_time(query)}
@@ -226,7 +227,8 @@ class Extractor:
         """Return the output for the messages of one partition: tuples as `Message`."""
         out = Extracted()
         seen: dict[tuple[str, str], Seen] = {}
-        self._floors, self._part, self._routes, self._progress = {}, {}, {}, {}
+        self._floors, self._part, self._routes = {}, {}, {}
+        self._progress = defaultdict(Progress)
         routes: list[PlainRoute] = []
         for values, root in self._parsed(messages):
             source, stream, action, content, time, number, origin, _, _, partition, row = values
@@ -253,12 +255,12 @@ class Extractor:
                     lane = lane_of(message.source, message.stream, message.partition)
                     number = message.source * SOURCES_APART + message.number
                     of = (message.source, message.partition)
-                    self._of(*of)
                     seen.setdefault(("", lane), Seen(lane, "", number, sequence=of))
         for each_route in routes:
             each_route.finish()
         for each in seen.values():
             out.census.setdefault(each.document, {})[each.name] = each.lane(self._progress)
+        self._routes = {}  # their rows, if kept, would be scanned by collections of garbage
         return out
 
     def _note(self, message: Message, out: Extracted) -> None:
@@ -307,7 +309,7 @@ class Extractor:
         known = seen.setdefault(("", lane), first)
         out.streams.setdefault(stream, [0, 0])
         shared = Shared(source, lane, stream, message.row is not None)
-        part, progress = self._part.get(of), self._of(*of)
+        part, progress = self._part.get(of), self._progress[of]
         return PlainRoute(shared, units, self.past.latest, out, known, part, progress)
 
     def _unit_routes(
@@ -371,7 +373,7 @@ class Extractor:
 
         It keeps its place after its predecessor, also after one that is rejected.
         """
-        progress = self._of(message.source, message.partition)
+        progress = self._progress[message.source, message.partition]
         before = progress.place
         if message.time is None:
             if before is None:
@@ -382,13 +384,6 @@ class Extractor:
             place = place if before is None else max(place, before)
         progress.time, progress.stream = place
         return place[1] if message.time in (None, place[0]) else message.stream
-
-    def _of(self, source: int, partition: int | None) -> Progress:
-        """Return how far a partition has advanced."""
-        found = self._progress.get((source, partition))
-        if found is None:
-            found = self._progress[source, partition] = Progress()
-        return found
 
     def _take(
         self,
@@ -403,7 +398,7 @@ class Extractor:
         is_plain = self._key is None and action != "refused"
         document = "" if is_plain else self._document(message)
         number = source * SOURCES_APART + given
-        progress = self._of(source, partition)
+        progress = self._progress[source, partition]
         floor = self._floor(progress, document, source, partition)
         is_late = floor is not None and time is not None and time < floor
         may_be_refused = is_late or stream in out.ended or self.past.may_refuse(stream, time)

@@ -54,6 +54,7 @@ class RunnerReport:
         runner, now = self._runner, time.monotonic()
         yield from process_samples()
         yield from progress_samples(runner.progress)
+        yield gauge("axlog_state_nodes", runner.progress.state, "Nodes of all documents")
         yield from runner.taking.samples(
             "axlog_batch_seconds", "From the decision of a batch to its delivery"
         )
@@ -194,7 +195,6 @@ def progress_samples(progress: Progress) -> Iterator[Sample]:
     yield gauge("axlog_rows", progress.rows, "Rows of all views")
     if progress.possible is not None:
         yield gauge("axlog_possible", progress.possible, "Rows that may still come")
-    yield gauge("axlog_state_nodes", progress.state, "Nodes of all documents")
     yield gauge("axlog_held", progress.held, "Updates held back for a slower source")
     for one in progress.lagging:
         yield gauge(
@@ -223,6 +223,7 @@ class ProgressReport:
         """Yield the samples of the progress and of the process."""
         yield from process_samples()
         yield from progress_samples(self._last)
+        yield gauge("axlog_state_bytes", self._last.state, "Bytes of the state of all engines")
 
     def health(self) -> Health:
         """Return `degraded` while something is unreachable."""
