@@ -54,6 +54,30 @@ def test_changes_are_a_typed_stream(spark: Any, tmp_path: Path) -> None:
     assert len({r.batch for r in found}) > 2
 
 
+def test_a_pipeline_file_names_the_document_and_its_sources(spark: Any, tmp_path: Path) -> None:
+    document = '<r xmlns:ax="urn:axlog"><ax:call stream="a"/></r>'
+    views = {"big": {"query": "match /r/i/n/$n where $n > 2 return $n"}}
+    sources = [{"kind": "jsonl", "path": "in.jsonl"}]
+    model = {"document": document, "sources": sources, "views": views}
+    path = tmp_path / "pipeline.yaml"
+    path.write_text(json.dumps(model), encoding="utf-8")
+    lines = [{"stream": "a", "insert": f"<i><n>{n}</n></i>", "at": n} for n in range(6)]
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n", encoding="utf-8")
+    assert sorted(row.n for row in view(spark, str(path)).collect()) == ["3", "4", "5"]
+    writer = changes(spark, path, hold=0).writeStream.trigger(availableNow=True)
+    out = str(tmp_path / "out")
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer.start(out, format="parquet").awaitTermination()
+    found = spark.read.parquet(out).collect()
+    assert sorted((row.op, row.n) for row in found) == [("insert", str(n)) for n in (3, 4, 5)]
+    two = {"documents": {"d": model, "e": model}}
+    path.write_text(json.dumps(two), encoding="utf-8")
+    with pytest.raises(PipelineError, match="expected: one document"):
+        view(spark, path)
+    with pytest.raises(PipelineError, match="no sources"):
+        view(spark, definition_of("path"))
+
+
 @pytest.mark.parametrize("name", ["join", "static", "some", "cross", "content"])
 def test_rows_are_a_table(spark: Any, tmp_path: Path, name: str) -> None:
     definition = definition_of("path", name)

@@ -25,7 +25,8 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
 
 import pyarrow as pa
@@ -66,10 +67,14 @@ ENVELOPE = ("op", "before", "key", "time", "final", "batch", "bucket", "number")
 """The columns of changes that are not the view's."""
 
 
+Given: TypeAlias = "Document | Definition | str | Path"
+"""A document, its definition, or the path of a pipeline file."""
+
+
 def changes(
     spark: SparkSession,
-    document: Document | Definition,
-    sources: Iterable[Any],
+    document: Given,
+    sources: Iterable[Any] | None = None,
     view: str | None = None,
     *,
     buckets: int | None = None,
@@ -78,6 +83,8 @@ def changes(
 ) -> DataFrame:
     """Return the changes of a view as a streaming DataFrame.
 
+    - `document` is a document, or the path of a pipeline file with one document, whose sources are
+      used.
     - `sources` are sources of axlog (or functions that create one), and streaming DataFrames with
       the columns `stream`, `xml` and optionally `time`.
     - `view` may be omitted if the document has one.
@@ -85,10 +92,10 @@ def changes(
 
     Write it with `writeStream` and a checkpoint, which belongs to this document and these buckets.
     """
-    told = _Told.of(document, view, buckets)
+    definition, given = _given(document, sources)
+    told = _Told.of(definition, view, buckets)
     check_state_store(spark)
     _check_partitions(spark, told.settled.partitions)
-    given = list(sources)
     waits = waiting_time(given, hold, None)
     send = sender(told.settled, None, knows_all=told.knows_all)
     parts = cores_of(spark)
@@ -106,8 +113,8 @@ def changes(
 
 def view(
     spark: SparkSession,
-    document: Document | Definition,
-    sources: Iterable[Any],
+    document: Given,
+    sources: Iterable[Any] | None = None,
     view: str | None = None,
     *,
     buckets: int | None = None,
@@ -117,9 +124,10 @@ def view(
     The parameters are those of `changes`; DataFrames are not streaming. Each bucket is computed by
     one task from its messages, so that a bucket must fit into the memory of an executor.
     """
-    told = _Told.of(document, view, buckets)
+    definition, given = _given(document, sources)
+    told = _Told.of(definition, view, buckets)
     send = sender(told.settled, None, knows_all=told.knows_all)
-    frames = [all_of(spark, source, at) for at, source in enumerate(sources)]
+    frames = [all_of(spark, source, at) for at, source in enumerate(given)]
     packets = extract_packets(frames, send)
     return packets.groupBy("bucket").applyInArrow(told.final_rows, told.row_schema)
 
@@ -138,7 +146,7 @@ class _Told:
         name = _one_view(document.views, view)  # other views are not parsed
         given = document if isinstance(document, Definition) else Definition.of(document, [name])
         views = {name: given.views[name]}
-        definition = replace(given, views=views, groups=(), final_steps=False)
+        definition = replace(given, views=views, families={}, groups=(), final_steps=False)
         query = definition.queries()[name]
         shape = ViewShape.of(name, query, times=definition.times)
         check_columns(shape, ENVELOPE)
@@ -259,6 +267,23 @@ def _change_row(
         change.op, *values_of(change.row), before, digest(change.row), change.time, change.final,
         batch, bucket, number,
     ]  # fmt: skip
+
+
+def _given(
+    document: Given, sources: Iterable[Any] | None
+) -> tuple[Document | Definition, list[Any]]:
+    """Return a document and its sources; those of a pipeline file unless others are given."""
+    if isinstance(document, str | Path):
+        from axlog.pipeline.loader import load
+        from axlog.spark.pipeline import one_document
+
+        document, own = one_document(load(str(document)))
+        sources = own if sources is None else sources
+    if sources is None:
+        raise PipelineError(
+            "AX852", "a document has no sources of its own", expected="sources=[...]"
+        )
+    return document, list(sources)
 
 
 def _one_view(views: Collection[str], view: str | None) -> str:

@@ -24,6 +24,7 @@ from axlog.connect.kinds import ViewShape
 from axlog.connect.locations import local_path
 from axlog.errors import PipelineError
 from axlog.pipeline.model import PipelineModel
+from axlog.runtime.definition import Definition
 from axlog.runtime.delivery import DocumentSinks, SharedSinks
 from axlog.runtime.failures import failure_of
 from axlog.runtime.pipeline_definition import definition_of, families_of
@@ -114,6 +115,21 @@ def rescale_pipeline(
     place = checkpoint if found is None else str(model.directory.absolute() / found)
     spark = session_of(model, master)
     return {name: rescale(spark, f"{place}/{name}", partitions) for name in model.documents}
+
+
+def one_document(model: PipelineModel) -> tuple[Definition, list[Any]]:
+    """Return the definition and the sources of the document of a pipeline, without its sinks."""
+    model = model.located(model.directory.absolute())  # tasks run in other directories
+    name, *others = model.documents
+    wiring = Wiring(model, Path())
+    if others or wiring.wires or model.documents[name].document_key is not None:
+        raise PipelineError(
+            "AX852",
+            "the pipeline has several documents, streams that views feed, or documents by key",
+            expected="one document",
+            advice="use axlog.spark.pipeline.run, or axlog run PIPELINE",
+        )
+    return definition_of(model, name, wiring), wiring.sources(name)
 
 
 class SparkPipeline:
