@@ -26,7 +26,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -67,13 +67,9 @@ ENVELOPE = ("op", "before", "key", "time", "final", "batch", "bucket", "number")
 """The columns of changes that are not the view's."""
 
 
-Given: TypeAlias = "Document | Definition | str | Path"
-"""A document, its definition, or the path of a pipeline file."""
-
-
 def changes(
     spark: SparkSession,
-    document: Given,
+    document: Document | Definition | str | Path,
     sources: Iterable[Any] | None = None,
     view: str | None = None,
     *,
@@ -113,7 +109,7 @@ def changes(
 
 def view(
     spark: SparkSession,
-    document: Given,
+    document: Document | Definition | str | Path,
     sources: Iterable[Any] | None = None,
     view: str | None = None,
     *,
@@ -270,7 +266,7 @@ def _change_row(
 
 
 def _given(
-    document: Given, sources: Iterable[Any] | None
+    document: Document | Definition | str | Path, sources: Iterable[Any] | None
 ) -> tuple[Document | Definition, list[Any]]:
     """Return a document and its sources; those of a pipeline file unless others are given."""
     if isinstance(document, str | Path):
