@@ -205,6 +205,16 @@ FOUND = {
         options=(("collect", "off"), ("keep", "all"), ("never", "all")),
         open=("p", "q"),
     ),
+    "a stream ends in the instant of a snapshot": SharedCase(
+        (
+            ("watch", "v1", f"{IN_TIME} where u - t >= 0 and u - t < 2 return $x"),
+            ("end", "q", 7),
+            ("restart",),
+            ("feed", "p", "<a><k>1</k><x>2</x></a>", 33),
+        ),
+        options=(("collect", "state"), ("keep", "all"), ("never", "kept")),
+        open=("p", "q"),
+    ),
     "another view reads a stream that replaces": SharedCase(
         (
             ("watch", "v1", THREE.format(2)),

@@ -34,7 +34,7 @@ looked up only in the joins' memory. (Paper 1, section 5.)
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any, TypeAlias
@@ -409,6 +409,12 @@ class Collector:
         for each in self.tracker.every_prospects:
             if isinstance(each, Prospects):
                 each.is_after_end = False
+        self.until = self.tracker.deadline()
+
+    def restore_ends(self, ends: Mapping[str, Sequence[int]]) -> None:
+        """Let views wait again for ends of streams (`NeverTracker.ends`)."""
+        self.refresh()
+        self.tracker.restore_ends(ends)
         self.until = self.tracker.deadline()
 
     def known_keys(self) -> KnownKeys:

@@ -290,6 +290,28 @@ class NeverTracker:
         """The prospects of all views that joins give evidence for."""
         return [each.prospects for each in self._joined]
 
+    def ends(self) -> dict[str, tuple[int, int]]:
+        """Return the ends of streams whose instant has to pass yet, by the view that waits for it.
+
+        Each with the part of the view's join that has ended.
+        """
+        found: dict[str, tuple[int, int]] = {}
+        for each in self._joined:
+            if isinstance(each.prospects, Prospects) and each.prospects.awaits_end:
+                stopped = each.prospects.waiting.stopped
+                assert stopped is not None
+                found[each.view.name] = stopped
+        return found
+
+    def restore_ends(self, ends: Mapping[str, Sequence[int]]) -> None:
+        """Let views wait again for what `ends` returned."""
+        for each in self._joined:
+            found = ends.get(each.view.name)
+            if found is not None and isinstance(each.prospects, Prospects):
+                part, time = found
+                each.prospects.waiting.stopped = part, time
+                each.prospects.is_after_end = False
+
     def deadline(self) -> float:
         """Return the clock after which rows may become impossible without a message."""
         soonest = -inf if self._is_eager else inf

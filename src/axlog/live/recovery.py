@@ -231,6 +231,7 @@ def snapshot_parts(
                                                   for n, changes in box.pending()]]
                      for name, box in boxes.items()},
         "keys": fed.guard.values(),
+        "ends": fed.collector.tracker.ends(),
         "tuned": bool(fed.engine.wants),
         "collected": inside.collected,
         "closed": {s: list(call.attributes) for s, call in fed.collector.closed.items()},
@@ -281,6 +282,9 @@ def load_parts(
             DeadLetter(stream, number, message, StreamError(code, what))
             for stream, number, message, code, what in saved["letters"]
         )
+        ends = saved.get("ends")
+        if ends and "rows" not in parts:  # the saved state of joins has them, too
+            fed.collector.restore_ends(ends)
         if saved.get("tuned"):  # filters follow from the document and the views
             fed.tuner.tune()
         boxes = {name: _outbox(name, *box) for name, box in saved["outboxes"].items()}
