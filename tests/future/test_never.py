@@ -170,6 +170,25 @@ def test_row_without_values_is_judged_after_the_instant_of_the_end(
     assert doc.advance(30) == []
 
 
+@pytest.mark.parametrize("is_last", [False, True])
+def test_row_that_shows_no_values_is_never_once_after_the_instant_of_the_end(is_last: bool) -> None:
+    doc = axlog.parse(
+        f"<r><p>{CALL.format('p')}</p><q>{CALL.format('q')}</q></r>",
+        views={"v": "match /r[p/a#t][q/b#u] where u - t >= 0 and u - t <= 2 return u.time"},
+    )
+    changes: list[Change] = []
+    doc.view("v").subscribe(changes.append)
+    doc.feed("p", "<a/>", at=7)
+    doc.end("q")
+    if is_last:
+        doc.feed("p", "<a/>", at=7)
+    doc.advance(8)
+    doc.end("p")
+    assert [(c.op, c.row.values_, c.microseconds) for c in changes] == [
+        ("never", (None,), 7_000_001)
+    ]
+
+
 def test_row_without_values_is_not_never_if_the_instant_of_the_end_brings_a_row() -> None:
     doc = monitor(orders.WITHIN, keyed=False)
     doc.feed("shipments", SHIPPED.format(17), at=7)

@@ -376,13 +376,14 @@ class Prospects:
             shown = self.shows[each.part](each.row)
             if shown in found or not self._may_hold(each, shown):
                 found.setdefault(shown, []).append(each.limit)
-        limits = self._end_of_starts()
+        limits, nothing = self._end_of_starts(), tuple(None for _ in self._columns)
         if limits is not None:
             is_empty = all(table.is_empty for table in self.waiting.live)
             # whatever keys are known besides
             if is_empty and not self.maintainer.has_rows:
-                nothing = tuple(None for _ in self._columns)
                 found[nothing] = [*limits, *(each.limit for each in ended)]
+        elif self.waiting.stopped is not None and not self.is_after_end and self.waits_an_instant:
+            found.pop(nothing, None)  # rows that show no values: judged after the instant, too
         names = self._names
         return [never_change(Row(names, shown), limits) for shown, limits in found.items()]
 
