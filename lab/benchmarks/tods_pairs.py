@@ -34,6 +34,7 @@ from typing import Any
 from lxml import etree
 
 from axlog.document import pending
+from axlog.document.bulk_columns import make_room
 from axlog.document.loader import load
 from axlog.document.operations import Operation
 from axlog.document.tree import Tree
@@ -141,7 +142,7 @@ class Run:
     def __init__(
         self, source: str | Tree, views: Iterable[str], options: Options | None = None
     ) -> None:
-        self.tree: Tree = deepcopy(source) if isinstance(source, Tree) else load(source)
+        self.tree: Tree = _copied(source) if isinstance(source, Tree) else load(source)
         self.engine = AlgebraicEngine(self.tree)
         self.engine.clock = thread_time
         self.views = {
@@ -206,6 +207,13 @@ class Run:
         return told
 
 
+def _copied(tree: Tree) -> Tree:
+    """A copy of a document, with the room in its columns that one in use has."""
+    made = deepcopy(tree)
+    make_room(made)
+    return made
+
+
 @lru_cache
 def _prepared(statement: str) -> Statement:
     """A parsed statement, as `Document.update` keeps those that are used often."""
@@ -265,7 +273,7 @@ class Size:
         for _ in range(OFTEN + 1):
             scratch.update(statement)
         for name in self.views:
-            documents = [parse(deepcopy(self.tree)) for _ in range(self.times)]
+            documents = [parse(_copied(self.tree)) for _ in range(self.times)]
             for document in documents:
                 document.watch(VIEWS[name].xquery).rows()
             found[name] = min(seconds(partial(each.update, statement)) for each in documents)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from lxml import etree
 
-from axlog.document.bulk_columns import by_label, enter_groups
+from axlog.document.bulk_columns import by_label, enter_groups, make_room
 from axlog.document.bulk_records import Records, records_of
 from axlog.document.free_memory import LARGE, give_back
 from axlog.document.parser import DEFAULT_LIMITS, Element, Limits, Source, parse, read
@@ -279,6 +279,7 @@ def _fill(tree: Tree, records: Records, time: int) -> None:
     tree.text_bytes = records.text_bytes
     tree.text_starts = _column("q", records.text_starts)
     tree._size = count - 1
+    make_room(tree)
 
 
 def _settle(recorder: Recorder) -> None:
