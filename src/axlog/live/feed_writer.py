@@ -277,8 +277,7 @@ class _FeedWriter(RowWriter):
         if plan.shared is not None:
             return {}  # an automaton finds the relations
         inside = {each: sign_of(each, is_inside=True) for each in plan.everywhere}
-        at_root = [sign_of(each, is_inside=False) for each in plan.here]
-        tests = dict.fromkeys([*inside.values(), *at_root])
+        tests = dict.fromkeys([*inside.values(), *(sign_of(r, is_inside=False) for r in plan.here)])
         if "" in tests or not tests or len(tests) > MOST_SIGNS:
             return {}
         names = {test: self.fresh("has") for test in inside.values()}
