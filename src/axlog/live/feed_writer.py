@@ -233,7 +233,7 @@ class _FeedWriter(RowWriter):
             return self._walk(signs)
         self.layouts.start_reading()
         self.constants["read"] = reader[0]
-        self.open(f"if e is None and size <= {LONGEST} and layouts.reads and layouts.left > 1:")
+        self.open(f"if e is None and size <= {LONGEST} and layouts.reads:")
         self.line(f"found = read({', '.join(['m', 't', 'size', *dict.fromkeys(signs.values())])})")
         self._end_stage("match")
         self.open("if found is None or not is_well_formed(m):")
@@ -247,7 +247,7 @@ class _FeedWriter(RowWriter):
         self.close()
         assert found is not None
         self.open("else:")
-        self.line("layouts.left -= 1")
+        self._sample("None")
         self.line(f"{''.join(f'{_name_of(each)}, ' for each in found) or 'found'} = found")
         self.close()
         return found
@@ -260,13 +260,17 @@ class _FeedWriter(RowWriter):
         self.line("return None")
         self.close()
         if self.layouts is not None:
-            self.line("layouts.left -= 1")
-            self.open("if not layouts.left:")
-            self.line("layouts.note(m, e, status.messages)")
-            self.close()
+            self._sample("e")
         self.close()
         self._end_stage("parse")
         return self._match(signs)
+
+    def _sample(self, root: str) -> None:
+        """Let the reader of layouts see one in so many messages."""
+        self.line("layouts.left -= 1")
+        self.open("if not layouts.left:")
+        self.line(f"layouts.note(m, {root}, status.messages)")
+        self.close()
 
     def _pass_unmatched(self) -> dict[Relation, str]:
         """Count a message that matches nothing, by its bytes: only its form is checked.
@@ -286,9 +290,9 @@ class _FeedWriter(RowWriter):
         signs = [names.get(test, test) for test in tests]
         if plan.wanted is None:
             signs = [f"size > {LONGEST_SIGNED}", *signs]
-            self.open(f"if e is None and layouts.left > 1 and not ({' or '.join(signs)}):")
+            self.open(f"if e is None and not ({' or '.join(signs)}):")
             self.open("if not may_differ(m) and is_well_formed(m):")
-            self.line("layouts.left -= 1")
+            self._sample("None")
             self._count()
             self.line("status.unmatched += 1")
             self._end_stage("parse", "messages += 1")

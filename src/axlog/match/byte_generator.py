@@ -97,7 +97,6 @@ class ByteWriter(RowWriter):
         self.line("return None")
         self.close()
         self.line(f"left = {MOST_FOUND}")
-        self.line("has_pairs = False")
         found = self.bags(here, everywhere, signs)
         self.line(f"return ({''.join(f'{name}, ' for _, name in found)})")
         self.end()
@@ -205,15 +204,17 @@ class ByteWriter(RowWriter):
     def _open_if_child(self, above: str, place: str) -> int:
         """Start a block for a tag that is a child of the element of another tag."""
         inside = self.fresh("is")
-        self.line(f"{inside} = m.find(b'<', {above} + 1) == {place}")
+        self.line(f"{inside} = {place} == {above} + {len(self._labels[above]) + 2}  # the first one")
         self.open(f"if not {inside}:")
-        self.open("if not has_pairs:")
-        self.line("has_pairs = m.count(b'<') == m.count(b'>')")
-        self.open("if not has_pairs:")
+        every, ends, closing, empty = (
+            f"m.count({each!r}, {above}, {place})" for each in (b"<", b">", b"</", b"/>")
+        )
+        self.line(f"tags = {every}")
+        self.line(f"empty = {empty}")
+        self.open(f"if empty and tags != {ends}:")
         self.line("return None  # '>' in a text, which may look like the end of a tag")
-        self.close(2)
-        tags = [f"m.count({each!r}, {above}, {place})" for each in (b"<", b"</", b"/>")]
-        self.line(f"{inside} = {tags[0]} - 2 * {tags[1]} - {tags[2]} == 1")
+        self.close()
+        self.line(f"{inside} = tags - 2 * {closing} - empty == 1")
         self.close()
         return self.open_if([inside])
 

@@ -2,7 +2,7 @@
 
     match      the expression of the known layouts; None: none are known yet, or they do not help
     leaves     by the last group of a match: the matcher of that layout
-    left       messages to be parsed before `note` is called
+    left       messages without a known layout before `note` is called
     reads      whether messages without a known layout are matched on their bytes first
 
 The reader takes samples of the messages that it could not read. If most of them have a few layouts,
@@ -18,7 +18,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TypeAlias, cast
 
-from axlog.document.parser import Element, Limits
+from lxml.etree import fromstring
+
+from axlog.document.parser import Element, Limits, make_parser
 from axlog.evaluate.joins import Bag
 from axlog.match.layout_expression import Match, expression_of
 from axlog.match.layout_generator import LayoutWriter, TooLong
@@ -74,8 +76,11 @@ class LayoutReader:
         self._since = 0  # the number of the message from which on messages are counted
         self._wait = self._waited = WATCHED  # the next time, and this time
 
-    def note(self, message: bytes, root: Element, number: int) -> None:
-        """Take a message that was parsed into account; `number`: of the messages so far."""
+    def note(self, message: bytes, root: Element | None, number: int) -> None:
+        """Take a message without a known layout into account; `number`: of the messages so far.
+
+        `root` is None if it was matched without being parsed.
+        """
         if self._samples < 0:
             self.reads = self._can_read
             self._review(number)
@@ -97,7 +102,7 @@ class LayoutReader:
             self.reads = number - self._declined_since > 2 * MOST_DECLINED
             self._declined, self._declined_since = 0, number
 
-    def _sample(self, message: bytes, root: Element) -> None:
+    def _sample(self, message: bytes, root: Element | None) -> None:
         if len(message) > min(self.longest, LARGEST):
             return
         shape = message.translate(None, _NO_MARKUP)
@@ -119,7 +124,9 @@ class LayoutReader:
         outline = _VALUES.sub("", text)  # at a small part of the cost of a layout
         self._seen[outline] += 1
         is_new = outline not in self._parsed and self._seen[outline] >= REPEATED
-        if is_new and root is not None:
+        if is_new:
+            if root is None:
+                root = fromstring(message, make_parser())
             layout = layout_of(text, root, self._limits)
             if layout is not None:
                 self._parsed[outline] = layout

@@ -5,9 +5,10 @@ without references, sections, comments, instructions, prefixes and namespaces. W
 tags, attributes and texts.
 
 Starting and ending a parser takes as long as reading a small message. So one parser reads many
-messages, as the content of a root that is never closed. The content of a message's root is put into
-an element with a random name: text outside of the root, a second root or a message that closes what
-it did not open does not fit it.
+messages, as the content of a root that is never closed. A message must not close that root, have a
+second root or text outside of its own. If no other tag in it starts with the name of its first
+element, except for the end tag that is its end, the message is this element. Else the content of
+the message's root is put into an element with a random name, which anything else does not fit.
 
 Law: a message that this check accepts is accepted by the parser (`document/parser.py`).
 """
@@ -24,7 +25,7 @@ Check: TypeAlias = Callable[[bytes], bool]
 
 _ODD = b"!?&:"
 _SPACES = b" \t\r\n"
-_OPEN, _CLOSE, _SLASH = ord("<"), ord(">"), ord("/")
+_OPEN, _CLOSE, _SLASH, _SPACE = b"<>/ "
 _NAME = b"m" + os.urandom(16).hex().encode()
 _INSIDE, _END = b"<" + _NAME + b">", b"</" + _NAME + b">"
 READ_BY_ONE = 1024
@@ -54,16 +55,25 @@ def form_check() -> Check:
             return False
         if message[-1] != _CLOSE:
             message = message.rstrip(_SPACES)
-        start, end = message.find(b">") + 1, message.rfind(b"</")
-        if not start:
+        start = message.find(b">")
+        if start < 0:
             return False
-        if message[start - 2] == _SLASH:  # an empty tag, or inside an attribute
-            if start < len(message) or message.find(b"=") > 0:
+        before = message[start - 1]
+        if not (
+            before > _SPACE
+            and message.find(message[:start], 1) < 0
+            and message.endswith(b"</" + message[1 : start + 1])
+        ):  # several tags start alike; if not, only the last one can close the first
+            start += 1
+            end = message.rfind(b"</")
+            if before == _SLASH:  # an empty tag, or inside an attribute
+                if start < len(message) or message.find(b"=") > 0:
+                    return False
+            elif end < start or message.find(b">", end) < len(message) - 1:
                 return False
-        elif end < start or message.find(b">", end) < len(message) - 1:
-            return False
-        else:
-            message = b"".join((message[:start], _INSIDE, message[start:end], _END, message[end:]))
+            else:
+                parts = (message[:start], _INSIDE, message[start:end], _END, message[end:])
+                message = b"".join(parts)
         if not left:
             parser = ParserCreate()
             parse, left = parser.Parse, READ_BY_ONE
