@@ -101,19 +101,21 @@ class _Question:
     times: Times
 
     def answer(self) -> WhyNot:
-        truth = self.outlook(self.tree, self.pattern).status(self.row)
-        ask = {
-            Truth.TRUE: self.ends, Truth.POSSIBLE: self.needs, Truth.NEVER: self.obstacles,
-        }[truth]  # fmt: skip
-        return WhyNot(truth, tuple(dict.fromkeys(ask())))
+        outlook = self.outlook(self.tree, self.pattern)
+        truth = outlook.status(self.row)
+        if truth is Truth.NEVER:
+            reasons = self.obstacles()
+        else:
+            reasons = self.ends() if truth is Truth.TRUE else self.needs(outlook)
+        return WhyNot(truth, tuple(dict.fromkeys(reasons)))
 
     def outlook(self, tree: Tree, pattern: Pattern) -> _Outlook:
         raise NotImplementedError
 
     # A row that is possible or there
 
-    def needs(self) -> Iterator[Reason]:
-        for one in self.outlook(self.tree, self.pattern).ways(self.row):
+    def needs(self, outlook: _Outlook) -> Iterator[Reason]:
+        for one in outlook.ways(self.row):
             for wanted in one.needs:
                 until = None if one.deadline is None else self._shown(int(one.deadline))
                 limit = "" if until is None else f" until {plain(until)}"
@@ -250,13 +252,13 @@ class _PatternQuestion(_Question):
     """A row of a pattern."""
 
     def outlook(self, tree: Tree, pattern: Pattern) -> Outlook:
-        return Outlook(tree, pattern)
+        return Outlook(tree, pattern, row=self.row)
 
-    def needs(self) -> Iterator[Reason]:
+    def needs(self, outlook: Outlook) -> Iterator[Reason]:
         if not has_not(self.pattern):
-            yield from _Question.needs(self)
+            yield from _Question.needs(self, outlook)
             return
-        events = self.outlook(self.tree, self.pattern).future(self.row)
+        events = outlook.future(self.row)
         yield from map(self._event, events or ())
 
     def ends(self) -> Iterator[Reason]:
@@ -307,8 +309,8 @@ class _GroupQuestion(_Question):
     def outlook(self, tree: Tree, pattern: Pattern) -> GroupOutlook:
         return GroupOutlook(tree, replace(self.key, pattern=pattern))
 
-    def needs(self) -> Iterator[Reason]:
-        found = list(_Question.needs(self))
+    def needs(self, outlook: GroupOutlook) -> Iterator[Reason]:
+        found = list(_Question.needs(self, outlook))
         yield from found or [Reason("needs", "a deletion can bring it")]
 
     def _conditions(self) -> Iterator[Reason]:

@@ -75,6 +75,9 @@ _PRUNING: dict[str, Add] = {
 }  # fmt: skip
 
 
+_NO_PINS: Mapping[str, str] = {}
+
+
 @dataclass(slots=True)
 class CollectedRows:
     """The rows and calls of a node's subtree, collected for the joins at the node."""
@@ -105,6 +108,7 @@ class Scenarios:
         prune: str = "dominated",
         root: Relation | None = None,
         least: int = LEAST,
+        pins: Mapping[str, str] = _NO_PINS,
     ) -> None:
         """Evaluate a pattern over a document.
 
@@ -118,6 +122,7 @@ class Scenarios:
 
         `root`: the root of the pattern's program, if the program has been compiled already.
         `least`: the ways that are examined before the question is undecided (`search_budget.py`).
+        `pins`: the strings that some columns must have; other rows may be left out.
         """
         self.tree = tree
         if is_limited(tree):
@@ -129,7 +134,7 @@ class Scenarios:
         if root is not None:
             self.program = replace(self.program, root=root, relations=tuple(root.walk()))
         self._interpreter = Interpreter(self.program.relations)
-        self._together = together
+        self._together, self._pins = together, pins
         self._bringable: dict[tuple[Relation, bool, bool], Rows] = {}
         self._keeps_all = self._needs_all or is_limited(tree) or tree.types is not None
         self._deep: dict[Relation, tuple[str, ...]] = {}
@@ -264,7 +269,12 @@ class Scenarios:
                 return None
             if not interpreter.passes_values(relation, tree.string_value(node)):
                 return None
-        return _unify_own(relation, interpreter.own_row(tree, node, relation))
+        own = _unify_own(relation, interpreter.own_row(tree, node, relation))
+        if own is not None and self._pins:
+            pairs = zip(own_columns(relation), own, strict=True)
+            if any(self._pins.get(column, value) != value for column, value in pairs):
+                return None
+        return own
 
     def _add_rows(self, rows: Rows, more: Rows) -> None:
         spend(len(more) >> 3)  # cheaper than a join

@@ -87,11 +87,24 @@ def _plain(value: Any) -> Any:
 class Outlook:
     """Truth, possible rows and the status of single rows, for a document as it is now."""
 
-    def __init__(self, tree: Tree, pattern: Pattern, *, together: bool = False) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        pattern: Pattern,
+        *,
+        together: bool = False,
+        row: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`row`: the only row that is asked about: rows with other strings are not examined."""
         self.tree = tree
         self._columns = pattern.columns  # those of collected paths included
         self.pattern = pattern = referred(tree, without_collected(pattern))
         self._together = together
+        self._pins = {
+            column_of(output): (row or {})[output.column]
+            for output in pattern.outputs
+            if output.kind is Kind.VARIABLE and type((row or {}).get(output.column)) is str
+        }
         check_replacement(tree, pattern)
         self._negation: Negation | None = None
         if has_not(pattern):
@@ -134,7 +147,7 @@ class Outlook:
     def _scenarios(self) -> Scenarios:
         if self._negation is not None:
             return self._negation.scenarios(together=self._together)
-        return Scenarios(self.tree, self.pattern, together=self._together)
+        return Scenarios(self.tree, self.pattern, together=self._together, pins=self._pins)
 
     @cached_property
     def _decisive(self) -> Scenarios:
@@ -148,7 +161,9 @@ class Outlook:
         needs_all = is_limited(tree) or tree.facts or tree.types is not None
         prune = "dominated" if needs_all else "alike"
         try:
-            listed = Scenarios(tree, self.pattern, together=together, prune=prune, least=FIRST)
+            listed = Scenarios(
+                tree, self.pattern, together=together, prune=prune, least=FIRST, pins=self._pins
+            )
         except UndecidedError as error:
             if error.code != "AX502":
                 raise

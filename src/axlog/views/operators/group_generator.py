@@ -105,9 +105,13 @@ def _changed(keys: Sequence[int], measures: Measures, always: bool, gone: str) -
         "member = groups.get(key)",
         "if member is None:",
         *(f"    state{at} = new{at}()" for at in range(len(summed))),
-        f"    member = groups[key] = Member({kept})",
+        *(
+            f"    {line}"
+            for line in instance("member", Member, count="count", kept=kept, row="None")
+        ),
+        "    groups[key] = member",
         "    before = None",
-        "    total = member.count = count",
+        "    total = count",
         "else:",
         *([f"    {kept} = member.kept"] if summed else ()),
         "    before = member.row",
