@@ -114,7 +114,7 @@ class _Question:
 
     # A row that is possible or there
 
-    def needs(self, outlook: _Outlook) -> Iterator[Reason]:
+    def needs(self, outlook: Any) -> Iterator[Reason]:
         for one in outlook.ways(self.row):
             for wanted in one.needs:
                 until = None if one.deadline is None else self._shown(int(one.deadline))
@@ -254,7 +254,7 @@ class _PatternQuestion(_Question):
     def outlook(self, tree: Tree, pattern: Pattern) -> Outlook:
         return Outlook(tree, pattern, row=self.row)
 
-    def needs(self, outlook: Outlook) -> Iterator[Reason]:
+    def needs(self, outlook: Any) -> Iterator[Reason]:
         if not has_not(self.pattern):
             yield from _Question.needs(self, outlook)
             return
@@ -309,7 +309,7 @@ class _GroupQuestion(_Question):
     def outlook(self, tree: Tree, pattern: Pattern) -> GroupOutlook:
         return GroupOutlook(tree, replace(self.key, pattern=pattern))
 
-    def needs(self, outlook: GroupOutlook) -> Iterator[Reason]:
+    def needs(self, outlook: Any) -> Iterator[Reason]:
         found = list(_Question.needs(self, outlook))
         yield from found or [Reason("needs", "a deletion can bring it")]
 

@@ -19,7 +19,7 @@ do not go down. (Paper 2, sections 3, 5 and 6; paper 3, sections 3.2 and 3.3.)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from axlog.document.calls import Call

@@ -204,7 +204,9 @@ class ByteWriter(RowWriter):
     def _open_if_child(self, above: str, place: str) -> int:
         """Start a block for a tag that is a child of the element of another tag."""
         inside = self.fresh("is")
-        self.line(f"{inside} = {place} == {above} + {len(self._labels[above]) + 2}  # the first one")
+        self.line(
+            f"{inside} = {place} == {above} + {len(self._labels[above]) + 2}  # the first one"
+        )
         self.open(f"if not {inside}:")
         every, ends, closing, empty = (
             f"m.count({each!r}, {above}, {place})" for each in (b"<", b">", b"</", b"/>")
