@@ -268,9 +268,7 @@ class _FeedWriter(RowWriter):
     def _sample(self, root: str) -> None:
         """Let the reader of layouts see one in so many messages."""
         self.line("layouts.left -= 1")
-        self.open("if not layouts.left:")
-        self.line(f"layouts.note(m, {root}, status.messages)")
-        self.close()
+        self.line(f"if not layouts.left: layouts.note(m, {root}, status.messages)")
 
     def _pass_unmatched(self) -> dict[Relation, str]:
         """Count a message that matches nothing, by its bytes: only its form is checked.
@@ -553,8 +551,9 @@ def _start_of(relation: Relation) -> bytes:
     A name outside of namespaces has no prefix.
     """
     test = relation.node.test if relation.node is not None else None
-    is_plain = isinstance(test, Name) and not test.label.startswith("{")
-    return b"<" + test.label.encode() if is_plain and isinstance(test, Name) else b""
+    if not isinstance(test, Name) or test.label.startswith("{"):
+        return b""
+    return b"<" + test.label.encode()
 
 
 def _name_of(bag: str) -> str:
