@@ -104,6 +104,15 @@ def test_a_page_has_a_row_of_which_a_later_one_is_ruled_out_by_its_key() -> None
     assert [(one.row["n"], one.deadline) for one in page] == [("1", 11), (None, None)]
 
 
+def test_pages_of_a_view_without_columns_have_no_row_that_needs_more() -> None:
+    doc = document("match /r[a/o/k/$x#t1][b/o/k/$x#t2] where t2 - t1 <= 2")
+    doc.feed("b", message(1), at=0)
+    view = doc.view("v")
+    (row,) = view.possible(limit=2)
+    assert [each.stream for each in row.needs] == ["a"]
+    assert view.possible(limit=2, after=row) == []
+
+
 @pytest.mark.parametrize("facts", [(), KEYS])
 def test_a_page_of_rows_without_deadlines_judges_no_others(
     facts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch

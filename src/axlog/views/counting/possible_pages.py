@@ -26,6 +26,8 @@ from axlog.views.counting.waiting_rows import WaitingRows
 from axlog.views.operators.ordered_index import OrderedIndex
 from axlog.views.operators.table import Index
 
+MOST_NEW = 1_000
+"""Changes since a page, beyond the rows of its order, from which the next page makes a new one."""
 Place = tuple[Any, ...]
 """A deadline, values and needs: the place of a possible row in the order."""
 
@@ -140,26 +142,36 @@ class DeadlineOrder:
         self._lasts = OrderedIndex()  # by deadlines, what they show, and their parts
         self._indexes = indexes
         self._counts = dict.fromkeys(indexes, 0)  # keys that were read
+        self._new: list[tuple[int, Row, int]] = []  # what has happened since the last page
+        self._is_outdated = False
         for part, table in enumerate(waiting.live):
             for row, count in () if part in indexes else table.rows().items():
-                self._follow(part, row, count)
+                self._add(part, row, count)
         waiting.followers.append(self._follow)
 
     def catch_up(self) -> bool:
-        """Read what has arrived since; whether nothing has gone that was not told."""
+        """Read what has happened since the last page; False: a new order is needed."""
+        if self._is_outdated or any(len(i) < self._counts[p] for p, i in self._indexes.items()):
+            self._waiting.followers.remove(self._follow)
+            return False
+        for each in self._new:
+            self._add(*each)
+        self._new.clear()
         for part, index in self._indexes.items():
             new, self._counts[part] = len(index) - self._counts[part], len(index)
-            if new < 0:
-                self._waiting.followers.remove(self._follow)
-                return False
             for key in islice(reversed(index), new):
                 bucket = index[key]
                 self._add(part, next(iter(bucket)) if isinstance(bucket, dict) else bucket[0], 1)
         return True
 
     def _follow(self, part: int, row: Row, count: int) -> None:
-        if part not in self._indexes:
-            self._add(part, row, count)
+        """Note what has happened, to be read with the next page; give up after too much."""
+        if self._is_outdated or part in self._indexes:
+            return
+        self._new.append((part, row, count))
+        if len(self._new) > MOST_NEW + len(self._rows):
+            self._is_outdated = True
+            self._new.clear()
 
     def _add(self, part: int, row: Row, count: int) -> None:
         limit = self._waiting.deadline(part, row)

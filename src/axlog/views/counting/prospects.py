@@ -266,14 +266,14 @@ class Prospects:
         for group in order.groups(None if after is None else place_of(after)):
             ways = [way for part, row in group for way in self._ways_of(part, row)]
             found += page_of(possible_rows(columns, ways), None, after)
-            if limit is not None and len(found) >= limit and columns:
+            if limit is not None and len(found) >= limit:
                 break
         found += possible_rows(columns, self._new_ways())
-        return page_of(without_dominated(found), limit, after)
+        return page_of(found, limit, after)
 
     def _deadline_order(self) -> DeadlineOrder | None:
         """The waiting rows in order; None: this does not give pages."""
-        if not all(map(self._is_decided_by_last, range(2))):
+        if not self._columns or not all(map(self._is_decided_by_last, range(2))):
             return None
         order = self._order
         if order is None or not order.catch_up():
