@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.benchmarks.growth import FEATURES, SLOPES, Feature, lines_of, sizes, slope
+from lab.benchmarks.growth import FEATURES, SLOPES, lines_of, sizes, slope
+from lab.benchmarks.growth_feature import Feature
 
 PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
 
