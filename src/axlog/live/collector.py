@@ -113,7 +113,7 @@ class Collector:
         self.version = 0  # increases when generated joins are out of date
         self.timed: list[tuple[Watch, Deadlines, Quick | None]] = []
         """The joins with their deadlines, and how these pass in one step."""
-        self.examined: list[tuple[Watch, Deadlines]] = []
+        self.examined: list[tuple[Watch, Deadlines, Quick | None]] = []
         """Those of them that are examined when a deadline passes, before the update."""
         self._sweeps = JoinSweeps()
         self.is_busy = False  # whether a single message can drop rows
@@ -153,12 +153,12 @@ class Collector:
         self.is_busy = self.is_busy or any(join.is_busy for join in added)
         self._keyed += [join for join in added if join.keys]
         self._sweeps.watch(self._joins)
-        quick = self.tracker.quick
-        self.timed = [(join, join.heap, quick.get(join)) for join in self._joins]
+        ways = self.tracker.quick
+        self.timed = [(join, join.heap, ways.get(join)) for join in self._joins]
         self.examined = [
-            (join, heap)
-            for join, heap, one_step in self.timed
-            if join.is_timed and (one_step is None or _reads_waiting(join))
+            (join, heap, quick)
+            for join, heap, quick in self.timed
+            if join.is_timed and (quick is None or _reads_waiting(join))
         ]
         self._deadlines.watch(self.timed, self._document.few_joins)
         self.follows = any(each.is_partial for each in self.tracker.every_prospects)
@@ -264,8 +264,8 @@ class Collector:
         """Append the `never` changes of deadlines before a clock, one after the other.
 
         Called before an update is applied: which rows can no longer come then follows from the
-        deadlines alone, and not from the times at which updates arrive, or how many. Joins whose
-        deadlines pass in one step do not need it.
+        deadlines alone, and not from the times at which updates arrive, or how many. A join whose
+        deadlines pass in one step needs it only if its waiting rows decide how long others wait.
         """
         emitted = [] if emitted is None else emitted
         if not self.has_passed(clock):
@@ -275,8 +275,14 @@ class Collector:
             numbers = self._deadlines.concerned(clock, ())
             due = {self.timed[number][0] for number in numbers}
             examined = [each for each in examined if each[0] in due or self.until < clock]
-        before = tree.clock
-        for join, heap in examined:
+        before, may_end = tree.clock, self.until < clock
+        for join, heap, quick in examined:
+            if quick is not None and not may_end:
+                expire, view = quick
+                never = expire(clock) if heap and heap[0][0] < clock else ()
+                if never:
+                    append_never(emitted, view, never, clock)
+                continue
             while (moment := tracker.next_deadline(join, heap) + 1) <= clock:
                 tree.clock = int(moment)
                 join.expire(tree.clock)

@@ -473,7 +473,7 @@ class _FeedWriter(RowWriter):
             return False
         passes = "is_overdue(t)"
         if not self._collector.is_many and len(examined) <= MOST_JOINS:
-            self.constants |= {f"due{number}": heap for number, (_, heap) in enumerate(examined)}
+            self.constants |= {f"due{number}": heap for number, (_, heap, _) in enumerate(examined)}
             tests = [f"due{number} and due{number}[0][0] < t" for number in range(len(examined))]
             passes = " or ".join([*tests, "collector.until < t"])
         self.constants["together"] = together

@@ -78,6 +78,10 @@ class BriefRows:
         self.rows[:] = _MARKS
 
     def _forget(self) -> None:
+        if not self._placed:  # there are no marks
+            self._count_dropped(len(self.rows))
+            self.rows.clear()
+            return
         dropped = sum(1 for each in self.rows if each[2])
         for part, row in self._placed:
             count = self._tables[part].remove(row)
