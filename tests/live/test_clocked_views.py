@@ -223,6 +223,28 @@ def test_the_future_of_a_view_about_the_clock_with_groups_is_refused() -> None:
     assert caught.value.code == "AX502"
 
 
+def test_why_says_when_the_clock_ends_a_group_of_a_window() -> None:
+    doc = axlog.Document(SHOP)
+    view = doc.watch(
+        "match /shop/orders/order#t[client/$c] where now - t <= 1h "
+        "return $c, count() as n having count() > 1",
+        "busy",
+    )
+    for number, at in enumerate((0, 10, 20)):
+        doc.feed("orders", f"<order><client>7</client>{number}</order>", at=at)
+
+    def reasons(row: dict[str, object]) -> list[str]:
+        found = view.why_not(row)
+        assert found.truth is axlog.Truth.TRUE
+        return [str(each) for each in found.reasons]
+
+    assert reasons({"c": "7", "n": 3}) == ["the row is there", "the clock ends it at 3600.000001"]
+    assert reasons({"c": "7"}) == ["the row is there", "the clock ends it at 3610.000001"]
+    with pytest.raises(UndecidedError) as caught:
+        view.why_not({"c": "8"})
+    assert caught.value.code == "AX502"
+
+
 # The future ---------------------------------------------------------------------------------------
 
 

@@ -205,7 +205,8 @@ class _Question:
         if limited and self._is_possible(self._changed(brought={})):
             for stream in limited:
                 most = self.tree.call(self.tree.calls()[stream]).most
-                text = f"{stream} may bring at most {most} trees, and has brought too many"
+                brought = self.tree.brought.get(stream, 0)
+                text = f"{stream} may bring at most {most} trees, and has brought {brought}"
                 yield Reason("limit", text, stream)
 
     def _types(self) -> Iterator[Reason]:

@@ -6,8 +6,9 @@ returns them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from axlog.document.times import Times, plain, shown
@@ -89,17 +90,9 @@ class ClockQuestions:
         yield Reason("holds", "the row is there")
         clock = clock_of(self._query.steps)
         assert clock is not None
-        left = [one for one in self._rows if self._agrees(one, row)]
-        for change in changes_of_time(self._tree, self._query):
-            values = self._shown(change.row)
-            if change.op == "insert" and self._agrees(values, row):
-                left.append(values)
-            elif change.op == "delete" and values in left:
-                left.remove(values)
-                if not left:
-                    until = shown(change.microseconds, self._times)
-                    yield Reason("ends", f"the clock ends it at {plain(until)}", deadline=until)
-                    break
+        end = end_by_clock(self._tree, self._query, self._rows, row, self._times)
+        if end is not None:
+            yield end
         for unless in clock.unless if self._tree.calls() else ():
             inner = ", ".join(str(branch) for branch in unless.pattern.branches)
             yield Reason("ends", f"it stays until {inner} comes")
@@ -108,19 +101,48 @@ class ClockQuestions:
             return
         for pattern in shadows:
             found = why_not(self._tree, pattern, row, self._times)
-            is_final = bool(left) and not (clock.unless and self._tree.calls())
+            is_final = end is None and not (clock.unless and self._tree.calls())
             if found.truth is Truth.TRUE:
                 yield from (r for r in found.reasons[1:] if r.text != FINAL or is_final)
-
-    def _agrees(self, values: tuple[Any, ...], row: Mapping[str, Any]) -> bool:
-        return _agrees(dict(zip(self._columns, values, strict=True)), row)
 
     def _shown(self, row: Row) -> tuple[Any, ...]:
         """The values of a row without hidden columns."""
         return row.values_[: len(self._columns)]
 
     def _is_there(self, row: Mapping[str, Any]) -> bool:
-        return any(self._agrees(values, row) for values in self._rows)
+        return any(agrees(self._columns, values, row) for values in self._rows)
+
+
+def end_by_clock(
+    tree: Tree,
+    query: Query,
+    rows: Iterable[tuple[Any, ...]],
+    row: Mapping[str, Any],
+    times: Times,
+) -> Reason | None:
+    """When time alone ends the last row with the values of `row`; None: time does not end it.
+
+    `rows`: those of the query, without hidden columns.
+    """
+    columns = query.columns
+    left = [one for one in rows if agrees(columns, one, row)]
+    for moment, changes in groupby(changes_of_time(tree, query), lambda one: one.microseconds):
+        for change in changes:
+            lost = change.row if change.op == "delete" else change.before
+            if lost is not None and lost.values_[: len(columns)] in left:
+                left.remove(lost.values_[: len(columns)])
+            gained = change.row.values_[: len(columns)]
+            if change.op != "delete" and agrees(columns, gained, row):
+                left.append(gained)
+        if not left:
+            until = shown(moment, times)
+            return Reason("ends", f"the clock ends it at {plain(until)}", deadline=until)
+    return None
+
+
+def agrees(columns: Sequence[str], values: Sequence[Any], row: Mapping[str, Any]) -> bool:
+    """Whether a row of these columns has the requested values."""
+    return _agrees(dict(zip(columns, values, strict=True)), row)
 
 
 def _agrees(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

@@ -19,14 +19,15 @@ from axlog.document.times import Times
 from axlog.document.tree import Tree
 from axlog.errors import UndecidedError
 from axlog.future.clock_outlook import shown_outputs
-from axlog.future.reasons import WhyNot
+from axlog.future.reasons import Reason, WhyNot
 from axlog.future.truth import Possible
 from axlog.query.query import Query
 from axlog.query.steps import Cell, Clock, Compute, Filter, Group
 from axlog.query.syntax_tree import Reference
 from axlog.query.truth import Truth
 from axlog.views.change import Row
-from axlog.views.clock_questions import ClockQuestions
+from axlog.views.clock_questions import ClockQuestions, agrees, end_by_clock
+from axlog.views.why import inward_by_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +70,16 @@ class WindowQuestions:
     ) -> None:
         """`rows`: those of the view."""
         self._window, self._columns = window, query.columns
+        self._tree, self._query, self._times = tree, query, times
+        self._rows = [row.values_[: len(self._columns)] for row in rows]
         at = [self._columns.index(name) for name in window.shown]
         there = [Row(window.keys.columns, tuple(row.values_[i] for i in at)) for row in rows]
         self._keys = ClockQuestions(tree, window.keys, there, times)
-        self._has_rows = bool(there)
 
     @property
     def truth(self) -> Truth:
         """The truth of there being some row."""
-        return Truth.TRUE if self._has_rows else self._judged(self._keys.truth, False)
+        return Truth.TRUE if self._rows else self._judged(self._keys.truth, False)
 
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row that is not there. Columns left out may have any value."""
@@ -115,6 +117,14 @@ class WindowQuestions:
         return replace(one, row={name: one.row.get(name) for name in self._columns})
 
     def why_not(self, row: Mapping[str, Any]) -> WhyNot:
-        """The truth of a row, and the reasons for it."""
+        """The truth of a row, and the reasons for it.
+
+        Of a row that is there, the end by the clock is given if no further message comes.
+        """
+        asked = inward_by_type(self._query.columns, row)
+        if any(agrees(self._columns, values, asked) for values in self._rows):
+            end = end_by_clock(self._tree, self._query, self._rows, asked, self._times)
+            there = Reason("holds", "the row is there")
+            return WhyNot(Truth.TRUE, (there,) if end is None else (there, end))
         self.status(row)  # raises if it is not decided
         return self._keys.why_not({n: v for n, v in row.items() if n in self._window.shown})
