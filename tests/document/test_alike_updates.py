@@ -2,6 +2,7 @@
 operation after the other gives (laws 1, 2 and 6 rest on it), whatever came before and comes after.
 """
 
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -11,11 +12,19 @@ from axlog.document.blocks import FixedContent
 from axlog.document.bulk_operations import Deletion, Insertion
 from axlog.document.delta import Planned
 from axlog.document.loader import load, read_forest
-from axlog.document.operations import Attribute, Delete, Insert, Operation, Where
+from axlog.document.operations import Attribute, Delete, Insert, Operation, Repeated, Where
 from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.document.pending import Plan, planned
 from axlog.document.tree import DOCUMENT_NODE, ELEMENT, Tree
+from axlog.document.tree_codec import load_tree, save_tree
 from axlog.errors import AxlogError, UpdateError
+from axlog.evaluate.select import select
+from axlog.evaluate.statements import operations_of
+from axlog.evaluate.text_search import labelled
+from axlog.live.document import parse
+from axlog.query.native import parse_pattern
+from axlog.query.statement_templates import OFTEN
+from axlog.query.update_parser import parse_statements
 from lab.laws import small_cases
 from tests.accepted_errors import accept
 from tests.amounts import chunks
@@ -193,3 +202,81 @@ def test_differential_large_deletions_among_other_operations(start: int) -> None
         bulk_columns.MANY = 3
         assert snapshot(one) == snapshot(two), seed
     assert gathered > 5
+
+
+def test_copies_of_a_kept_fragment_share_their_strings() -> None:
+    tree, plain = load("<r><a/><a/><a>x</a></r>"), load("<r><a/><a/><a>x</a></r>")
+    fixed, content = FixedContent(read_forest("<b k='1'>x</b>")), read_forest("<b k='1'>x</b>")
+    for _ in range(3):
+        for each, given in ((tree, fixed), (plain, tuple(content))):
+            made = [Insert(Where.LAST, node, given) for node in each.partition("a")]
+            pending.apply(each, made)
+            invariants(each)
+    assert tree.shared_texts == ["1", "x"]
+    assert not tree.texts_by_node
+    assert len(plain.texts_by_node) == 18
+    assert snapshot(tree) == snapshot(plain)
+    assert labelled(tree, "x") == labelled(plain, "x")
+    assert len(labelled(tree, "x")) == 10
+    for query in ('match //b#x["x"] return x.id', 'match //b#x[@k = "1"] return x.id'):
+        assert len(select(tree, parse_pattern(query))) == 9
+    other = tree.copied()
+    pending.apply(tree, [Delete(node) for node in tree.partition("b")[:4]])
+    restored = load_tree(save_tree(tree))
+    assert snapshot(restored) == snapshot(tree)
+    invariants(restored)
+    assert snapshot(other) == snapshot(plain)
+
+
+def test_strings_are_shared_after_a_batch_is_undone() -> None:
+    document = parse("<r><a/><a/><a/></r>")
+    statement = "for $x in //a return insert node <b>x</b> into $x"
+    for _ in range(OFTEN + 1):  # its fragment is kept from then on
+        parse("<r><a/></r>").update(statement)
+    with suppress(KeyError), document.batch():
+        document.update(statement)
+        raise KeyError
+    document.update(statement)
+    assert str(document) == f"<r>{3 * '<a><b>x</b></a>'}</r>"
+
+
+def test_only_so_many_strings_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("axlog.document.tree.MOST_SHARED", 1)
+    tree = load("<r><a/><a/><a/></r>")
+    fixed = FixedContent(read_forest("<b k='1'>x</b>"))
+    pending.apply(tree, [Insert(Where.LAST, node, fixed) for node in tree.partition("a")])
+    invariants(tree)
+    assert tree.shared_texts == ["1"]
+    assert sorted(tree.texts_by_node.values()) == ["x", "x", "x"]
+    copy = '<a><b k="1">x</b></a>'
+    assert snapshot(tree)["xml"] == f"<r>{copy}{copy}{copy}</r>"
+
+
+def test_repeated_operations_are_those_of_a_list() -> None:
+    """Alone, among others, and after another update of the document."""
+    text = "<r><a/><b/><a><a/></a><c/></r>"
+    for statement in (
+        "delete nodes //a", "insert node <d>1</d> into /r/c", "delete nodes //zzz",
+        "for $x in //a return insert node <d>1</d> into $x",
+        "delete nodes //b, for $x in /r/a return insert node <d/> into $x, delete nodes //c",
+        "for $x in /r/a return insert node <d/> into $x, rename node /r/c as 'e'",
+    ):  # fmt: skip
+        (parsed,) = parse_statements(statement, {})
+        for other in (None, Delete(2), Insert(Where.LAST, 1, tuple(read_forest("<a/>")))):
+            one, two = load(text), load(text)
+            made = [operations_of(tree, parsed) for tree in (one, two)]
+            if other is not None:
+                for tree in (one, two):
+                    pending.apply(tree, [other])
+            try:
+                pending.apply(two, list(made[1]))
+            except AxlogError as error:
+                with pytest.raises(type(error)):
+                    pending.apply(one, made[0])
+            else:
+                pending.apply(one, made[0])
+            invariants(one)
+            assert seen(one) == seen(two), (statement, other)
+    found = operations_of(load(text), parse_statements("delete nodes //a", {})[0])
+    assert isinstance(found, Repeated)
+    assert list(found) == [Delete(2), Delete(4), Delete(5)]

@@ -51,19 +51,24 @@ class FixedContent(tuple[Any, ...]):
 def block_of(content: Content, limits: Limits, keep_whitespace: bool, above: int) -> Block:
     """The block of a content of elements; `above` is the number of elements over it."""
     if type(content) is not FixedContent:
-        return Block(content, limits, keep_whitespace, above)
+        return Block(content, limits, keep_whitespace, above, is_kept=False)
     key = limits, keep_whitespace, above
     block = content.block
     if block is None or content.key != key:
-        block = content.block = Block(content, limits, keep_whitespace, above)
+        block = content.block = Block(content, limits, keep_whitespace, above, is_kept=True)
         content.key = key
     return block
 
 
 class Block:
-    """The nodes of a fragment of elements, in document order."""
+    """The nodes of a fragment of elements, in document order.
 
-    def __init__(self, content: Content, limits: Limits, keep_whitespace: bool, above: int) -> None:
+    The copies of one that is kept share their strings.
+    """
+
+    def __init__(
+        self, content: Content, limits: Limits, keep_whitespace: bool, above: int, *, is_kept: bool
+    ) -> None:
         recorder = Recorder(Tree(), limits, keep_whitespace, above)
         recorder.record([item for item in content if not isinstance(item, str | Attribute)])
         links, names = linked(recorder), recorder.tree.names
@@ -73,19 +78,17 @@ class Block:
         self.roots = [at - 1 for at in range(1, size + 1) if parents[at] == DOCUMENT_NODE]
         self.names: list[str | None] = []
         places: dict[str, list[int]] = {}
-        text_places: list[int] = []
-        self.texts: list[str] = []
+        self._is_kept = is_kept
+        self._texts: dict[int, str] = {}
         for at, (kind, label) in enumerate(zip(self.kinds, recorder.labels[1:], strict=True)):
             name = names[label] if kind in (ELEMENT, ATTRIBUTE) else None
             self.names.append(name)
             if name is None:
-                text_places.append(at)
-                self.texts.append(recorder.texts[label])
+                self._texts[at] = recorder.texts[label]
             partition = LABELS_BY_KIND.get(kind) if name is None else name
             if partition is not None:
                 places.setdefault(partition, []).append(at)
         self.labels = frozenset(places)
-        self._text_places = _selection(text_places)
         self._places = {label: _selection(given) for label, given in places.items()}
         """Positions by label: what the partitions get."""
         self.order = array("i", links.order)[1:]
@@ -100,6 +103,7 @@ class Block:
             for number, at in enumerate(given):
                 self._slots[:, at] = number, len(given)
         self._known: tuple[list[str], array[int]] = [], array("i")  # names of a tree, the labels
+        self._own: dict[int, str] = {}  # strings that copies in this tree do not share
 
     def copied(self, tree: Tree, parents: Sequence[int], time: int) -> Handles:
         """Make a copy below each of these parents, in no chain: a row of handles for each.
@@ -145,9 +149,9 @@ class Block:
             _column(tree.time_column, np.int64)[rows] = time
             for column, values in linked_columns:
                 _column(column)[rows] = values
-        if self.texts:
-            nodes = rows[:, self._text_places].ravel().tolist()
-            tree.texts_by_node.update(zip(nodes, self.texts * count, strict=True))
+        if self._own:
+            nodes = rows[:, list(self._own)].ravel().tolist()
+            tree.texts_by_node.update(zip(nodes, list(self._own.values()) * count, strict=True))
         if self._recorder is not None:
             self._declare(tree, rows)
         return rows
@@ -157,6 +161,9 @@ class Block:
         names, labels = self._known
         if names is not tree.names:
             labels = array("i", [NONE if name is None else tree._name(name) for name in self.names])
+            for at, text in self._texts.items() if self._is_kept else ():
+                labels[at] = tree._shared(text)
+            self._own = {at: text for at, text in self._texts.items() if labels[at] == NONE}
             self._known = tree.names, labels
         return labels
 

@@ -28,7 +28,7 @@ from axlog.document.bulk_columns import (
     subtrees,
 )
 from axlog.document.delta import Delta
-from axlog.document.operations import Attribute, Content, Delete, Insert, Operation, Where
+from axlog.document.operations import Attribute, Content, Delete, Insert, Operation, Repeated, Where
 from axlog.document.parser import Limits
 from axlog.document.tree import (
     ATTRIBUTE,
@@ -63,6 +63,16 @@ def plan_of(
     """The plan of a statement that does one thing at many places; None for others."""
     if not operations:
         return None
+    if type(operations) is Repeated and operations.is_current(tree):
+        targets, where, content = operations.targets, operations.where, operations.content
+        if where is None:
+            return None if targets[0] == DOCUMENT_NODE else _deletion(tree, targets, time)
+        if len(targets) < FEWEST or where not in (Where.INTO, Where.LAST) or not _is_plain(content):
+            return None
+        depth = _levels(tree, set(targets))
+        assert depth is not None
+        return Insertion(tree, targets, depth, content, time, limits, keep_whitespace)
+    operations = list(operations) if type(operations) is Repeated else operations
     first = operations[0]
     if isinstance(first, Insert):
         if len(operations) < FEWEST:
@@ -114,11 +124,16 @@ def _depth(tree: Tree, targets: list[int]) -> int | None:
     at = set(targets)
     if len(at) != len(targets) or _FREE in map(kinds.__getitem__, at):
         return None
+    return _levels(tree, at)
+
+
+def _levels(tree: Tree, at: set[int]) -> int | None:
+    """The greatest depth of nodes; None if one was removed by the last update."""
     parent_of, depth = tree.parent_column.__getitem__, 0
     while at:  # level by level: the paths of targets soon merge
         at = set(map(parent_of, at))
         if NONE in at:
-            return None  # removed by the last update
+            return None
         at.discard(DOCUMENT_NODE)
         depth += 1
     return depth

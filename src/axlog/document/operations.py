@@ -12,10 +12,10 @@ the call, whatever inserted them. An end removes the call itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import TypeAlias, overload
 
 from axlog.document.calls import Call
 from axlog.document.parser import Element
@@ -98,6 +98,50 @@ class ReplaceValue:
 
 
 Operation: TypeAlias = Insert | Delete | Rename | ReplaceNode | ReplaceValue
+
+
+class Repeated(Sequence[Operation]):
+    """One insertion or deletion at many nodes: a list of operations, made when they are read.
+
+    The targets are distinct nodes of the tree as it is now, in document order. Those of an
+    insertion, which is inside of them, are elements.
+    """
+
+    __slots__ = ("_version", "content", "targets", "tree", "where")
+
+    def __init__(
+        self, tree: Tree, targets: list[int], where: Where | None = None, content: Content = ()
+    ) -> None:
+        self.tree = tree
+        self.targets = targets
+        self.where = where  # None: a deletion
+        self.content = content
+        self._version = tree.version
+
+    def is_current(self, tree: Tree) -> bool:
+        """Whether this is the tree of the targets, and no update has changed it since."""
+        return tree is self.tree and tree.version == self._version
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def __iter__(self) -> Iterator[Operation]:
+        where, content = self.where, self.content
+        if where is None:
+            return map(Delete, self.targets)
+        return (Insert(where, target, content) for target in self.targets)
+
+    @overload
+    def __getitem__(self, at: int) -> Operation: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Operation]: ...
+
+    def __getitem__(self, at: int | slice) -> Operation | list[Operation]:
+        return list(self)[at]
+
+    def __repr__(self) -> str:
+        return repr(list(self))
 
 
 # Streams -----------------------------------------------------------------------------------------

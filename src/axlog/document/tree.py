@@ -29,6 +29,8 @@ from axlog.document.ids import Id
 from axlog.errors import UpdateError
 
 NONE = -1
+FIRST = -2
+"""The label of texts that are the first of `Tree.shared_texts`."""
 DOCUMENT_NODE = 0
 TEXT_LABEL = "#text"
 COMMENT_LABEL = "#comment"
@@ -88,7 +90,8 @@ class Tree:
       the parent, of the first and last node in the chain, and of the neighbours in the parent's
       chain; NONE where there is none
     - `label_column`: for elements and attributes an index into `names`; for other nodes an index
-      into `text_starts`, or NONE if the string is in `texts_by_node`
+      into `text_starts`, NONE if the string is in `texts_by_node`, or below NONE -2 for the first
+      of `shared_texts`, -3 for the second, and so on
     - `order_column`: the component among siblings, or a mark that it is in `long_components`
     - `time_column`: the node's time in microseconds
     - `slot_column`: the node's index in the partition of its label
@@ -101,6 +104,7 @@ class Tree:
     - `text_bytes`, `text_starts`: the strings of loaded nodes in one UTF-8 string, and the offset
       of each; one more offset ends the last
     - `texts_by_node`: handle to string, for nodes made by updates
+    - `shared_texts`: the strings of fragments that statements insert again and again
     - `nodes_by_label`: label to partition, the handles of its nodes in no order; `partition` first
       removes those of nodes that have left
     - `calls_by_stream`, `calls_by_node`: stream to handle of its open call; handle to `Call`
@@ -131,6 +135,8 @@ class Tree:
         self.text_starts = array("q", [0])
         self.text_bytes = b""
         self.texts_by_node: dict[int, str] = {}
+        self.shared_texts: list[str] = []
+        self._shared_numbers: dict[str, int] = {}
         self.nodes_by_label: dict[str, array[int]] = {}
         self.calls_by_stream: dict[str, int] = {}
         self.calls_by_node: dict[int, Call] = {}
@@ -228,8 +234,8 @@ class Tree:
     def text(self, node: int) -> str:
         """The string of a text or comment; target and data of a processing instruction."""
         span = self.label_column[node]
-        if span == NONE:
-            return self.texts_by_node[node]
+        if span < 0:
+            return self.texts_by_node[node] if span == NONE else self.shared_texts[FIRST - span]
         return self.text_bytes[self.text_starts[span] : self.text_starts[span + 1]].decode()
 
     def chain(self, node: int) -> Iterator[int]:
@@ -432,6 +438,17 @@ class Tree:
             self.names.append(label)
         return known
 
+    def _shared(self, text: str) -> int:
+        """The label of texts that share this string; NONE if too many are shared already."""
+        number = self._shared_numbers.get(text)
+        if number is None:
+            number = len(self.shared_texts)
+            if number == MOST_SHARED:
+                return NONE
+            self._shared_numbers[text] = number
+            self.shared_texts.append(text)
+        return FIRST - number
+
     def _new(self, kind: int, label: int, time: int) -> int:
         """A node without a parent."""
         if self._free:
@@ -444,13 +461,9 @@ class Tree:
             return node
         self.kind_column.append(kind)
         for column in (
-            self.parent_column,
-            self.first_column,
-            self.last_column,
-            self.next_column,
-            self.previous_column,
-            self.slot_column,
-        ):
+            self.parent_column, self.first_column, self.last_column, self.next_column,
+            self.previous_column, self.slot_column,
+        ):  # fmt: skip
             column.append(NONE)
         self.label_column.append(label)
         self.order_column.append(1)
@@ -560,32 +573,20 @@ class Tree:
     def _columns(self) -> tuple[array[int], ...]:
         """The columns with one entry per node."""
         return (
-            self.kind_column,
-            self.parent_column,
-            self.first_column,
-            self.last_column,
-            self.next_column,
-            self.previous_column,
-            self.label_column,
-            self.order_column,
-            self.time_column,
-            self.slot_column,
-        )
+            self.kind_column, self.parent_column, self.first_column, self.last_column,
+            self.next_column, self.previous_column, self.label_column, self.order_column,
+            self.time_column, self.slot_column,
+        )  # fmt: skip
 
     def __sizeof__(self) -> int:
         """Bytes of the columns, partitions and side tables; without the text bytes."""
         columns = (*self._columns(), self.text_starts, *self.nodes_by_label.values())
-        tables = (
-            self.long_components,
-            self.texts_by_node,
-            self.prefixes_by_node,
-            self.namespaces_by_node,
-        )
-        return sum(column.__sizeof__() for column in columns) + sum(
-            table.__sizeof__() for table in tables
-        )
+        tables = self._side_tables()[:4]
+        return sum(each.__sizeof__() for each in (*columns, *tables))
 
 
+MOST_SHARED = 1 << 12
+"""The most strings that texts share: they are kept as long as the document."""
 _EMPTY: array[int] = array("i")
 _MANY = 64
 """The slack of an index."""

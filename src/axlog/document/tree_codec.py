@@ -40,6 +40,11 @@ _LINKS = ("parent_column", "first_column", "last_column", "next_column", "previo
 def save_tree(tree: Tree) -> dict[str, bytes]:
     """A tree as named parts of bytes, without its declared facts."""
     parts = {part: getattr(tree, name).tobytes() for part, name in _COLUMNS.items()}
+    labels = np.array(tree.label_column, dtype=np.int32)
+    sharing = np.flatnonzero(labels < NONE)  # a saved text has a string of its own
+    labels[sharing] = NONE
+    parts["tree_label"] = labels.tobytes()
+    shared = ((n, tree.text(n)) for n in sharing.tolist() if tree.kind_column[n] != NodeKind.FREE)
     parts["tree_spans"] = tree.text_starts.tobytes()
     parts["tree_bytes"] = bytes(tree.text_bytes)
     saved = {
@@ -47,7 +52,7 @@ def save_tree(tree: Tree) -> dict[str, bytes]:
         "nodes": len(tree.kind_column),
         "names": tree.names,
         "far": [[node, list(component)] for node, component in tree.long_components.items()],
-        "texts": list(tree.texts_by_node.items()),
+        "texts": [*tree.texts_by_node.items(), *shared],
         "calls": [[node, [list(pair) for pair in call.attributes]]
                   for node, call in tree.calls_by_node.items()],
         "open": tree.calls_by_stream,

@@ -295,7 +295,7 @@ class NodeSets:
     def _with_bytes(self, texts: Handles, value: bytes) -> Handles:
         """Drop loaded texts, all of the value's length, that have other bytes."""
         span = self.columns.label[texts]
-        loaded = np.flatnonzero(span != NONE)
+        loaded = np.flatnonzero(span >= 0)
         starts = np.frombuffer(self.tree.text_starts, dtype=np.int64)[span[loaded]]
         source = np.frombuffer(self.tree.text_bytes, dtype=np.uint8)
         is_equal = np.ones(len(texts), dtype=np.bool_)
@@ -310,7 +310,7 @@ class NodeSets:
         tree, columns = self.tree, self.columns
         spans = np.frombuffer(tree.text_starts, dtype=np.int64)
         span = columns.label[nodes]
-        elsewhere: Mask = (span == NONE) | (columns.kind[nodes] != TEXT)
+        elsewhere: Mask = (span < 0) | (columns.kind[nodes] != TEXT)
         if elsewhere.all():
             return elsewhere
         at = np.where(elsewhere, 0, span)

@@ -16,6 +16,7 @@ from axlog.document.operations import (
     Insert,
     Operation,
     Rename,
+    Repeated,
     ReplaceNode,
     Where,
 )
@@ -58,12 +59,14 @@ def _bindings(tree: Tree, operations: Iterable[Operation]) -> Iterator[tuple[int
     An element's name without a prefix needs its namespace, or none, as the default one.
     """
     plain: Content = ()  # content without a prefix: all operations of a statement may share one
+    if type(operations) is Repeated and not _has_prefix(operations.content):
+        return
     for operation in operations:
         if type(operation) is Delete or (type(operation) is Insert and operation.content is plain):
             continue
         match operation:
             case Insert(where=where, target=target, content=content):
-                if not any(isinstance(item, Attribute) and item.prefix for item in content):
+                if not _has_prefix(content):
                     plain = content
                     continue
                 element = target if where in _INSIDE else tree.parent(target)
@@ -76,6 +79,10 @@ def _bindings(tree: Tree, operations: Iterable[Operation]) -> Iterator[tuple[int
                     yield target, prefix or None, _namespace(label)
                 elif kind == ATTRIBUTE and prefix:
                     yield tree.parent(target), prefix, _namespace(label)
+
+
+def _has_prefix(content: Content) -> bool:
+    return any(isinstance(item, Attribute) and item.prefix for item in content)
 
 
 def _of_attributes(element: int, content: Content) -> Iterator[tuple[int, str, str]]:

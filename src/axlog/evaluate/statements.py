@@ -6,7 +6,7 @@ The document is only read. `updates` defines the operations of an updating expre
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from axlog.document.operations import Operation
 from axlog.document.parser import DEFAULT_LIMITS, Limits
@@ -26,7 +26,7 @@ def operations_of(
     index: ValueIndex | None = None,
     variables: Mapping[str, Given] | None = None,
     limits: Limits = DEFAULT_LIMITS,
-) -> list[Operation]:
+) -> Sequence[Operation]:
     """The pending update list of a statement; `variables` are those given by its caller.
 
     >>> from axlog.document.loader import load
@@ -43,5 +43,6 @@ def operations_of(
     except RecursionError:
         raise too_deep(statement.text, statement.expression.at) from None
     collector.refuse_new()
-    check_prefixes(tree, collector.operations)
-    return collector.operations
+    operations = collector.collected()
+    check_prefixes(tree, operations)
+    return operations

@@ -1,7 +1,8 @@
 """The nodes with a given label, found in the columns: elements and attributes, texts, comments.
 
 A text of a loaded document is searched for in the bytes of all texts; texts of nodes made by
-updates are in a dictionary. So the search takes a pass over bytes and columns, not over nodes.
+updates are in a dictionary, or share their strings. So the search takes a pass over bytes and
+columns, not over nodes.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from bisect import bisect_right
 
 import numpy as np
 
-from axlog.document.tree import NONE, TEXT, NodeKind, Tree
+from axlog.document.tree import FIRST, NONE, TEXT, NodeKind, Tree
 
 _WITH_TEXT = (TEXT, int(NodeKind.COMMENT), int(NodeKind.INSTRUCTION))
 
@@ -20,6 +21,8 @@ def labelled(tree: Tree, label: str) -> set[int]:
     found = set(tree.partition(label))
     found.update(node for node, text in tree.texts_by_node.items() if text == label)
     spans = _spans(tree, label.encode(errors="surrogatepass"))
+    if label in tree.shared_texts:
+        spans.append(FIRST - tree.shared_texts.index(label))
     if spans:
         labels = np.frombuffer(tree.label_column, dtype=np.int32)
         kinds = np.frombuffer(tree.kind_column, dtype=np.int8)

@@ -42,7 +42,7 @@ def _value(evaluator: Evaluator, given: Transform, scope: Scope) -> Items:
         scope = scope.binding(clause.variable, [copies[clause.variable]])
     collector = UpdateCollector(evaluator)
     collector.update(given.modified, scope)
-    if collector.operations:
+    if collector.collected():
         outside = "the target of an update in `modify` is a node of the document"
         raise _refused(evaluator, "XUDY0014", outside, given.modified.at)
     collector.apply_to({place_of(evaluator, copy, given.at).number for copy in copies.values()})

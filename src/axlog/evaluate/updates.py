@@ -8,7 +8,7 @@ tree are collected apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from axlog.document import pending
@@ -19,6 +19,7 @@ from axlog.document.operations import (
     Insert,
     Operation,
     Rename,
+    Repeated,
     ReplaceNode,
     ReplaceValue,
 )
@@ -67,16 +68,21 @@ class _Target(NamedTuple):
 class UpdateCollector:
     """Evaluates an updating expression and collects its operations.
 
-    `operations` are those of the document, `of_new` those of trees that the statement made, by the
+    `collected` are those of the document, `of_new` those of trees that the statement made, by the
     number of the tree, and `new_targets` the first update of each of these.
     """
 
     def __init__(self, evaluator: Evaluator) -> None:
         self._evaluator = evaluator
         self._tree = evaluator.tree
-        self.operations: list[Operation] = []
+        self._operations: list[Operation] = []
+        self._repeated: Repeated | None = None  # the only operations until others follow
         self.of_new: dict[int, tuple[Tree, list[Operation]]] = {}
         self.new_targets: dict[int, Update] = {}
+
+    def collected(self) -> Sequence[Operation]:
+        """The operations of the document."""
+        return self._operations if self._repeated is None else self._repeated
 
     def apply_to(self, numbers: Collection[int]) -> None:
         """Apply the operations to these trees; XUDY0014 if a target is in another one."""
@@ -122,6 +128,9 @@ class UpdateCollector:
                 self._evaluator.value(given, scope)  # vacuous: `error()` raises
 
     def _one(self, given: Update, scope: Scope) -> None:
+        if self._repeated is not None:
+            self._operations += self._repeated
+            self._repeated = None
         found = self._evaluator.handles(given.arguments[-1], scope)
         if found is not None and given.is_each and self._all_at_once(given, found, scope):
             return
@@ -146,7 +155,7 @@ class UpdateCollector:
     def _all_at_once(self, given: Update, found: list[int], scope: Scope) -> bool:
         """Make the operations for many nodes at once, if every node is a valid target."""
         if given.name == "delete":
-            self.operations += [Delete(node) for node in found]
+            self._repeat(Repeated(self._tree, found))
             return True
         if not found:
             return True
@@ -156,8 +165,14 @@ class UpdateCollector:
         pieces = content(self._tree, self._evaluator.value(given.arguments[0], scope))
         self._attributes_first(pieces, given)
         if pieces:
-            self.operations += [Insert(place, node, pieces) for node in found]
+            self._repeat(Repeated(self._tree, found, place, pieces))
         return True
+
+    def _repeat(self, operations: Repeated) -> None:
+        if self._operations:
+            self._operations += operations
+        elif operations:
+            self._repeated = operations
 
     def _delete(self, targets: Items, given: Update) -> None:
         for item in targets:
@@ -167,7 +182,7 @@ class UpdateCollector:
             if isinstance(item, Node):
                 if item == DOCUMENT_NODE:
                     raise self._wrong("AX302", "the document itself cannot be deleted", given)
-                self.operations.append(Delete(int(item)))
+                self._operations.append(Delete(int(item)))
             elif isinstance(item, New):
                 target = self._target_of(item, given)
                 if target.has_parent:  # else nothing to delete it from
@@ -267,7 +282,7 @@ class UpdateCollector:
         """A plain handle: views keep it in their rows, and the cache on disk accepts only that."""
         if isinstance(item, Node):
             kind = self._tree.kind_column[item]
-            return _Target(self._tree, int(item), kind, item != DOCUMENT_NODE, self.operations)
+            return _Target(self._tree, int(item), kind, item != DOCUMENT_NODE, self._operations)
         place = place_of(self._evaluator, item, given.arguments[-1].at)
         self.new_targets.setdefault(place.number, given)
         operations = self.of_new.setdefault(place.number, (place.tree, []))[1]

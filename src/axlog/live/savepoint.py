@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from axlog.live.maintained import MaintainedTree
     from axlog.live.streams import Streams
 
-_SHARED = frozenset({"names", "name_ids", "tags_by_name", "text_bytes", "facts", "types"})
+_SHARED = frozenset(
+    {"names", "name_ids", "tags_by_name", "text_bytes", "facts", "types",
+     "shared_texts", "_shared_numbers"}
+)  # fmt: skip
 """Columns of a tree that only grow, or never change."""
 
 

@@ -7,7 +7,7 @@ with the first statement.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from axlog.document.operations import Operation
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def by_template(
     document: MaintainedTree, statement: str, variables: Mapping[str, Any] | None
-) -> list[Operation] | None:
+) -> Sequence[Operation] | None:
     """Return the operations of one statement, by the template of statements like it.
 
     None if it has no template, or raises an error: the error's place is found without it.
@@ -45,6 +45,6 @@ def statements_of(document: MaintainedTree, text: str) -> list[Statement]:
 
 def operations(
     document: MaintainedTree, one: Statement, variables: Mapping[str, Any] | None
-) -> list[Operation]:
+) -> Sequence[Operation]:
     """Return the operations of a statement on the document as it is."""
     return operations_of(document.nodes(), one, document.value_index, variables, document.limits)

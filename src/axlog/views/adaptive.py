@@ -13,8 +13,8 @@ Where counting costs less for a single operation, and keeps nothing but the rows
 view starts with counting, which takes the rows from the algebra. Every update that the other
 algorithm would have processed at a lower cost adds the difference to a regret. When the regret
 reaches the setup cost of the other algorithm, the view switches. The total cost is at most about
-twice the cost of the best choice in hindsight. An update that concerns no row costs a tenth; this
-is asked only where the view would switch.
+twice the cost of the best choice in hindsight. An update that concerns no row costs both algorithms
+the same, and so adds nothing; this is asked only where the view would switch.
 """
 
 from __future__ import annotations
@@ -37,9 +37,6 @@ from axlog.views.change import Change, Row
 from axlog.views.counting.maintainer import Counting, column_of
 from axlog.views.maintainer import Maintainer
 from axlog.views.prices import MEASURED, Costs, Prices
-
-UNCONCERNED = 0.1
-"""The share of its price that an operation costs if it concerns no row of the view."""
 
 
 class Adaptive(Maintainer):
@@ -116,10 +113,10 @@ class Adaptive(Maintainer):
         present, other = self._costs()
         more = present.of(operations) - other.of(operations)
         price = self._price()
-        if self.regret + more > price >= self.regret + UNCONCERNED * more:
+        if self.regret + more > price:
             labels = self._engine.before(delta).labels
             if not (may_concern(self._shape, labels) or may_flip_guards(self._shape, labels)):
-                more *= UNCONCERNED
+                return
         self.regret = max(0.0, self.regret + more)
         if self.regret > price and not self.kept_by.is_behind:
             self.kept_by.close()
