@@ -144,7 +144,10 @@ class _Writer:
             constant = random.choice((*STRINGS, *NUMBERS))
             return f"{path} {random.choice(('=', '!='))} {constant}"
         if kind == 5:
-            return f"{path} {random.choice(('=', '!='))} {self.path(depth, is_absolute)}"
+            if not is_absolute and random.random() < 0.3:
+                path = "."
+            other = self.path(depth, is_absolute or random.random() < 0.4)
+            return f"{path} {random.choice(('=', '!='))} {other}"
         left = self.condition(depth - 1, is_absolute)
         if kind < 7:
             return f"not({left})"

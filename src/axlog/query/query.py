@@ -23,6 +23,7 @@ from axlog.query.native_text import native_text
 from axlog.query.pattern import Axis, Pattern, PatternNode, Variable
 from axlog.query.plan import EVERYTHING, ITEM_KEY, VALUE_KEY, Plan
 from axlog.query.plan_parser import parse_plan
+from axlog.query.root_element import with_one_root
 from axlog.query.row_key import RowKey, row_key
 from axlog.query.steps import Step
 from axlog.query.template import Template
@@ -156,7 +157,7 @@ def _parse_query(
     language = asked or language_of(text)
     if language == "pattern":
         pattern, steps = parse_native(text, namespaces, limits)
-        return Query(pattern, text, steps=steps)
+        return Query(with_one_root(pattern), text, steps=steps)
     try:
         return _parse(text, namespaces, language, show, limits)
     except (QuerySyntaxError, UnsupportedError) as error:
@@ -179,10 +180,10 @@ def _parse(
     try:
         if language == "xquery":
             pattern, template = parse_xquery(text, namespaces, limits)
-            query = Query(pattern, text, language, template, namespaces=given)
+            query = Query(with_one_root(pattern), text, language, template, namespaces=given)
         else:
             pattern = parse_xpath(text, namespaces, show, limits)
-            query = Query(pattern, text, language, namespaces=given)
+            query = Query(with_one_root(pattern), text, language, namespaces=given)
     except QueryError as error:
         if error.code != "AX203" and not isinstance(error, UnsupportedError):
             raise
@@ -194,11 +195,12 @@ def _parse(
 def _maintainable(query: Query, limits: Limits) -> Query:
     """A query as its plan, if its pattern would be evaluated again and its plan would not.
 
-    Such a pattern compares values inside `not` or `or` with those of a path from the document.
+    Such a pattern compares values inside `not` or `or` with those of a path from the document, or
+    in a `not` inside an `or` or `not`.
     """
     pattern = query.pattern
     axes = {node.axis for node in pattern.nodes() if not node.axis.is_downward}
-    is_up = Axis.ANCESTOR_OR_SELF in axes and axes <= _UP
+    is_up = not axes or (Axis.ANCESTOR_OR_SELF in axes and axes <= _UP)
     if not is_up or not any(map(_binds, pattern.nodes())):
         return query
     if compile_pattern(pattern).refusal is None:

@@ -33,9 +33,18 @@ from functools import lru_cache
 from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.errors import QueryError, UnsupportedError
 from axlog.query.normalize import check
-from axlog.query.pattern import AnyNode, Axis, Kind, Output, Pattern, Wildcard
+from axlog.query.pattern import (
+    AnyNode,
+    Axis,
+    Comparison,
+    Kind,
+    Output,
+    Pattern,
+    Variable,
+    Wildcard,
+)
 from axlog.query.pattern_fragment import refuse_beyond
-from axlog.query.plan_rewrites import has_context
+from axlog.query.plan_rewrites import has_context, in_context
 from axlog.query.syntax_tree import (
     Binary,
     Call,
@@ -47,8 +56,10 @@ from axlog.query.syntax_tree import (
     Reference,
     Step,
     operands,
+    references,
 )
 from axlog.query.syntax_tree import Sequence as Items
+from axlog.query.value_operands import with_value
 from axlog.query.xpath_branches import (
     Anchor,
     Conditions,
@@ -293,6 +304,9 @@ class XPathCompiler:
             return self._isolated(expression, location)
         starts = self._starts(expression, location)
         names = starts - {"/", "."}
+        by_value = self._by_value(expression, starts, location)
+        if by_value is not None:
+            return self._at_document(*by_value, location)
         if "." in starts:
             return self._isolated(expression, location.isolated)
         anchor: Anchor = location.lift_to
@@ -306,14 +320,60 @@ class XPathCompiler:
         anchor.add(found)
         return []
 
+    def _by_value(
+        self, expression: Expression, starts: set[str], location: Location
+    ) -> tuple[Expression, str] | None:
+        """A connective about the document and one node, with the node's value for the node.
+
+        Returns the start of the paths from that node as well; None if there is no such node, or
+        if the connective needs more of it than its value.
+        """
+        variables = self.paths.variables
+        used = references(expression) - {location.variable}
+        nodes = (starts | (used & variables.nodes.keys())) - {"/"}
+        is_hidden = any(
+            isinstance(trail.start, Reference)
+            for name in used & variables.paths.keys()
+            for trail in variables.paths[name]
+        )
+        if "/" not in starts or len(nodes) != 1 or is_hidden:
+            return None
+        (start,) = nodes
+        node = start
+        if start == ".":
+            if location.spot.is_document:
+                return None
+            node = location.variable or start
+            expression = in_context(expression, node)
+        found = with_value(expression, node, _value_of(start))
+        return None if found is None else (found, start)
+
+    def _at_document(self, expression: Expression, start: str, location: Location) -> Conditions:
+        """A connective about a node's value, attached to the document; binds the value."""
+        values, value = self.paths.variables.values, _value_of(start)
+        is_bound = start != "." and value in values
+        if not is_bound:
+            values[value] = self.paths.names.new_variable()
+        found = self._isolated(expression, Location(DOCUMENT))
+        if found is None:
+            return None
+        assert location.lift_to is not None
+        location.lift_to.add(found)
+        bound = Comparison("=", Variable(values[value]))
+        if start == ".":
+            return [bound]
+        if not is_bound:
+            self.paths.node_variable(start, expression.at).node.add([bound])
+        return []
+
     def _isolated(self, expression: Expression, location: Location) -> Conditions:
         """A connective with all its conditions attached at this location."""
         match expression:
             case Binary():
                 sides = [self.condition(side, location) for side in operands(expression, "or")]
                 return any_of([side for side in sides if side is not None], location)
-            case Quantified(condition=condition, at=at):
-                other = replace(expression, condition=Call("not", (condition,), at))
+            case Quantified():
+                other = replace(expression, condition=_opposite(expression.condition))
                 return none_of(self._some(other, location), location)
             case Call(name="empty"):
                 (inside,) = self.paths.arguments(expression, 1)
@@ -348,3 +408,17 @@ class XPathCompiler:
                 inner = self._starts(condition, location) - {variable}
                 return self._starts(source, location) | inner
         return set()
+
+
+def _opposite(condition: Expression) -> Expression:
+    match condition:
+        case Call(name="not", arguments=(inside,)):
+            return Call("boolean", (inside,), condition.at)
+        case Call(name="empty", arguments=(inside,)):
+            return Call("exists", (inside,), condition.at)
+    return Call("not", (condition,), condition.at)
+
+
+def _value_of(node: str) -> str:
+    """The name of the variable for a node's value; no query can write it."""
+    return f"value of {node}"

@@ -230,7 +230,8 @@ class FutureRows(ABC):
             raise UndecidedError(
                 "AX502",
                 f"the {question} of a view that is more than a pattern {is_} not decided",
-                advice="ask the view of the pattern alone",
+                advice="compare one node, as in `for $o in ..., $i in $o/id where not(... = $i)`, "
+                "or write a tree pattern (`match ...`)",
             )
 
     def why_not(self, row: Mapping[str, Any]) -> WhyNot:
