@@ -22,14 +22,13 @@ from typing import TYPE_CHECKING, Protocol, cast
 from lxml.etree import XMLSyntaxError, fromstring
 
 from axlog.errors import QueryError
+from axlog.live.check_writer import CheckWriter
 from axlog.live.update_changes import together
 from axlog.match.byte_generator import LONGEST, generate_reader
 from axlog.match.layout_reader import LayoutReader
-from axlog.match.matcher_generator import RowWriter, as_bag, sign_of
-from axlog.match.message_limits import without_declaration
-from axlog.match.message_values import may_have_markup
+from axlog.match.matcher_generator import as_bag, sign_of
 from axlog.match.quick_check import form_check, may_differ
-from axlog.match.stream_plan import ODD_START, SHORTEST, MessagePlan, may_need_tree
+from axlog.match.stream_plan import MessagePlan
 from axlog.query.compile import Relation
 from axlog.query.pattern import Name
 from axlog.views.change import Change
@@ -67,14 +66,12 @@ class Apply(Protocol):
     def __call__(self, bags: tuple[Bag, ...], time: int, /) -> ViewChanges: ...
 
 
-_LATEST = 1 << 63
 MOST_JOINS = 3
 """The most joins whose deadlines a function compares itself."""
 LONGEST_SIGNED = 4096
 """The most bytes of a message that is searched for names: libxml2 is faster than long searches."""
 MOST_SIGNS = 6
 """The most relations that are searched for in the bytes of a message."""
-_PRODUCT = 1 << 51  # see `document/times.py`
 
 
 def generate_feed(
@@ -108,7 +105,7 @@ def generate_apply(
     return cast("Apply", writer.compiled("apply", writer.apply()))
 
 
-class _FeedWriter(RowWriter):
+class _FeedWriter(CheckWriter):
     """Writes the function."""
 
     def __init__(
@@ -130,13 +127,12 @@ class _FeedWriter(RowWriter):
             "status": way.status, "current": document.current, "families": document.families,
             "collector": collector, "acquire": document.lock.acquire,
             "release": document.lock.release, "fromstring": fromstring, "parser": plan.parser,
-            "ODD": ODD_START, "may_need_tree": may_need_tree, "admits": plan.bounds.admits,
-            "without_declaration": without_declaration, "is_deep": plan.bounds.may_be_too_deep,
+            "is_deep": plan.bounds.may_be_too_deep,
             "XMLSyntaxError": XMLSyntaxError, "QueryError": QueryError, "join": engine.join,
             "way": way, "noted": document.engine.noted, "meters": document.engine.meters,
             "profile": engine.profile, "clock": perf_counter, "is_overdue": collector.is_overdue,
             "pass_time": collector.pass_time, "may_differ": may_differ,
-            "may_have_markup": may_have_markup, "is_well_formed": form_check(),
+            "is_well_formed": form_check(),
         }  # fmt: skip
         self.layouts: LayoutReader | None = None
         if plan.shared is None:
@@ -152,8 +148,8 @@ class _FeedWriter(RowWriter):
         self.line("acquire()")
         self.open("try:")
         if self._plan.wanted is not None:
-            self._check_bytes()
-        self._check_time()
+            self.check_bytes(self._plan)
+        self.check_time()
         if self._plan.wanted is not None:
             self._pass_unread(self._plan)
         self._end_stage("check")
@@ -223,7 +219,7 @@ class _FeedWriter(RowWriter):
     def _parse(self) -> list[str] | None:
         """Check the bytes of the message, parse it and match it; see `_match`."""
         if self._plan.wanted is None:
-            self._check_bytes()
+            self.check_bytes(self._plan)
         signs = self._pass_unmatched()
         plan = self._plan
         reader = None
@@ -307,66 +303,6 @@ class _FeedWriter(RowWriter):
         self.line("then = now")
         for each in counted:
             self.line(f"profile.{each}")
-
-    def _check_bytes(self) -> None:
-        """Decline what the plan declines (`MessagePlan.declines`)."""
-        plan = self._plan
-        self.open("if type(m) is not bytes:")
-        self.open("if type(m) is not str:")
-        self.line("return None")
-        self.close()
-        self.open("try:")
-        self.line("m = m.encode()")
-        self.close()
-        self.open("except UnicodeEncodeError:")
-        self.line("return None")
-        self.close(2)
-        safe = plan.bounds.safe
-        conditions = [
-            f"not {SHORTEST - 1} < size <= {safe} and (size < {SHORTEST} or not admits(m))",
-            f"m[0] != {ord('<')}",
-            "m[1] in ODD",
-            "m.find(b'=') > 0 and m.find(b'xml') > 0 and may_need_tree(m)",
-        ]
-        if plan.sees_markup:
-            conditions.append("may_have_markup(m)")
-        declined = f"if {' or '.join(conditions)}:"
-        self.line("size = len(m)")
-        self.open(declined)
-        self.line("m = without_declaration(m)")
-        self.line("size = len(m)")
-        self.open(declined)
-        self.line("return None")
-        self.close(2)
-
-    def _check_time(self) -> None:
-        """The time in microseconds, if it is a usual number and not before the clock."""
-        self.open("if own.version != engine.version or stream not in tree.calls_by_stream:")
-        self.line("return None  # views or calls changed")
-        self.close()
-        self.open("if t is None:")
-        self.open("if type(at) is float:")
-        self.line("t = at * 1000000")
-        self.open(f"if not {-_PRODUCT} < t < {_PRODUCT}:")
-        self.line("return None")
-        self.close()
-        self.line("exact = t")
-        self.line("t = round(t)")
-        self.open("if not -0.25 <= exact - t <= 0.25:")
-        self.line("return None")
-        self.close(2)
-        self.open("elif at is None:")
-        self.line("t = tree.clock")
-        self.close()
-        self.open("elif type(at) is int:")
-        self.line("t = at * 1000000")
-        self.close()
-        self.open("else:")
-        self.line("return None")
-        self.close(2)
-        self.open(f"if not tree.clock <= t < {_LATEST}:")
-        self.line("return None")
-        self.close()
 
     def _pass_unread(self, plan: MessagePlan) -> None:
         """Count a message that no view wants by its bytes; it is not parsed."""

@@ -23,14 +23,13 @@ from axlog.pipeline.model import (
     DOCUMENT_KEYS,
     SHORT,
     DocumentModel,
-    DocumentSettings,
     PipelineModel,
-    Settings,
     StreamModel,
     ViewModel,
     is_short,
     long_form,
 )
+from axlog.pipeline.settings import DocumentSettings, Settings
 from axlog.pipeline.yaml_reader import Located, locate
 from axlog.reporting import counted, report
 

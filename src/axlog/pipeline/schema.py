@@ -17,11 +17,11 @@ from axlog.pipeline.model import (
     DOCUMENT_KEYS,
     DocumentModel,
     PipelineModel,
-    Settings,
     SinkModel,
     StreamModel,
     ViewModel,
 )
+from axlog.pipeline.settings import Settings
 
 _TITLE = "axlog pipeline"
 

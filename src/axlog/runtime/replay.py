@@ -29,7 +29,8 @@ from axlog.live.internals import maintained_view
 from axlog.live.view import View
 from axlog.pipeline.documents import calls_of, document_of
 from axlog.pipeline.families import view_query
-from axlog.pipeline.model import PipelineModel, Settings
+from axlog.pipeline.model import PipelineModel
+from axlog.pipeline.settings import Settings
 from axlog.runtime.embedded import Runner
 from axlog.runtime.instances import Instances
 from axlog.views.why import Derivation
