@@ -91,17 +91,30 @@ def _best_goes(size: int) -> Operation:
     return lambda number: doc.delete("orders", f'match /order[oid/"o{size - 1 - number}"]')
 
 
-def _members(query: str, **given: Any) -> Callable[[int], Operation]:
-    """A message that concerns few of the views that differ in a number."""
+def _members(query: str, first: int = 100, **given: Any) -> Callable[[int], Operation]:
+    """A message that concerns few of the views that differ in a number, from the first one on."""
 
     def make(size: int) -> Operation:
-        views = {f"v{number}": query.format(100 + number) for number in range(size)}
+        views = {f"v{number}": query.format(first + number) for number in range(size)}
         doc = axlog.parse(SHOP, views=views, options=Options(share="always", **given))
         doc.feed_many("orders", [order_of(0)] * 3)
         order = "<order><oid>o{}</oid><client>c0</client><sum>102</sum></order>"
         return lambda number: doc.feed("orders", order.format(number), at=1 + number / 100)
 
     return make
+
+
+def _member_deadlines(size: int) -> Operation:
+    """An order that each of the views waits for, and the time after the deadlines of all."""
+    views = {f"v{number}": _JOINED.format(_DURATION + number) for number in range(size)}
+    doc = axlog.parse(SHOP, views=views, options=Options(share="always", keep="needed"))
+
+    def pass_deadlines(number: int) -> Any:
+        start = number * 2 * _DURATION
+        doc.feed("orders", order_of(number), at=start)
+        return doc.advance(start + _DURATION + size)
+
+    return pass_deadlines
 
 
 def _payment_of_three(size: int) -> Operation:
@@ -191,6 +204,7 @@ def _watched(size: int) -> Operation:
 
 
 _JOINED = "match /shop[orders/order#o/oid/$x][paid/p#p/$x] where p - o <= {} return $x"
+_DURATION = 2 * 10**6  # a thousand longer ones have the same magnitude: they share one plan
 _SENT = _JOINED.format(_LATE).replace(" where", "[sent/s/$x] where")
 
 # fmt: off
@@ -218,8 +232,10 @@ VIEW_FEATURES = (
     Feature("a message", "views that differ in having", "constant",
             _members("match /shop/orders/order/client/$c return $c, count() as n"
                      " having count() >= {}"), 1000),
-    Feature("a message that waits", "joins that differ in a duration", "linear",
-            _members(_JOINED, keep="needed"), 1000, "each has a deadline of its own for it"),
+    Feature("a message that waits", "joins that differ in a duration", "constant",
+            _members(_JOINED, _DURATION, keep="needed"), 1000),
+    Feature("the deadlines of a message pass", "joins that differ in a duration", "linear",
+            _member_deadlines, 1000, "each has a `never` change"),
     Feature("a message of a join of three, never=all", "rows in progress", "constant",
             _payment_of_three),
     Feature("a deadline of a join of three that passes, with its never", "rows in progress",

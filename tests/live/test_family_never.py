@@ -51,6 +51,16 @@ SHAPES = {
     "a time that both parts wait": (
         'match /r[p/a[k/"{}"]/x/$x#t][q/b/x/$x#u] where u - t <= 4 and t - u <= 4 return $x'
     ),
+    "durations": "match /r[p/a/x/$x#t][q/b/x/$x#u] where u - t >= 0 and u - t <= {} return $x",
+    "durations that one of two parts waits": (
+        "match /r[p/a/x/$x#t][q/b/x/$x#u] where u - t <= {} return $x"
+    ),
+    "durations that both parts wait": (
+        "match /r[p/a/x/$x#t][q/b/x/$x#u] where u - t <= {0} and t - u <= {0} return $x"
+    ),
+    "durations and numbers": (
+        "match /r[p/a[n > {0}]/x/$x#t][q/b/x/$x#u] where u - t >= 0 and u - t <= {0} return $x"
+    ),
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import axlog
 from axlog import Document, Options
-from axlog.errors import AxlogError, UndecidedError
+from axlog.errors import AxlogError, UndecidedError, UpdateError
 from axlog.live.internals import maintained, streams_of
 from axlog.query.truth import Truth
 from lab.benchmarks.upsert import made, positions, work_of
@@ -317,3 +317,60 @@ def test_rows_and_changes_are_those_of_trees_replaced(start: int) -> None:
 def test_truth_is_that_of_all_futures() -> None:
     failures = [f for seed in range(cases(10)) if (f := run_case(seed, "replace-truth"))]
     assert not failures, "\n".join([*map(str, failures), failures[0].text()])
+
+
+RIGHT = "match /r[p/a[k/$k]/x/$x][q/b/x/$x] return $k"
+PLAIN = "match /r/p/a[k/$k]/x/$x return $x, $k"
+
+
+def replacing() -> Document:
+    call = '<ax:call xmlns:ax="urn:axlog" stream="{}" {}/>'
+    p, q = call.format("p", 'replace="x"'), call.format("q", "")
+    return axlog.parse(
+        f"<r><p>{p}</p><q>{q}</q></r>", options=Options(keep="needed", never="joins")
+    )
+
+
+def rows_of(doc: Document, name: str) -> list[tuple[tuple[Any, ...], int]]:
+    return [(row.values_, row.count) for row in doc.view(name).rows()]
+
+
+@pytest.mark.parametrize("first", [PLAIN, RIGHT])
+def test_a_view_that_starts_now_loses_no_rows_that_it_never_had(first: str) -> None:
+    doc = replacing()
+    doc.watch(first, "first")
+    doc.feed("p", "<a><k>2</k><x>1</x></a>", at=1)
+    with pytest.raises(UpdateError, match="AX307"):
+        doc.watch(RIGHT, "late", since="now")
+    doc.watch("match /r/p/a/k/$k return $k", "other", since="now")  # no part in common
+    doc.feed("p", "<a><k>3</k><x>1</x></a>", at=2)
+    assert rows_of(doc, "other") == [(("3",), 1)]
+
+
+def test_a_batch_that_raises_after_a_view_was_dropped() -> None:
+    doc = replacing()
+    doc.watch("match /r/p/a/x/$x return $x", "first")
+    doc.watch(PLAIN, "left")
+    doc.feed("p", "<a><k>2</k><x>1</x></a>", at=1)
+    doc.unwatch("first")
+    with suppress(ValueError), doc.batch():
+        doc.feed("q", "<b><x>1</x></b>", at=2)
+        raise ValueError
+    doc.feed("p", "<a><k>3</k><x>1</x></a>", at=3)
+    assert rows_of(doc, "left") == [(("1", "3"), 1)]
+
+
+def test_a_snapshot_has_the_rows_of_relations_by_name(tmp_path: Path) -> None:
+    """Relations may have another order in the plan after a restart, if views were dropped."""
+    source = replacing().xml()
+    views = {"first": "match /r/p/a/x/$x return $x", "second": PLAIN}
+    options = Options(keep="needed", never="joins")
+    with axlog.open(tmp_path / "s", source, views=views, options=options) as doc:
+        doc.watch("match /r/p/a[k/$k]/k/$n return $n", "third")
+        doc.feed("p", "<a><k>2</k><x>1</x></a>", at=1)
+        doc.unwatch("first")
+        doc.snapshot()
+    with axlog.open(tmp_path / "s") as doc:
+        doc.feed("p", "<a><k>3</k><x>1</x></a>", at=2)
+        assert rows_of(doc, "second") == [(("1", "3"), 1)]
+        assert rows_of(doc, "third") == [(("3",), 1)]

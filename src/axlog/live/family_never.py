@@ -13,7 +13,7 @@ The join of a view alone then gives the same changes. Other views stay alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from axlog.future.clock_outlook import lower_bounds
 from axlog.query.generalize import Duration, Parameter, StepParameter
@@ -65,13 +65,16 @@ def join_of_members(
     return FamilyJoin(kept, prospects.waiting, part)
 
 
-def _are_values(kept: FamilyCounting, parts: Sequence[Sequence[str]]) -> bool:
+def _are_values(
+    kept: FamilyCounting, parts: Sequence[Sequence[str]], bounds: Container[object] = ()
+) -> bool:
     """Return whether each parameter is compared with a value of one part, given their columns.
 
-    Those of steps are not compared with rows of the join.
+    Those of steps are not compared with rows of the join. `bounds`: durations may be among these.
     """
     return all(
         isinstance(each, StepParameter)
+        or (isinstance(each, Duration) and each.constraint in bounds)
         or (isinstance(each, Parameter) and sum(f"${each.variable}" in p for p in parts) == 1)
         for each in kept.parameters
     )
@@ -85,7 +88,10 @@ def _are_judged(prospects: Prospects, kept: FamilyCounting) -> bool:
     """
     waiting = prospects.waiting
     sides = waiting.pair.sides
-    if waiting.pair.both_until is not None or not _are_values(kept, [s.columns for s in sides]):
+    is_keyed = any(side.key is not None for side in sides)
+    bounds = () if is_keyed else [test.constraint for test in waiting.pair.relation.tests]
+    parts = [side.columns for side in sides]
+    if waiting.pair.both_until is not None or not _are_values(kept, parts, bounds):
         return False
     named = {f"${parameter.variable}" for parameter in kept.parameters}
     return not any(

@@ -15,24 +15,28 @@ Law: rows and changes are those of a document in which the old tree is replaced 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from itertools import product
 from typing import NamedTuple, TypeAlias
 
 from axlog.document.operations import Insert, Operation
 from axlog.document.pending import planned
 from axlog.document.tree import NONE
+from axlog.errors import UpdateError
 from axlog.evaluate.joins import Bag, Row, add_all
 from axlog.live.maintained import MaintainedTree
 from axlog.match.stream_plan import MessagePlan
-from axlog.query.compile import Relation
+from axlog.query.compile import Relation, form_of
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.stream_inputs import is_read
 from axlog.views.maintainer import PutAside
 from axlog.views.view import MaintainedView
 
-SavedBags: TypeAlias = tuple[tuple[tuple[Row, int], ...], ...]
+SavedBags: TypeAlias = tuple[tuple[str, tuple[tuple[Row, int], ...]], ...]
+"""The rows of a message, by the name of their relation."""
 SavedMessages: TypeAlias = tuple[tuple[str, tuple[tuple[str, SavedBags], ...]], ...]
-"""By stream, the keys with the rows of their messages, in the order of the plan's relations."""
+"""By stream, the keys with the rows of their messages."""
 
 
 class Delivered(NamedTuple):
@@ -50,24 +54,73 @@ class Deliveries:
         self._document, self._stream, self._keeps = document, stream, keeps
         self._plan: MessagePlan | None = None
         # The relations of the bags, each with whether it is matched at the root of messages.
-        self._relations: tuple[tuple[bool, Relation], ...] | None = None
+        self._relations: tuple[tuple[bool, Relation], ...] = ()
+        self._saved: dict[str, SavedBags] = {}  # rows of a saved state, until there is a plan
         self.by_key: dict[str, Delivered] = {}
 
     def follow(self, plan: MessagePlan) -> None:
-        """Follow a new plan of the stream: views were dropped, or a view was set aside.
-
-        After a restart the bags have the order of the first plan.
-        """
+        """Follow a new plan of the stream: views were dropped, or a view was set aside."""
         self._plan = plan
         here, everywhere = ((True, r) for r in plan.here), ((False, r) for r in plan.everywhere)
         known, self._relations = self._relations, (*here, *everywhere)
-        if known is None or known == self._relations or not self.by_key:
+        if self._saved:
+            self._read_saved()
+            return
+        if known == self._relations or not self.by_key:
             return
         at = {relation: number for number, relation in enumerate(known)}
         numbers = [at.get(relation) for relation in self._relations]
         for key, (bags, aside) in self.by_key.items():
             kept = tuple({} if number is None else bags[number] for number in numbers)
             self.by_key[key] = Delivered(kept, aside)
+
+    def _read_saved(self) -> None:
+        names = [_name_of(*each) for each in self._relations]
+        for key, bags in self._saved.items():
+            found = {name: dict(rows) for name, rows in bags}
+            self.by_key[key] = Delivered(tuple(found.get(name, {}) for name in names))
+        self._saved = {}
+
+    def saved(self) -> tuple[tuple[str, SavedBags], ...]:
+        """The rows of the messages with a key, as plain tuples, for relations that views use."""
+        if self._saved:
+            return tuple(self._saved.items())
+        used = self._document.engine.relations
+        names = [_name_of(*each) if each[1] in used else None for each in self._relations]
+        return tuple(
+            (
+                key,
+                tuple(
+                    (name, tuple(bag.items()))
+                    for name, bag in zip(names, one.bags, strict=True)
+                    if bag and name is not None
+                ),
+            )
+            for key, one in self.by_key.items()
+        )
+
+    def check_new(self, relations: set[Relation]) -> None:
+        """Refuse a new view over relations that have rows of messages which were not kept.
+
+        Messages may replace these. The view would lose rows that it never had.
+        """
+        if self._keeps:
+            return
+        asked = relations if self._saved else ()
+        names = {_name_of(*each) for each in product((True, False), asked)}
+        numbers = [n for n, (_, relation) in enumerate(self._relations) if relation in relations]
+        is_known = any(name in names for bags in self._saved.values() for name, _ in bags)
+        if is_known or any(one.bags[n] for one in self.by_key.values() for n in numbers):
+            raise UpdateError(
+                "AX307",
+                f"messages of {self._stream!r} replace earlier ones, which were not kept, and views"
+                " with parts in common have their rows",
+                advice='use Options(keep="all")',
+            )
+
+    def restore(self, messages: Iterable[tuple[str, SavedBags]]) -> None:
+        """Take the rows that `saved` returned; the next plan gives them their order."""
+        self._saved = dict(messages)
 
     def match(self, message: bytes, time: int, aside: int) -> Replacement | None:
         """Match a message. None: it must take the long path.
@@ -142,6 +195,7 @@ class Deliveries:
         """
         if self._keeps:
             self.by_key.clear()
+            self._saved = {}
 
 
 class Replacement(NamedTuple):
@@ -170,17 +224,15 @@ def difference(new: tuple[Bag, ...], old: tuple[Bag, ...]) -> tuple[Bag, ...]:
     return tuple(found)
 
 
+def _name_of(is_root: bool, relation: Relation) -> str:
+    """A name of a relation that is the same in every run."""
+    return sha256(repr((is_root, form_of(relation))).encode()).hexdigest()[:16]
+
+
 def saved_messages(every: dict[str, Deliveries]) -> SavedMessages:
     """The rows of all streams as plain tuples."""
-    return tuple(
-        (stream, tuple((key, _saved(one.bags)) for key, one in each.by_key.items()))
-        for stream, each in sorted(every.items())
-        if each.by_key
-    )
-
-
-def _saved(bags: tuple[Bag, ...]) -> SavedBags:
-    return tuple(tuple(bag.items()) for bag in bags)
+    found = ((stream, each.saved()) for stream, each in sorted(every.items()))
+    return tuple((stream, messages) for stream, messages in found if messages)
 
 
 def restored_messages(
@@ -190,8 +242,7 @@ def restored_messages(
     found: dict[str, Deliveries] = {}
     for stream, messages in saved:
         found[stream] = Deliveries(document, stream, keeps)
-        for key, bags in messages:
-            found[stream].by_key[key] = Delivered(tuple(dict(bag) for bag in bags))
+        found[stream].restore(messages)
     return found
 
 

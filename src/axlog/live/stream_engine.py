@@ -543,9 +543,14 @@ class StreamEngine:
     def restore_rows(self, relations: Iterable[Relation] | None) -> None:
         """Restore the rows that joins of a new view's relations have dropped; None: of any.
 
-        Joins that only the new view has are set up from the document, and lack none.
+        Joins that only the new view has are set up from the document, and lack none. Refused where
+        messages that were not kept may be replaced (`Deliveries.check_new`).
         """
-        if self._collector.has_dropped_of(None if relations is None else set(relations)):
+        wanted = None if relations is None else set(relations)
+        if wanted is not None:
+            for each in self._delivered.values():
+                each.check_new(wanted)
+        if self._collector.has_dropped_of(wanted):
             self.untune()
 
     def settle(self) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from math import inf
 from typing import NamedTuple
 
 from axlog.evaluate.joins import Bag, Row, picker
@@ -27,10 +26,12 @@ from axlog.views.change import Change, never_change
 from axlog.views.change import Row as ShownRow
 from axlog.views.counting.ended_rows import Ended
 from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.member_deadlines import MemberDeadlines
 from axlog.views.counting.member_rows import MemberRows
 from axlog.views.counting.prospects import Prospects
 from axlog.views.counting.waiting_rows import WaitingRows
 from axlog.views.family import FamilyCounting, Member
+from axlog.views.member_limits import MemberLimits
 from axlog.views.operators.table import Table
 from axlog.views.part_members import PartMembers
 
@@ -84,7 +85,8 @@ class FamilyJoin:
     def __init__(self, kept: FamilyCounting, waiting: WaitingRows, part: int | None) -> None:
         """`part`: the part whose rows wait; None: rows of both do."""
         self.waiting = waiting
-        self._kept, self._part = kept, part
+        self._kept = kept
+        self._waits = range(2) if part is None else (part,)  # the parts whose rows wait
         parameters, sides = kept.parameters, waiting.pair.sides
         self._durations = [n for n, each in enumerate(parameters) if isinstance(each, Duration)]
         self._sides: list[PartMembers[_Group]] = [
@@ -98,11 +100,16 @@ class FamilyJoin:
                     table.index(positions)
         self._whole = [_whole_row(kept, side, shown) for side in sides]
         self._pairs: dict[Bounds, Pair] = {}
-        self._deadlines: dict[Bounds, Callable[[Row], int | None]] = {}
         self._groups: dict[Bounds, _Group] = {}
+        self._limits: dict[int, MemberLimits[_Group]] = {}
+        """By part, with durations: the members that its rows wait for."""
+        if self._durations:
+            self._limits = {part: MemberLimits(self._sides[part]) for part in self._waits}
         for member in kept.members.values():
             self._add(member)
-        self._noted = waiting.follow_members(kept, self._next) if self._durations else None
+        self._noted: MemberDeadlines | None = None
+        if self._limits:
+            self._noted = waiting.follow_members(kept, self._next)
 
     # Members --------------------------------------------------------------------------------------
 
@@ -115,15 +122,18 @@ class FamilyJoin:
             group = self._groups[member.constants] = _Group(self._bounds(member))
             for side in self._sides:
                 side.add(group, member.constants)
+            for part, limits in self._limits.items():
+                limits.add(group, member.constants, self._pair(group.bounds).sides[part])
         group.members[member] = None
 
     def admit(self, member: Member) -> None:
         """Add a member: the rows that pass its constants wait for it."""
         self._add(member)
-        if self._noted is not None and self._part is not None:
+        if self._noted is not None:
             self.waiting.settle()
-            for row in self._rows(self._part, member):
-                self._noted.note(self._part, row)
+            for part in self._limits:
+                for row in self._rows(part, member):
+                    self._noted.note(part, row)
 
     def dismiss(self, member: Member) -> None:
         """Remove a member."""
@@ -133,6 +143,8 @@ class FamilyJoin:
             del self._groups[member.constants]
             for side in self._sides:
                 side.remove(group, member.constants)
+            for part, limits in self._limits.items():
+                limits.remove(group, member.constants, self._pair(group.bounds).sides[part])
 
     def _rows(self, part: int, member: Member) -> Bag:
         """The rows of a part that wait, and pass the constants of a member."""
@@ -151,8 +163,6 @@ class FamilyJoin:
         pair = self._pairs.get(bounds)
         if pair is None:
             pair = self._pairs[bounds] = rebound(self.waiting.pair, self._tests(bounds))
-            if self._part is not None:
-                self._deadlines[bounds] = pair.sides[self._part].deadline()
         return pair
 
     def _tests(self, bounds: Bounds) -> tuple[Test, ...]:
@@ -168,20 +178,8 @@ class FamilyJoin:
             for test in self.waiting.pair.relation.tests
         )
 
-    def _limit(self, bounds: Bounds, row: Row) -> int | None:
-        """The deadline of a row for a member."""
-        self._pair(bounds)
-        return self._deadlines[bounds](row)
-
     def _next(self, part: int, row: Row, after: float) -> float | None:
-        if part != self._part:
-            return None
-        found = inf
-        for bounds in {group.bounds for group in self._sides[part].find(row)}:
-            limit = self._limit(bounds, row)
-            if limit is not None and after < limit < found:
-                found = limit
-        return None if found == inf else found
+        return self._limits[part].next(row, after) if part in self._limits else None
 
     # Judgements -----------------------------------------------------------------------------------
 
@@ -189,13 +187,12 @@ class FamilyJoin:
         """The `never` changes of members, for what ended at the join."""
         concerned: dict[Member, list[Ended]] = {}
         for each in ended:
-            if self._part not in (None, each.part):
+            if each.part not in self._waits:
                 continue  # it waited for its own instant
-            for group in self._sides[each.part].find(each.row):
-                if self._concerns(each, group.bounds):
-                    for member in group.members:
-                        if not self._holds(member, each):
-                            concerned.setdefault(member, []).append(each)
+            for group in self._concerned(each):
+                for member in group.members:
+                    if not self._holds(member, each):
+                        concerned.setdefault(member, []).append(each)
         found: dict[Member, list[Change]] = {}
         for member, rows in concerned.items():
             changes = self._judged(member, rows)
@@ -221,16 +218,15 @@ class FamilyJoin:
             found.setdefault(whole.shown(each.row), []).append(each.limit)
         return [never_change(ShownRow(names, shown), limits) for shown, limits in found.items()]
 
-    def _concerns(self, ended: Ended, bounds: Bounds) -> bool:
-        """Whether a row waited for members with these bounds, and does so no more."""
-        if not bounds:
-            return True
-        limit = self._limit(bounds, ended.row)
+    def _concerned(self, ended: Ended) -> Sequence[_Group]:
+        """The members that a row waited for, and does so no more."""
+        if not self._limits:
+            return self._sides[ended.part].find(ended.row)
         if isinstance(ended.proof, TimePassed):
-            return limit == ended.limit
-        if limit is None:
-            return True
-        return limit > max(ended.passed, self.waiting.arrivals[ended.part](ended.row))
+            assert ended.limit is not None
+            return self._limits[ended.part].between(ended.row, ended.limit - 1, ended.limit)
+        arrived = self.waiting.arrivals[ended.part](ended.row)
+        return self._limits[ended.part].between(ended.row, max(ended.passed, arrived))
 
     def prospects(self, member: Member) -> Prospects:
         """The future rows of a member."""

@@ -33,6 +33,8 @@ class PartMembers(Generic[G]):
         texts = [each for each in mine if each.is_text]
         self.text_at = tuple(columns.index(f"${each.variable}") for each in texts)
         """The positions of texts, which must be equal to those of a member."""
+        self.has_texts_only = len(texts) == len(mine)
+        """Whether the texts alone say which members a row concerns."""
 
     def constants(self, constants: Constants) -> Constants:
         """Those of a member's constants that the part decides."""
@@ -42,6 +44,10 @@ class PartMembers(Generic[G]):
         """The texts of a member at `text_at`."""
         key = self._index.member_key(self.constants(constants))
         return key if len(self.text_at) != 1 else (key,)
+
+    def texts_of(self, row: Row) -> Row:
+        """The texts of a row at `text_at`."""
+        return tuple([row[at] for at in self.text_at])
 
     def add(self, group: G, constants: Constants) -> None:
         """Add members that have these constants."""

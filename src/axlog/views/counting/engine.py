@@ -156,6 +156,11 @@ class CountingEngine:
         self.version += 1
         return root
 
+    @property
+    def relations(self) -> set[Relation]:
+        """The relations that programs use."""
+        return set(self._known.values())
+
     def reload(self, loads: Iterable[tuple[Relation, Load]]) -> None:
         """Evaluate all programs again from the document; each load gets the rows of its root."""
         self.build()

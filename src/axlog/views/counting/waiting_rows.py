@@ -521,7 +521,7 @@ class WaitingRows:
         return count
 
     def _end(self, part: int, row: Row, proof: Proof, passed: int | None = None) -> None:
-        before = -inf if self._members is None else self._members.passed(row)
+        before = -inf if self._members is None else self._members.passed(part, row)
         if not self._drop(part, row):
             return
         if self.holds_or_waits is None or not self.holds_or_waits(part, row):
