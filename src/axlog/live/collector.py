@@ -44,22 +44,20 @@ from axlog.document.operations import end_call
 from axlog.document.parser import Element
 from axlog.document.tree import DOCUMENT_NODE
 from axlog.errors import StoreError, StreamError, UndecidedError, UnsupportedError
-from axlog.future.finished import Uses, finished_subtrees, refusal, size, uses_of
+from axlog.future.finished import Uses, size
 from axlog.future.garbage import StreamEnded
 from axlog.future.keys import Key, values_in
 from axlog.future.scenarios import may_bring
 from axlog.live.collection import Collection, Dropped
+from axlog.live.finished_nodes import finished_nodes, reason_to_keep, uses_of_views
 from axlog.live.join_deadlines import Deadlines, JoinDeadlines
 from axlog.live.join_sweeps import JoinSweeps
 from axlog.live.maintained import MaintainedTree
 from axlog.live.never_tracker import NeverTracker, append_never
-from axlog.live.replacements import replacing_streams
 from axlog.live.update_changes import ViewChanges
 from axlog.live.watched_joins import WatchedJoins
 from axlog.query.compile import Column, Relation, compile_pattern
-from axlog.query.pattern import Pattern
 from axlog.views.counting.join_prospects import AnyProspects, Watch
-from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.prospects import Prospects
 from axlog.views.counting.quick_expiry import Expire
 from axlog.views.counting.routes import KeyUser
@@ -518,41 +516,17 @@ class Collector:
         self.refresh()
         self.tracker.catch_up()
         dropped = self._dropped_rows()
-        kept = self._kept_whole()
+        kept = reason_to_keep(document)
         if kept is None:
             try:
-                uses = self._uses()
+                uses = uses_of_views(document)
                 closed = self._close(uses)
                 dropped += closed
-                dropped += self._drop(self._uses() if closed else uses)
+                dropped += self._drop(uses_of_views(document) if closed else uses)
             except (UndecidedError, UnsupportedError) as error:
                 kept = error.message
         self.collected.extend(dropped)
         return Collection(document.clock, tuple(dropped), kept)
-
-    def _kept_whole(self) -> str | None:
-        """Return why the document must not be collected. None: it can be."""
-        document = self._document
-        if document.lacks_messages:
-            return "messages were not kept: what is there cannot be judged"
-        if not document.views:
-            return "there are no views"
-        for stream in replacing_streams(document):
-            return f"the stream {stream!r} replaces its messages: rows may go and come again"
-        for name, view in document.views.items():
-            if not isinstance(view.maintainer, Counting):
-                return f"{view.maintainer.name} maintains {name!r} from the whole document"
-            if view.query.steps:
-                return f"the view {name!r} computes values from every match, and from their number"
-            if view.is_deferred:
-                return f"the view {name!r} is deferred: it has yet to look"
-        return refusal(document.tree, self._patterns())
-
-    def _patterns(self) -> list[Pattern]:
-        return [view.query.pattern for view in self._document.views.values()]
-
-    def _uses(self) -> list[Uses]:
-        return [uses_of(self._document.tree, pattern) for pattern in self._patterns()]
 
     def _close(self, uses: Iterable[Uses]) -> list[Dropped]:
         document, tree = self._document, self._document.tree
@@ -575,28 +549,13 @@ class Collector:
 
     def _drop(self, uses: Iterable[Uses]) -> list[Dropped]:
         document, tree = self._document, self._document.tree
-        tops = [
-            node
-            for node in finished_subtrees(tree, self._patterns(), uses, self._shown())
-            if not document.engine.is_value_sensitive(tree.parent(node))
-        ]
+        tops = finished_nodes(document, uses)
         found = [
             Dropped("nodes", tree.path(top), size(tree, top), _NOT_USED, document.clock)
             for top in tops
         ]
         if tops:
             document.drop(tops)
-        return found
-
-    def _shown(self) -> set[int]:
-        """Return the nodes whose ids, values or contents the rows of views show."""
-        found: set[int] = set()
-        for view in self._document.views.values():
-            assert isinstance(view.maintainer, Counting)  # see `_kept_whole`
-            columns = view.maintainer.root.columns
-            at = [n for n, column in enumerate(columns) if column.endswith(".node")]
-            if at:
-                found.update(int(row[n]) for row in view.maintainer.bindings() for n in at)
         return found
 
     def check(self, calls: Iterable[Call], by: str) -> None:
