@@ -212,7 +212,7 @@ CODES: dict[str, str] = {
     # Spark
     "AX861": "the document cannot be partitioned",
     "AX862": "the message needs the whole document",
-    "AX863": "the DataFrame lacks required columns, or is not streaming",
+    "AX863": "the sources do not fit the query on Spark",
     "AX864": "the location must be a local path",
     "AX865": "the files of the checkpoint need a local path",
     "AX866": "Spark has no file system for the address",

@@ -192,3 +192,8 @@ def test_what_is_written_where_is_said(tmp_path: Path) -> None:
     assert delivery_lines(load(str(tmp_path / "pipeline.yaml")))[1] == (
         "total: sinks jsonl are written on the driver: the final step makes its rows there"
     )
+    (tmp_path / "pipeline.yaml").write_text(
+        text.replace("sinks: [{kind: jsonl, path: total.jsonl}]", "")
+    )
+    lines = delivery_lines(load(str(tmp_path / "pipeline.yaml")))
+    assert [line.partition(":")[0] for line in lines] == ["join", "path"]  # total has no sink

@@ -313,6 +313,9 @@ def test_what_may_delete_or_become_nodes_travels_whole() -> None:
     (unit,) = make_plan(definition_of("join", document=deleting)).units
     assert (unit.kind, unit.buckets) == ("messages", 1)
     assert "may delete" in unit.reason
+    timed = "match /shop[a/item/k/$x#s] where now - s >= 5 return $x"
+    (unit,) = make_plan(Definition(deleting, {"old": (timed, None)})).units
+    assert "which old does not use, but it tests times" in unit.reason
     spread = make_plan(definition_of("join", document=deleting), documents=True)
     assert spread.units[0].kind == "documents"
 

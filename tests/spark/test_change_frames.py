@@ -143,16 +143,48 @@ def test_a_source_is_read_by_plain_options(spark: Any, tmp_path: Path) -> None:
     assert Counter(r.x for r in spark.table("told").where("op = 'insert'").collect()) == Counter(
         row["x"] for row in doc.views["join"].rows()
     )
-    with pytest.raises(Exception, match="option 'path' of the source 'jsonl'"):
+    with pytest.raises(Exception, match="option 'path' of the source 'jsonl' is missing"):
         spark.read.format("axlog").option("kind", "jsonl").load().count()
 
 
+def test_options_that_are_lists_or_mappings_are_json(spark: Any, tmp_path: Path) -> None:
+    register(spark)
+    rows = spark.createDataFrame([("a", "<item><k>1</k></item>")], "stream string, body string")
+    rows.write.parquet(str(tmp_path / "in"))
+    reader = spark.read.format("axlog").option("kind", "parquet").option("directory", str(tmp_path))
+    reader = reader.option("path", "in")
+    (found,) = reader.option("columns", '{"xml": "body"}').load().collect()
+    assert (found.stream, found.xml) == ("a", "<item><k>1</k></item>")
+    with pytest.raises(Exception, match="'columns' of the source 'parquet' must be a list or a ma"):
+        reader.option("columns", "body").load().count()
+    with pytest.raises(Exception, match="did you mean 'columns'"):
+        reader.option("columns", "{}").option("column", "body").load().count()
+
+
 def test_what_cannot_be_a_table_is_refused(spark: Any) -> None:
+    source = partial(MemorySource, [])
     with pytest.raises(PipelineError, match="view= one of join, path"):
-        changes(spark, definition_of("join", "path"), [])
+        changes(spark, definition_of("join", "path"), [source])
     taken = Definition(SHOP, {"v": ("match /shop/a/item/k/$op return $op", None)})
     with pytest.raises(PipelineError, match="reserved for axlog"):
-        changes(spark, taken, [])
+        changes(spark, taken, [source])
+
+
+def test_sources_that_do_not_fit_are_refused(spark: Any) -> None:
+    definition, source = definition_of("join"), partial(MemorySource, [])
+    batch = spark.createDataFrame([("a", "<item/>")], "stream string, xml string")
+    stream = spark.readStream.format("rate").load().selectExpr("'a' as stream", "'<i/>' as xml")
+    for sources, message in (
+        ([], "there are no sources"),
+        (batch, r"expected: \[DataFrame\]"),
+        ([batch, stream], "another is a DataFrame that is not"),
+        ([source, batch], "another is a DataFrame that is not"),
+        ([batch.selectExpr("stream", "1 as xml")], "the column 'xml' is int"),
+    ):
+        with pytest.raises(AxlogError, match=message):
+            changes(spark, definition, sources)
+    with pytest.raises(AxlogError, match="the DataFrame is streaming"):
+        view(spark, definition, [stream])
 
 
 def test_a_session_is_checked_for_what_it_lacks(

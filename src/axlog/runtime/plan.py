@@ -264,11 +264,10 @@ def _of_view(
     for stream in streams:
         if stream in unused:
             continue
-        if may_delete(document, stream):
-            return f"the stream {stream!r} may delete"
         plan = streams_of(document).engine.plan(stream)
-        if plan is None:
-            return _why_whole(watched, view, stream)
+        if plan is None or may_delete(document, stream):
+            why = _why_whole(document, watched, view, stream)
+            return why + _why_used(definition, document, watched, view, stream)
         plans[stream] = plan
     fed = Fed(plans, {stream: _noted(document, stream) for stream in plans})
     if member is not None:
@@ -380,7 +379,7 @@ def _unused(
     A stream deletes among the siblings of its call, where its own messages are inserted: what no
     message there can match, no deletion there can concern.
     """
-    if definition.types or tests_time(view.query) or any("refers" in f for f in definition.facts):
+    if _why_all(definition, view):
         return frozenset()
     engine = streams_of(document).engine
     return frozenset(
@@ -389,6 +388,26 @@ def _unused(
         if (engine.plan(stream) is None or may_delete(document, stream))
         and not engine.patterns(stream)
     )
+
+
+def _why_all(definition: Definition, view: View) -> str:
+    """Return why streams that a view does not use concern it; empty if they do not."""
+    if definition.types:
+        return "types concern all streams"
+    if any("refers" in fact for fact in definition.facts):
+        return "references concern all streams"
+    if tests_time(view.query):
+        return "it tests times, and a message that its document rejects moves no clock"
+    return ""
+
+
+def _why_used(
+    definition: Definition, document: Document, view: View, name: str, stream: str
+) -> str:
+    """Return why a stream that brings nothing that a view matches concerns it all the same."""
+    why = _why_all(definition, view)
+    is_used = bool(streams_of(document).engine.patterns(stream))
+    return f", which {name} does not use, but {why}" if why and not is_used else ""
 
 
 def _cut(document: Document, view: str, fed: Fed, count: int, finals: bool) -> Unit:
@@ -463,8 +482,10 @@ def may_delete(document: Document, stream: str) -> bool:
     return tree.call(tree.calls()[stream]).deletes != "no"
 
 
-def _why_whole(kept: View, view: str, stream: str) -> str:
+def _why_whole(document: Document, kept: View, view: str, stream: str) -> str:
     """Return why a stream's messages cannot be read as bindings."""
+    if may_delete(document, stream):
+        return f"the stream {stream!r} may delete"
     if not isinstance(maintained_view(kept).maintainer, Counting):
         return f"{view} is kept by {maintained_view(kept).chosen.name}, over the document"
     kinds = sorted({o.kind.value for o in kept.query.pattern.outputs} & {"id", "val", "cont"})

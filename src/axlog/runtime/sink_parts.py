@@ -203,9 +203,11 @@ def delivery_lines(model: PipelineModel) -> list[str]:
             why = "another document has the same sink"
         elif whole:
             why = f"{whole[0]} takes a batch as a whole"
-        elif full in finals:
+        elif mine and full in finals:
             why = "the final step makes its rows there"
-        if mine or why:
-            where = f"on the driver: {why}" if why else "by tasks, if the state is with executors"
-            lines.append(f"{full}: sinks {kinds or '(none)'} are written {where}")
+        where = f"on the driver: {why}" if why else "by tasks, if the state is with executors"
+        if mine:
+            lines.append(f"{full}: sinks {kinds} are written {where}")
+        elif why:
+            lines.append(f"{full}: its changes go through the driver: {why}")
     return lines

@@ -3,29 +3,33 @@
     axlog.spark.register(spark)
     spark.readStream.format("axlog").option("kind", "jsonl").option("path", "in.jsonl").load()
 
-`kind` is that of a pipeline file, and the other options are the kind's own, as texts. `stream`
-names the stream of messages that do not name theirs, and `directory` the base of relative paths.
-The rows are messages with the columns that `maintain`, `changes` and `view` take from a DataFrame.
+`kind` is that of a pipeline file, and the other options are the kind's own, as texts; a list or a
+mapping is written as JSON. `stream` names the stream of messages that do not name theirs,
+`directory` the base of relative paths, and `limit` the most messages of a batch. The rows are
+messages with the columns that `maintain`, `changes` and `view` take from a DataFrame.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 import pyarrow as pa
 from pydantic import ValidationError
 
 from axlog.connect.kinds import Origin
 from axlog.connect.protocol import Source
-from axlog.errors import PipelineError
+from axlog.errors import PipelineError, did_you_mean
 from axlog.pipeline.kinds import source_kind
 from axlog.runtime.message_rows import SCHEMA, Values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pydantic.fields import FieldInfo
 
 COLUMNS = (
     "stream string, action string, xml string, time double, number bigint, origin string,"
@@ -62,13 +66,43 @@ def named_source(options: Mapping[str, str]) -> Callable[[], Source]:
 def _validated(kind: str, given: Mapping[str, str]) -> Any:
     found = source_kind(kind)
     try:
-        return found.options.model_validate(given, strict=False)
+        fields = found.options.model_fields
+        read = {
+            name: _structured(value) if name in fields and _has_parts(fields[name]) else value
+            for name, value in given.items()
+        }
+        return found.options.model_validate(read, strict=False)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise PipelineError(
-            "AX852", f"option {where!r} of the source {kind!r}: {first['msg']}"
-        ) from None
+        raise _refused(kind, error.errors()[0], sorted(found.options.model_fields)) from None
+
+
+def _refused(kind: str, found: Any, known: Sequence[str]) -> PipelineError:
+    name = ".".join(map(str, found["loc"]))
+    fault, expected, advice = f": {found['msg']}", None, None
+    match found["type"]:
+        case "missing":
+            fault = " is missing"
+        case "extra_forbidden":
+            fault, expected, advice = " is unknown", ", ".join(known), did_you_mean(name, known)
+        case "list_type" | "dict_type":
+            fault, expected = " must be a list or a mapping", "JSON"
+    where = f"option {name!r} of the source {kind!r}"
+    return PipelineError("AX852", f"{where}{fault}", expected=expected, advice=advice)
+
+
+def _has_parts(field: FieldInfo) -> bool:
+    """Whether an option is a list or a mapping, or may be one."""
+    kinds = (field.annotation, *get_args(field.annotation))
+    return any(get_origin(each) in (list, dict) for each in kinds)
+
+
+def _structured(written: str) -> Any:
+    """Return a list or a mapping from JSON, and any other text as it is."""
+    try:
+        found = json.loads(written)
+    except ValueError:
+        return written
+    return found if isinstance(found, list | dict) else written
 
 
 def _opened(kind: str, given: Mapping[str, str], directory: str, stream: str | None) -> Source:

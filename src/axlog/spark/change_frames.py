@@ -47,6 +47,7 @@ from axlog.runtime.packets import unpack
 from axlog.runtime.plan import BUCKETS, make_plan
 from axlog.runtime.upstream_filters import tests_time
 from axlog.spark.checkpoint import Settled, bucket_keys
+from axlog.spark.frames import check_alike, check_batch, list_of
 from axlog.spark.session import check_state_store, cores_of
 from axlog.spark.sources import MOST, all_of, frame_of
 from axlog.spark.streaming_query import (
@@ -89,6 +90,7 @@ def changes(
     Write it with `writeStream` and a checkpoint, which belongs to this document and these buckets.
     """
     definition, given = _given(document, sources)
+    check_alike(given)
     told = _Told.of(definition, view, buckets)
     check_state_store(spark)
     _check_partitions(spark, told.settled.partitions)
@@ -121,6 +123,7 @@ def view(
     one task from its messages, so that a bucket must fit into the memory of an executor.
     """
     definition, given = _given(document, sources)
+    check_batch(given)
     told = _Told.of(definition, view, buckets)
     send = sender(told.settled, None, knows_all=told.knows_all)
     frames = [all_of(spark, source, at) for at, source in enumerate(given)]
@@ -279,7 +282,7 @@ def _given(
         raise PipelineError(
             "AX852", "a document has no sources of its own", expected="sources=[...]"
         )
-    return document, list(sources)
+    return document, list_of(sources)
 
 
 def _one_view(views: Collection[str], view: str | None) -> str:

@@ -18,17 +18,58 @@ FROM_FRAME = -1
 """The row number of a message of a DataFrame, until a task assigns it."""
 
 
-def check_streaming(sources: Iterable[Any]) -> None:
-    """Refuse DataFrames that are not streaming: a query that goes on cannot read them."""
+def list_of(sources: Iterable[Any]) -> list[Any]:
+    """Return the sources of a query as a list."""
     from pyspark.sql import DataFrame
 
-    if any(isinstance(each, DataFrame) and not each.isStreaming for each in sources):
+    if isinstance(sources, DataFrame):
+        raise AxlogError("AX863", "a DataFrame is given for the sources", expected="[DataFrame]")
+    found = list(sources)
+    if not found:
+        raise AxlogError("AX863", "there are no sources", expected="a source, or a DataFrame")
+    return found
+
+
+def check_streaming(sources: Iterable[Any]) -> None:
+    """Refuse DataFrames that are not streaming: a query that goes on cannot read them."""
+    if "batch" in _ways(sources):
         raise AxlogError(
             "AX863",
             "the DataFrame is not streaming",
             advice="read it with spark.readStream, or use axlog.spark.view or axlog.spark.changes,"
             " which take it as a whole",
         )
+
+
+def check_batch(sources: Iterable[Any]) -> None:
+    """Refuse DataFrames that are streaming: they have no last row."""
+    if "streaming" in _ways(sources):
+        raise AxlogError(
+            "AX863",
+            "the DataFrame is streaming",
+            advice="read it with spark.read, or use axlog.spark.changes, which has the changes of"
+            " the rows",
+        )
+
+
+def check_alike(sources: Iterable[Any]) -> None:
+    """Refuse DataFrames that are not streaming beside what is: a query is one or the other."""
+    if len({"streaming" if way == "axlog" else way for way in _ways(sources)}) > 1:
+        raise AxlogError(
+            "AX863",
+            "one source is streaming, and another is a DataFrame that is not",
+            advice="read all of them with spark.readStream, or all with spark.read"
+            " (format('axlog') for sources of axlog)",
+        )
+
+
+def _ways(sources: Iterable[Any]) -> set[str]:
+    from pyspark.sql import DataFrame
+
+    return {
+        "axlog" if not isinstance(each, DataFrame) else "streaming" if each.isStreaming else "batch"
+        for each in sources
+    }
 
 
 def from_frame(frame: DataFrame, index: int, horizon: Horizon | None = None) -> DataFrame:
@@ -40,7 +81,7 @@ def from_frame(frame: DataFrame, index: int, horizon: Horizon | None = None) -> 
     timestamp is too far ahead of the batch's time, which Spark stores for repeated batches.
     """
     from pyspark.sql import functions as f
-    from pyspark.sql.types import StringType, TimestampNTZType, TimestampType
+    from pyspark.sql.types import BinaryType, StringType, TimestampNTZType, TimestampType
 
     names = set(frame.columns)
     is_dated = False
@@ -72,6 +113,9 @@ def from_frame(frame: DataFrame, index: int, horizon: Horizon | None = None) -> 
         now = f.unix_micros(f.current_timestamp())
         too_far = f.coalesce(time - now > latest, f.lit(False))
         error = error.when(too_far, "AX417: it is dated too far ahead of the receiver's clock")
+    if not isinstance(frame.schema["xml"].dataType, StringType | BinaryType):
+        found = frame.schema["xml"].dataType.simpleString()
+        raise AxlogError("AX863", f"the column 'xml' is {found}", expected="string or binary")
     content = f.coalesce(f.col("xml").cast("binary"), f.lit(b""))
     if isinstance(frame.schema["xml"].dataType, StringType):
         marked = f.concat(f.lit(MARK), content)

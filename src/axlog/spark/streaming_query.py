@@ -55,7 +55,7 @@ from axlog.runtime.upstream_filters import tests_time
 from axlog.spark.backfill import fill, past_packets
 from axlog.spark.batch_result import BatchReport, Behind, Delivery, PartSinks
 from axlog.spark.checkpoint import Settled, settle, state_of, stored_definition
-from axlog.spark.frames import FROM_FRAME, check_streaming
+from axlog.spark.frames import FROM_FRAME, check_streaming, list_of
 from axlog.spark.reading_tasks import following, reading_tasks
 from axlog.spark.rejections import Rejections
 from axlog.spark.session import check_classic, check_state_store, java_is_gone
@@ -191,7 +191,7 @@ def maintain(
     place = checkpoint or tempfile.mkdtemp(prefix="axlog-checkpoint-")
     place = str(local_path(place) or place)  # file:///PATH is a path
     beside = "" if is_address(place) else place  # where small files can be
-    given = list(sources)
+    given = list_of(sources)
     check_streaming(given)
     if isinstance(document, Definition):
         definition = document
