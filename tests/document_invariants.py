@@ -30,6 +30,7 @@ def invariants(tree: Tree) -> None:
     _check_partitions(tree, nodes)
     _check_calls(tree, nodes)
     _check_handles(tree, set(nodes))
+    _check_edited(tree, set(nodes))
 
 
 def _walk(tree: Tree, node: int, parent: int) -> Iterator[int]:
@@ -117,6 +118,17 @@ def _check_handles(tree: Tree, live: set[int]) -> None:
     )
     others = (tree.order_column, tree.time_column, tree.slot_column)
     assert {len(column) for column in (*columns, *others)} == {len(tree.kind_column)}
+
+
+def _check_edited(tree: Tree, live: set[int]) -> None:
+    """The subtree of a loaded node without edits is the range of handles up to its last node."""
+    for node in live:
+        last = node
+        while tree.last_column[last] != NONE:
+            last = tree.last_column[last]
+        if node <= last < len(tree.edited) and not any(tree.edited[node : last + 1]):
+            assert list(tree.subtree(node)) == list(range(node, last + 1))
+    assert all(tree.edited[node] for node in tree._free if node < len(tree.edited))
 
 
 def snapshot(tree: Tree) -> dict[str, object]:

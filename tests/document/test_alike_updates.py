@@ -41,6 +41,8 @@ FIXED = {what: FixedContent(read_forest(what)) for what in FRAGMENTS}
 def _from_one_operation_on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few nodes are handled one by one, subtrees are ranges of handles or not: all ways agree."""
     few = 24 if request.param == "few" else 0
+    if request.param != "few":
+        monkeypatch.setattr(bulk_columns, "_unedited", lambda tree, roots: None)
     monkeypatch.setattr(bulk_operations, "FEWEST", 3 if few else 1)
     monkeypatch.setattr(bulk_operations, "FEW", few)
     monkeypatch.setattr(bulk_columns, "FEW", few)

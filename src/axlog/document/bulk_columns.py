@@ -36,7 +36,9 @@ def subtrees(tree: Tree, roots: Sequence[int] | Handles) -> Handles:
 
     Takes as many steps as the longest path down and to the right.
     """
-    ranges = _ranges(tree, roots)
+    ranges = _unedited(tree, roots)
+    if ranges is None:
+        ranges = _ranges(tree, roots)
     if ranges is not None:
         return ranges
     if len(roots) < SMALL:
@@ -69,6 +71,34 @@ def few_below(tree: Tree, roots: Sequence[int], most: int) -> list[int] | None:
         if len(found) > most:
             return None
     return found
+
+
+def _unedited(tree: Tree, roots: Sequence[int] | Handles) -> Handles | None:
+    """`subtrees` of loaded nodes in which no chain has changed: ranges of handles; None for others.
+
+    Proof: their chains are as they were loaded, down to the last node, which so ends the range that
+    the loader gave the subtree.
+    """
+    edited, last = tree.edited, tree.last_column
+    size = len(edited)
+    starts, ends, end = list[int](), list[int](), NONE
+    for root in roots if isinstance(roots, list) else np.asarray(roots).tolist():
+        at = root
+        while (below := last[at]) != NONE:
+            at = below
+        if not root <= at < size or edited.find(1, root, at + 1) >= 0:
+            return None
+        if root != end:
+            starts.append(root)
+            ends.append(end)
+        end = at + 1
+    ends.append(end)
+    begins = np.array(starts, dtype=np.int32)
+    sizes = np.array(ends[1:], dtype=np.int32) - begins
+    before = np.cumsum(sizes) - sizes
+    nodes: Handles = np.repeat(begins - before, sizes).astype(np.int32)
+    nodes += np.arange(len(nodes), dtype=np.int32)
+    return nodes
 
 
 def _ranges(tree: Tree, roots: Sequence[int] | Handles) -> Handles | None:
@@ -255,6 +285,9 @@ def release(tree: Tree, roots: Sequence[int]) -> None:
         tree._release_nodes(few)
         return
     nodes = subtrees(tree, roots)
+    if tree.edited:
+        edited = _column(tree.edited, np.uint8)
+        edited[nodes[nodes < len(edited)]] = 1
     kind = _column(tree.kind_column, np.int8)
     if tree.texts_by_node:
         for node in nodes[

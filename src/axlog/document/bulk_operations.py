@@ -191,6 +191,7 @@ class Insertion:
         tree = self.tree
         release(tree, tree._dying)
         few = len(self._targets) <= FEW
+        tree._mark_edited(self._targets)
         for at in self._block.roots:
             roots = self._copies[:, at]
             if few:
@@ -376,6 +377,7 @@ class Deletion:
         tree._size -= len(self._nodes)
         tree._close_streams(self.delta.closed)
         tree._forget_messages(self.delta.removed)
+        tree._mark_edited(set(map(tree.parent_column.__getitem__, self.delta.removed)))
         if len(self._left) <= FEW:
             self._unlink_few()
         else:

@@ -279,6 +279,7 @@ def _fill(tree: Tree, records: Records, time: int) -> None:
     tree.text_bytes = records.text_bytes
     tree.text_starts = _column("q", records.text_starts)
     tree._size = count - 1
+    tree.edited = bytearray(count)
     make_room(tree)
 
 

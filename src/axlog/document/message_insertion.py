@@ -148,6 +148,7 @@ def _count(tree: Tree, stream: str, roots: Sequence[int]) -> None:
 
 def link_before(tree: Tree, call: int, roots: Sequence[int]) -> None:
     """Link new nodes before a call, each with a component after that of its neighbour."""
+    tree._mark_edited((tree.parent_column[call],))
     before = tree.previous_column[call]
     high = tree.component(call)
     low: ids.Component | None = None

@@ -151,6 +151,7 @@ class Chains:
     def write(self) -> None:
         """Write the links into the columns; removed nodes keep theirs."""
         tree, gone = self._tree, self.gone
+        tree._mark_edited(self._chains)
         for parent, chain in self._chains.items():
             tree.first_column[parent], tree.last_column[parent] = chain.first, chain.last
             for node, following in chain.next.items():

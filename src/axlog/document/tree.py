@@ -56,14 +56,9 @@ class NodeKind(IntEnum):
     INSTRUCTION = 7
 
 
-ELEMENT, ATTRIBUTE, TEXT, CALL, COMMENT, INSTRUCTION = (
-    int(NodeKind.ELEMENT),
-    int(NodeKind.ATTRIBUTE),
-    int(NodeKind.TEXT),
-    int(NodeKind.CALL),
-    int(NodeKind.COMMENT),
-    int(NodeKind.INSTRUCTION),
-)
+ELEMENT, ATTRIBUTE, TEXT = int(NodeKind.ELEMENT), int(NodeKind.ATTRIBUTE), int(NodeKind.TEXT)
+CALL, COMMENT = int(NodeKind.CALL), int(NodeKind.COMMENT)
+INSTRUCTION = int(NodeKind.INSTRUCTION)
 _FREE = int(NodeKind.FREE)
 _NAMED = (ELEMENT, ATTRIBUTE)
 _LABELS_IN_IDS = {
@@ -105,6 +100,7 @@ class Tree:
       of each; one more offset ends the last
     - `texts_by_node`: handle to string, for nodes made by updates
     - `shared_texts`: the strings of fragments that statements insert again and again
+    - `edited`: a byte for each loaded node, 1 if its chain has changed or its handle is free
     - `nodes_by_label`: label to partition, the handles of its nodes in no order; `partition` first
       removes those of nodes that have left
     - `calls_by_stream`, `calls_by_node`: stream to handle of its open call; handle to `Call`
@@ -137,6 +133,7 @@ class Tree:
         self.texts_by_node: dict[int, str] = {}
         self.shared_texts: list[str] = []
         self._shared_numbers: dict[str, int] = {}
+        self.edited = bytearray()
         self.nodes_by_label: dict[str, array[int]] = {}
         self.calls_by_stream: dict[str, int] = {}
         self.calls_by_node: dict[int, Call] = {}
@@ -171,7 +168,7 @@ class Tree:
         """
         made = Tree.__new__(Tree)
         for name, value in self.__dict__.items():
-            is_column = isinstance(value, array | list | dict | set)
+            is_column = isinstance(value, array | bytearray | list | dict | set)
             made.__dict__[name] = copy(value) if is_column else value
         made.nodes_by_label = {label: handles[:] for label, handles in self.nodes_by_label.items()}
         made.messages_by_key = {s: dict(roots) for s, roots in self.messages_by_key.items()}
@@ -481,6 +478,7 @@ class Tree:
     def _append(self, parent: int, node: int) -> None:
         """Append a new node to the chain of a parent, with the next component."""
         before = self.last_column[parent]
+        self._mark_edited((parent,))
         self.parent_column[node] = parent
         self.previous_column[node] = before
         self.last_column[parent] = node
@@ -555,8 +553,17 @@ class Tree:
         """Free the handles of a subtree for reuse."""
         self._release_nodes(list(self.subtree(node)))
 
+    def _mark_edited(self, nodes: Iterable[int]) -> None:
+        """Mark nodes whose chains change, or whose handles are free."""
+        edited = self.edited
+        size = len(edited)
+        for node in nodes:
+            if node < size:
+                edited[node] = 1
+
     def _release_nodes(self, nodes: list[int]) -> None:
         """Free handles for reuse."""
+        self._mark_edited(nodes)
         for dead in nodes:
             self.kind_column[dead] = _FREE
         for table in self._side_tables():
@@ -581,8 +588,8 @@ class Tree:
     def __sizeof__(self) -> int:
         """Bytes of the columns, partitions and side tables; without the text bytes."""
         columns = (*self._columns(), self.text_starts, *self.nodes_by_label.values())
-        tables = self._side_tables()[:4]
-        return sum(each.__sizeof__() for each in (*columns, *tables))
+        others = (self.edited, *self._side_tables()[:4])
+        return sum(each.__sizeof__() for each in (*columns, *others))
 
 
 MOST_SHARED = 1 << 12

@@ -41,7 +41,7 @@ _SHARED = frozenset(
 
 
 def _copied(column: Any) -> Any:
-    if isinstance(column, array | set | list):
+    if isinstance(column, array | bytearray | set | list):
         return copy(column)
     if isinstance(column, dict):
         return {k: copy(v) if isinstance(v, array | dict) else v for k, v in column.items()}
