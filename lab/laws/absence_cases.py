@@ -297,6 +297,8 @@ def values_to_ask(tree: Tree, kind: Kind) -> list[Any]:
     """The values of an output that questions about rows name; None names no value."""
     nodes = [n for n in tree.subtree(DOCUMENT_NODE) if tree.kind_column[n] == ELEMENT]
     if kind is Kind.ID:
+        if any(tree.call(call).deletes != "no" for call in tree.calls().values()):
+            return [None]  # a later node, which is not meant, may have the id of a deleted one
         return [None, *(tree.id(n) for n in nodes if tree.label(n) == "a")]
     if kind is Kind.TIME:
         return [None, *sorted({tree.clock, tree.clock + 2, *map(tree.time, nodes)})]

@@ -42,6 +42,7 @@ from axlog.query.pattern import Kind, Pattern, TimeConstraint
 from axlog.query.truth import Truth
 from lab.laws.absence_cases import VALUES, AbsenceCase, values_to_ask
 from lab.laws.questions import QUESTIONS
+from lab.laws.row_parts import compare_part
 from lab.reference import Alphabet, Bound, Fragment, Future, Outcomes, agrees, relevant
 from lab.reference.declared_facts import DeclaredFacts
 from lab.reference.fragments import attribute, element, text
@@ -330,6 +331,7 @@ class _Check:
                 continue
             if found.truth is not wanted or not found.reasons:
                 raise AssertionError(f"{row} is {wanted}, and why: {found}")
+            compare_part(self.tree, self.pattern, row, self.seen)
             if any(each.text == FINAL for each in found.reasons):
                 self._is_final(row)
             self.seen[f"reason {found.reasons[-1].kind}"] += 1

@@ -23,6 +23,7 @@ from axlog.views.change import Row
 from axlog.views.maintainer import Maintainer
 
 if TYPE_CHECKING:
+    from axlog.document.value_index import ValueIndex
     from axlog.future.reasons import WhyNot
     from axlog.future.truth import Possible
     from axlog.future.verdict_cache import TruthCache
@@ -42,6 +43,7 @@ class FutureRows(ABC):
     maintainer: Maintainer
     prospects: Callable[[], AnyProspects | MemberProspects | None]
     nodes_left: Callable[[], Tree]
+    value_index: Callable[[], ValueIndex | None]
     is_whole: Callable[[], bool]
     is_over: Callable[[], bool]
     _lock: RLock
@@ -237,12 +239,22 @@ class FutureRows(ABC):
     def why_not(self, row: Mapping[str, Any]) -> WhyNot:
         """The truth of a row, and why: what can bring it, what can end it, what rules it out."""
         from axlog.future.reasons import why_not
+        from axlog.future.row_part import part_for
         from axlog.views.why import inward
 
         self._refuse_undecided("status")
         if self._key.steps:
             return self.step_outlook().why_not(row)
-        row = inward(self.pattern, row)
+        row, pattern = inward(self.pattern, row), self.query.pattern
+        with self._lock:
+            tree, index = self.nodes_left(), self.value_index()
+            part = None if index is None else part_for(tree, pattern, row, index)
+            tree = tree.copied() if part is None else part
+        try:
+            return why_not(tree, pattern, row, self.times)
+        except UndecidedError:
+            if part is None:
+                raise
         with self._lock:
             tree = self.nodes_left().copied()
-        return why_not(tree, self.query.pattern, row, self.times)
+        return why_not(tree, pattern, row, self.times)
