@@ -153,9 +153,9 @@ class Run:
         self.steps: dict[str, dict[str, float]] = {}
         self.moved: dict[str, int] = {}
 
-    def operations(self, statement: str) -> list[Operation]:
+    def operations(self, statement: str) -> Sequence[Operation]:
         """A statement's pending update list."""
-        return list(operations_of(self.tree, _prepared(statement), None, None))
+        return operations_of(self.tree, _prepared(statement), None, None)
 
     def update(self, statement: str) -> None:
         """Apply a statement and propagate it, with the time of every step."""

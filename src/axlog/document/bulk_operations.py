@@ -258,11 +258,11 @@ def _deletion(tree: Tree, nodes: list[int], time: int) -> Deletion | None:
     above = parent[targets]
     if (above == DOCUMENT_NODE).any() or (kind[above] == ATTRIBUTE).any():
         return None
-    is_gone = np.zeros(len(kind), dtype=np.bool_)
+    is_gone = np.zeros(len(kind) + 1, dtype=np.bool_)  # the last one: no node
     is_gone[targets] = True
     roots = np.sort(targets[~_has_above(parent, is_gone, above)])
     left = _survivors(_column(tree.previous_column), roots, is_gone)
-    right = _survivors(_column(tree.next_column), roots, is_gone)
+    right = _survivors(_column(tree.next_column), roots[::-1], is_gone)[::-1]
     are_texts = (left != NONE) & (right != NONE) & (kind[left] == TEXT) & (kind[right] == TEXT)
     if are_texts.any():
         return None
@@ -327,15 +327,22 @@ def _has_above(parent: Handles, is_gone: Any, above: Handles) -> Any:
 
 
 def _survivors(links: Handles, roots: Handles, is_gone: Any) -> Handles:
-    """For each removed node the nearest remaining neighbour along the links; by doubling."""
+    """For each removed node the nearest remaining neighbour along the links.
+
+    Mostly the removed neighbour of a node is the one before it, which has the same; else they are
+    found by doubling.
+    """
     reached = links[roots]
+    starts = np.arange(len(roots))
+    starts[1:][reached[1:] == roots[:-1]] = 0
+    found: Handles = reached[np.maximum.accumulate(starts)]
+    if not is_gone[found].any():
+        return found
     place = np.zeros(len(is_gone), dtype=np.int32)
     place[roots] = np.arange(len(roots), dtype=np.int32)
-    while True:
-        goes_on = (reached != NONE) & is_gone[reached]
-        if not goes_on.any():
-            return reached
+    while (goes_on := is_gone[reached]).any():
         reached[goes_on] = reached[place[reached[goes_on]]]
+    return reached
 
 
 class Deletion:

@@ -20,7 +20,7 @@ from functools import lru_cache
 import numpy as np
 
 from axlog.document.delta import Delta
-from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, LABELS_BY_KIND, Tree
+from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, LABELS_BY_KIND, NONE, Tree
 from axlog.evaluate.columns import Columns, Handles
 from axlog.views.algebraic.shape import ANY_ATTRIBUTE, ANY_ELEMENT, ANYTHING, Shape
 from axlog.views.algebraic.terms import Facts
@@ -76,11 +76,13 @@ def labels_of(columns: Columns, nodes: Handles) -> Labels:
     if len(nodes) <= FEW:
         return with_classes(frozenset(named(tree, nodes.tolist())))
     kinds, labels = columns.kind[nodes], columns.label[nodes]
-    present = np.zeros(len(tree.names), dtype=np.bool_)
-    present[labels[(kinds == ELEMENT) | (kinds == ATTRIBUTE)]] = True
+    np.putmask(labels, kinds > ATTRIBUTE, NONE)  # nodes without a name
+    present = np.zeros(len(tree.names) + 1, dtype=np.bool_)
+    present[labels] = True
+    present[NONE] = False
     found = [tree.names[number] for number in np.flatnonzero(present).tolist()]
-    counts = np.bincount(kinds).tolist()
-    found += [LABELS_BY_KIND[k] for k, count in enumerate(counts) if count and k in LABELS_BY_KIND]
+    every = kinds.tobytes()
+    found += [label for kind, label in LABELS_BY_KIND.items() if kind in every]
     return with_classes(frozenset(found))
 
 
