@@ -96,6 +96,8 @@ def test_a_default_value_makes_a_parameter_optional() -> None:
         ("match //a[k/$q]/$x return $x", "1", "AX203"),
         ("for $p in //a return $p", "1", "AX203"),
         ("//a[n > $p]", None, "AX218"),
+        ("match //a[k/$p]/$x return $x", None, "AX218"),
+        ("match //a[k/$p]/$x return $x", ["1"], "AX218"),
         ("//a[n > $p]", float("nan"), "AX218"),
         ("declare variable $p as xs:decimal external; //a[n > $p]", "many", "AX218"),
     ],

@@ -186,6 +186,8 @@ def _converted(hole: _Hole, value: Value) -> Value:
 
 
 def _native(hole: _Hole, value: Value) -> str:
+    if hole.is_step and not isinstance(value, str | bool | date | timedelta):
+        _number(hole, value)  # refuses what is no value
     if hole.is_step or isinstance(value, str | bool):
         return _quoted(_plain(value))
     if isinstance(value, datetime):
