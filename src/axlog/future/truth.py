@@ -40,6 +40,7 @@ from axlog.future.time_constraints import deadline, not_before, some_new
 from axlog.future.type_trees import may_hold_calls
 from axlog.future.typed_scenarios import TypedScenarios, typed_scenarios
 from axlog.future.unknowns import ValueNeeds
+from axlog.future.value_outputs import asked_by_variables
 from axlog.query.pattern import Kind, Output, Pattern
 from axlog.query.truth import Truth
 
@@ -98,6 +99,7 @@ class Outlook:
         """`row`: the only row that is asked about: rows with other strings are not examined."""
         self.tree = tree
         self._columns = pattern.columns  # those of collected paths included
+        self._given = pattern
         self.pattern = pattern = referred(tree, without_collected(pattern))
         self._together = together
         self._pins = {
@@ -361,6 +363,9 @@ class Outlook:
         """The truth of one row. Columns left out may have any value."""
         wanted = self._wanted(row)
         if self._negation is not None:
+            by_variables = self._by_variables(row)
+            if by_variables is not None:
+                return by_variables
             found = self._status_with_not(row, wanted)
         else:
             found = self._verdict(wanted, row)
@@ -444,6 +449,14 @@ class Outlook:
                         return Truth.TRUE
                     verdict = Truth.POSSIBLE
         return verdict
+
+    def _by_variables(self, row: Mapping[str, Any]) -> Truth | None:
+        """The truth of a row that is given by values of nodes; None if it is not, or cannot be."""
+        kinds = {o.kind for o in self.pattern.outputs if row.get(o.column) is not None}
+        asked = asked_by_variables(self._given, row) if Kind.VAL in kinds else None
+        if asked is None:
+            return None
+        return Outlook(self.tree, asked[0], together=self._together).status(asked[1])
 
     def _status_with_not(self, row: Mapping[str, Any], wanted: Iterable[str | int | None]) -> Truth:
         assert self._negation is not None
