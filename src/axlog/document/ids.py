@@ -88,6 +88,10 @@ def encode(component: Component, is_attribute: bool = False) -> bytes:
     return mark + b"".join(parts)
 
 
+SHORT = tuple(_encode_integer(integer) for integer in range(256))
+"""The bytes of components of one small integer, of nodes that are no attributes."""
+
+
 def _decode_integer(key: bytes, at: int) -> tuple[int, int]:
     first = key[at]
     if first >= _LARGE:

@@ -61,18 +61,13 @@ CALL, COMMENT = int(NodeKind.CALL), int(NodeKind.COMMENT)
 INSTRUCTION = int(NodeKind.INSTRUCTION)
 _FREE = int(NodeKind.FREE)
 _NAMED = (ELEMENT, ATTRIBUTE)
-_LABELS_IN_IDS = {
-    TEXT: TEXT_LABEL,
-    CALL: CALL_LABEL,
-    COMMENT: COMMENT_LABEL,
-    INSTRUCTION: INSTRUCTION_LABEL,
-}
 LABELS_BY_KIND = {
     TEXT: TEXT_LABEL,
     COMMENT: COMMENT_LABEL,
     INSTRUCTION: INSTRUCTION_LABEL,
 }
 """The labels of the partitions of nodes that have no name."""
+_LABELS_IN_IDS = LABELS_BY_KIND | {CALL: CALL_LABEL}
 
 
 class Tree:
@@ -316,11 +311,10 @@ class Tree:
     def ids_of(self, nodes: Iterable[int]) -> list[ids.Id]:
         """The identifiers of nodes; the path that some have in common is read once."""
         kinds, parents, orders = self.kind_column, self.parent_column, self.order_column
-        labels, names, encode = self.label_column, self.names, ids.encode
-        known: dict[int, tuple[bytes, tuple[str, ...]]] = {
-            DOCUMENT_NODE: (b"", ()),
-            NONE: (b"", ()),
-        }
+        labels, names, encode, short = self.label_column, self.names, ids.encode, ids.SHORT
+        many = len(short)
+        known: dict[int, tuple[bytes, tuple[str, ...]]]
+        known = {DOCUMENT_NODE: (b"", ()), NONE: (b"", ())}
         found = []
         for node in nodes:
             path, at = [], node
@@ -331,8 +325,10 @@ class Tree:
             while path:
                 at = path.pop()
                 order, kind = orders[at], kinds[at]
-                component = self.long_components[at] if order == _FAR else (order,)
-                key += encode(component, kind == ATTRIBUTE)
+                if kind != ATTRIBUTE and 0 <= order < many:
+                    key += short[order]
+                else:
+                    key += encode(self.component(at), kind == ATTRIBUTE)
                 label = names[labels[at]] if kind in _NAMED else _LABELS_IN_IDS[kind]
                 above = (*above, label)
                 known[at] = key, above
