@@ -1,4 +1,4 @@
-"""Generate the page of metrics: the samples of a pipeline, a store and a channel.
+"""Generate the page of metrics: the samples of pipelines, a store and a channel.
 
 One of each is run in a temporary directory, and its samples are read as `/metrics` reads them.
 """
@@ -16,7 +16,8 @@ from axlog.live.store import open_store
 from axlog.pipeline.loader import check_text
 from axlog.reporting import Sample
 from axlog.runtime.embedded import Runner
-from axlog.runtime.health import RunnerReport
+from axlog.runtime.health import ProgressReport, RunnerReport
+from axlog.runtime.progress import Lagging, Progress
 from axlog.server.monitoring import channel_samples
 
 _HEAD = """# Metrics
@@ -41,6 +42,7 @@ def page() -> str:
         directory = Path(made)
         parts = (
             ("A pipeline", _of_pipeline(directory)),
+            ("A pipeline on Spark", _of_progress()),
             ("A store", _of_store(directory / "store")),
             ("Channels", _of_channels()),
         )
@@ -71,6 +73,12 @@ def _of_pipeline(directory: Path) -> list[str]:
         return _rows(RunnerReport(runner).samples())
     finally:
         runner.close()
+
+
+def _of_progress() -> list[str]:
+    report = ProgressReport()
+    report(Progress(possible=0, lagging=[Lagging("sink", "unreachable", 1.0, 1)]))
+    return _rows(report.samples())
 
 
 def _of_store(directory: Path) -> list[str]:

@@ -54,6 +54,7 @@ class RunnerReport:
         runner, now = self._runner, time.monotonic()
         yield from process_samples()
         yield from progress_samples(runner.progress)
+        yield gauge("axlog_rows", runner.progress.rows, "Rows of all views")
         yield gauge("axlog_state_nodes", runner.progress.state, "Nodes of all documents")
         yield from runner.taking.samples(
             "axlog_batch_seconds", "From the decision of a batch to its delivery"
@@ -192,7 +193,6 @@ def progress_samples(progress: Progress) -> Iterator[Sample]:
     yield counter("axlog_refused_total", progress.refused, "Rejected updates")
     yield counter("axlog_changes_total", progress.changes, "Changes of all views")
     yield counter("axlog_never_total", progress.never, "Never changes")
-    yield gauge("axlog_rows", progress.rows, "Rows of all views")
     if progress.possible is not None:
         yield gauge("axlog_possible", progress.possible, "Rows that may still come")
     yield gauge("axlog_held", progress.held, "Updates held back for a slower source")
@@ -223,6 +223,8 @@ class ProgressReport:
         """Yield the samples of the progress and of the process."""
         yield from process_samples()
         yield from progress_samples(self._last)
+        words = "Rows of all views: inserted less deleted since the start of the run"
+        yield gauge("axlog_rows", self._last.rows, words)
         yield gauge("axlog_state_bytes", self._last.state, "Bytes of the state of all engines")
 
     def health(self) -> Health:

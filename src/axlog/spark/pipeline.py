@@ -63,7 +63,8 @@ def run(
     model = model.located(model.directory.absolute())  # tasks run in other directories
     stopping = stopping or threading.Event()
     pipeline = SparkPipeline(model, once, stopping, by_tasks=on_report is None)
-    spark = session_of(model, master, quick)
+    with _handler_kept():
+        spark = session_of(model, master, quick)
     shown = Shown(pipeline, on_progress)
     possible = outlook or (1 if on_progress is not None else 0)
 
@@ -345,6 +346,17 @@ def _stopped_by_signals(stopping: threading.Event) -> Iterator[threading.Event]:
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+
+
+@contextmanager
+def _handler_kept() -> Iterator[None]:
+    """Keep the handler of SIGINT: that of a new session calls Java, also inside a call to Java."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def _wait(
