@@ -435,7 +435,21 @@ class _Run:
                 continue
             self._ask(f"the status of {asked} {when}", found, definition.status(values))
             self._seen[f"row {found.value}"] += 1
+        if not self._case.is_walked:
+            self._explain(when, Random(f"{when} {definition.clock}").choice(rows))
         self._compare_possible(when, definition)
+
+    def _explain(self, when: str, values: Values) -> None:
+        """A row whose status is given has its reasons, also where messages are not kept."""
+        asked = {c: v for c, v in zip(self.view.columns, values, strict=True) if v is not None}
+        try:
+            status = self.view.status(asked)
+        except AxlogError:
+            return
+        found = self.view.why_not(asked)
+        self._ask(f"the reasons for {asked} {when}", found.truth, status)
+        assert found.reasons, f"{asked} has no reasons {when}"
+        self._seen[f"reason {found.reasons[0].kind}"] += 1
 
     def _compare_possible(self, when: str, definition: Definition) -> None:
         try:

@@ -233,7 +233,7 @@ class _Question:
 
     def _absences(self) -> Iterator[Reason]:
         whole = normalise(self.pattern)
-        nots = list(_nots(whole.branches))
+        nots = list(outer_nots(whole))
         alone = [
             each for each in nots
             if self._is_possible(self.tree, _without(whole, [each]))
@@ -324,8 +324,12 @@ class _GroupQuestion(_Question):
             yield Reason("condition", f"{outlook.condition} can no longer hold")
 
 
+def outer_nots(pattern: Pattern) -> Iterator[Not]:
+    """The `not`s of a pattern that no other one contains, outside `or`."""
+    return _nots(pattern.branches)
+
+
 def _nots(branches: Iterable[Branch]) -> Iterator[Not]:
-    """The `not`s that no other one contains, outside `or`."""
     for branch in branches:
         if isinstance(branch, Not):
             yield branch

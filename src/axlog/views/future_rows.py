@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from axlog.document.times import Times, microseconds
 from axlog.document.tree import Tree
-from axlog.errors import UndecidedError
+from axlog.errors import UndecidedError, UpdateError
 from axlog.query.columns import Columns
 from axlog.query.compile import compile_pattern
 from axlog.query.query import Query
@@ -24,7 +24,7 @@ from axlog.views.maintainer import Maintainer
 
 if TYPE_CHECKING:
     from axlog.document.value_index import ValueIndex
-    from axlog.future.reasons import WhyNot
+    from axlog.future.reasons import Reason, WhyNot
     from axlog.future.truth import Possible
     from axlog.future.verdict_cache import TruthCache
     from axlog.views.clock_questions import ClockQuestions
@@ -238,6 +238,34 @@ class FutureRows(ABC):
 
     def why_not(self, row: Mapping[str, Any]) -> WhyNot:
         """The truth of a row, and why: what can bring it, what can end it, what rules it out."""
+        from axlog.future.reasons import Reason, WhyNot
+
+        try:
+            return self._walked_why_not(row)
+        except (UndecidedError, UpdateError) as error:
+            truth = self._status_if_decided(row)
+            if truth is None:
+                raise
+            reasons = self._reasons_by_join(truth, row)
+            if reasons is None and truth is not Truth.TRUE:
+                raise error from None
+        return WhyNot(truth, reasons or (Reason("holds", "the row is there"),))
+
+    def _status_if_decided(self, row: Mapping[str, Any]) -> Truth | None:
+        """The truth of a row; None: it is refused."""
+        try:
+            return self.status(row)
+        except (UndecidedError, UpdateError):
+            return None
+
+    def _reasons_by_join(self, truth: Truth, row: Mapping[str, Any]) -> tuple[Reason, ...] | None:
+        """The reasons that the state of the view's join gives; None: it does not know."""
+        with self._lock:
+            prospects = self._clock_prospects() if self._key.steps else self.prospects()
+            return None if prospects is None else prospects.reasons(truth, row, self.times)
+
+    def _walked_why_not(self, row: Mapping[str, Any]) -> WhyNot:
+        """`why_not` by a walk over the document, or over the part of it that concerns the row."""
         from axlog.future.reasons import why_not
         from axlog.future.row_part import part_for
         from axlog.views.why import inward

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from axlog.document.times import Times
+from axlog.future.reasons import Reason
 from axlog.future.truth import Possible
 from axlog.query.truth import Truth
 from axlog.views.counting.join_prospects import AnyProspects
@@ -48,6 +50,12 @@ class MemberProspects:
     def status(self, row: Mapping[str, Any]) -> Truth | None:
         """The truth of one row; None: the tables do not decide it."""
         return self._general.status({**row, **self._given})
+
+    def reasons(
+        self, truth: Truth, row: Mapping[str, Any], times: Times
+    ) -> tuple[Reason, ...] | None:
+        """The reasons for the truth of a row; None: the tables do not decide it."""
+        return self._general.reasons(truth, {**row, **self._given}, times)
 
     def possible(self) -> list[Possible]:
         """The possible rows of the general view that can be rows of the member."""

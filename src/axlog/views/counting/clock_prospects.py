@@ -25,7 +25,7 @@ from axlog.query.pattern import Pattern
 from axlog.query.query import Query
 from axlog.query.steps import ClockTest
 from axlog.query.truth import Truth
-from axlog.views.counting.join_outlook import JoinOutlook
+from axlog.views.counting.join_outlook import Bound, JoinOutlook
 from axlog.views.counting.join_prospects import JoinProspects
 from axlog.views.counting.join_watch import JoinWatch
 from axlog.views.counting.possible_pages import page_of
@@ -65,6 +65,12 @@ class ClockProspects(JoinProspects):
         if self._is_shown(shown):
             return Truth.TRUE
         return Truth.POSSIBLE if self._may_hold(shown) else Truth.NEVER
+
+    def _moment_of(self, known: Bound) -> int | None:
+        clock = self.waiting.clock
+        found = (first_moment(self._tests, each.bound, clock)
+                 for each in self.waiting.outlook.rows(known))  # fmt: skip
+        return min((moment for moment in found if moment is not None), default=None)
 
     def _is_shown(self, shown: Shown) -> bool:
         """Whether the view has a row that agrees with these values."""

@@ -17,9 +17,11 @@ from heapq import heappop, heappush
 from itertools import product
 from typing import Any, Protocol, TypeAlias
 
+from axlog.document.times import Times
 from axlog.evaluate.joins import Row as Binding
 from axlog.future.generalized_rows import are_implied
 from axlog.future.join_inputs import FAR
+from axlog.future.reasons import Reason
 from axlog.future.search_budget import bounded
 from axlog.future.time_constraints import some_new
 from axlog.future.truth import Possible, Wanted, possible_rows
@@ -27,6 +29,7 @@ from axlog.query.pattern import Pattern
 from axlog.query.truth import Truth
 from axlog.views.change import Change, Row, never_change
 from axlog.views.counting.join_outlook import Bound, Way
+from axlog.views.counting.join_reasons import reasons_of
 from axlog.views.counting.join_watch import EndedWay, JoinWatch
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.possible_pages import (
@@ -128,6 +131,19 @@ class JoinProspects:
     def status(self, row: Mapping[str, Any]) -> Truth:
         """The truth of one row of a caller."""
         return status_of(self._index.has, self.waiting.outlook, self._question, row)
+
+    def reasons(
+        self, truth: Truth, row: Mapping[str, Any], times: Times
+    ) -> tuple[Reason, ...] | None:
+        """The reasons for the truth of a row."""
+        known = self._question.known(self._question.shown(row))
+        waits_until = self._moment_of(known) if truth is Truth.POSSIBLE else None
+        waiting, outlook = self.waiting, self.waiting.outlook
+        return reasons_of(truth, self.pattern, waiting, outlook, known, times, waits_until)
+
+    def _moment_of(self, known: Bound) -> int | None:
+        """The moment at which time brings a row whose data is there; None: it brings none."""
+        return None
 
     def possible(self) -> list[Possible]:
         """The possible rows, as `Outlook.possible` lists them."""

@@ -21,9 +21,11 @@ from enum import Enum
 from itertools import product
 from typing import Any, TypeAlias
 
+from axlog.document.times import Times
 from axlog.evaluate.joins import Row as Binding
 from axlog.evaluate.joins import picker
 from axlog.future.garbage import KeyUsed, system_of
+from axlog.future.reasons import Reason
 from axlog.future.time_constraints import not_before, some_new
 from axlog.future.truth import Possible, Wanted, column_of, possible_rows
 from axlog.query.compile import Column
@@ -31,6 +33,7 @@ from axlog.query.pattern import Kind, Pattern
 from axlog.query.truth import Truth
 from axlog.views.change import Change, Row, never_change
 from axlog.views.counting.ended_rows import Ended
+from axlog.views.counting.join_reasons import reasons_of
 from axlog.views.counting.maintainer import Counting
 from axlog.views.counting.possible_pages import DeadlineOrder, page_of, place_of
 from axlog.views.counting.row_index import RowIndex, RowQuestion, Shown, status_of
@@ -190,6 +193,16 @@ class Prospects:
         if outlook is None:
             return None
         return status_of(self._index.has, outlook, self._question, row)
+
+    def reasons(
+        self, truth: Truth, row: Mapping[str, Any], times: Times
+    ) -> tuple[Reason, ...] | None:
+        """The reasons for the truth of a row; None: the tables do not decide it."""
+        outlook = self.waiting.outlook
+        if outlook is None:
+            return None
+        known = self._question.known(self._question.shown(row))
+        return reasons_of(truth, self.pattern, self.waiting, outlook, known, times)
 
     @property
     def is_partial(self) -> bool:
