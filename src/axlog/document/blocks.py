@@ -40,23 +40,24 @@ def _column(column: Any, kind: Any = np.int32) -> Any:
 class FixedContent(tuple[Any, ...]):
     """Content that stays as it is, as that of a constructor without variables: its block is kept.
 
-    A content of operations like any other. The limits under which the block was made are part of
-    its key, because they are checked when it is made.
+    A content of operations like any other. `key` has the limits under which the block was made,
+    because they are checked then, and the number of elements above.
     """
 
-    key: tuple[Limits, bool, int] | None = None
+    key: tuple[Limits | None, bool, int] = None, False, 0
     block: Block | None = None
+    was_inserted = False
 
 
 def block_of(content: Content, limits: Limits, keep_whitespace: bool, above: int) -> Block:
     """The block of a content of elements; `above` is the number of elements over it."""
     if type(content) is not FixedContent:
         return Block(content, limits, keep_whitespace, above, is_kept=False)
-    key = limits, keep_whitespace, above
-    block = content.block
-    if block is None or content.key != key:
+    block, known = content.block, content.key
+    # The limit of the depth was checked for smaller ones, too.
+    if block is None or known[2] < above or known[:2] != (limits, keep_whitespace):
         block = content.block = Block(content, limits, keep_whitespace, above, is_kept=True)
-        content.key = key
+        content.key = limits, keep_whitespace, above
     return block
 
 

@@ -6,6 +6,8 @@ here the fragment is built once, numpy fills in its copies, and links and partit
 places together. The result equals that of `Plan` except for the handles of new nodes. The laws of
 docs/design.md hold (maintenance, agreement, ids), and a test compares the two.
 
+One place is enough for a fragment that was inserted before, because its block is kept.
+
 `plan_of` returns None for everything else: mixed operations; content beside a node; content with
 texts, attributes or calls; deletions that make texts adjacent; and all invalid lists, for which
 `Plan` raises the error. (Paper 5, section 3.4.)
@@ -45,7 +47,8 @@ from axlog.document.tree import (
 Handles: TypeAlias = np.ndarray[Any, np.dtype[np.int32]]
 
 FEWEST = 3
-"""Below this number, inserting one by one is as fast, and deleted nodes are collected in lists."""
+"""Below this number, content that is new is inserted node by node, views see inserted nodes one by
+one, and deleted nodes are collected in lists."""
 FEW = 128
 """Up to this many targets are checked one by one."""
 _FREE = int(NodeKind.FREE)
@@ -67,7 +70,7 @@ def plan_of(
         targets, where, content = operations.targets, operations.where, operations.content
         if where is None:
             return None if targets[0] == DOCUMENT_NODE else _deletion(tree, targets, time)
-        if len(targets) < FEWEST or where not in (Where.INTO, Where.LAST) or not _is_plain(content):
+        if where not in (Where.INTO, Where.LAST) or not _is_worth(targets, content):
             return None
         depth = _levels(tree, set(targets))
         assert depth is not None
@@ -75,10 +78,8 @@ def plan_of(
     operations = list(operations) if type(operations) is Repeated else operations
     first = operations[0]
     if isinstance(first, Insert):
-        if len(operations) < FEWEST:
-            return None
         content, where = first.content, first.where
-        if where not in (Where.INTO, Where.LAST) or not _is_plain(content):
+        if where not in (Where.INTO, Where.LAST) or not _is_worth(operations, content):
             return None
         targets = []
         for each in operations:
@@ -100,6 +101,17 @@ def plan_of(
 def _are_elements(tree: Tree, targets: list[int]) -> bool:
     kinds = set(map(tree.kind_column.__getitem__, targets))
     return kinds == {ELEMENT}
+
+
+def _is_worth(places: Sequence[object], content: Content) -> bool:
+    """Whether content can be a block, and it pays: at many places, or if it is inserted again."""
+    if len(places) < FEWEST:
+        if type(content) is not FixedContent:
+            return False
+        if not content.was_inserted:
+            content.was_inserted = True
+            return False
+    return _is_plain(content)
 
 
 def _is_plain(content: Content) -> bool:
@@ -179,8 +191,9 @@ class Insertion:
         only = block.roots[0] if len(block.roots) == 1 else None
         roots = copies[:, block.roots].ravel() if only is None else copies[:, only]
         self.delta.added = roots.tolist()
-        self.delta.blocks = [copies]
         self.delta.labels_added = block.labels
+        if len(targets) >= FEWEST:
+            self.delta.blocks = [copies]
 
     def abandon(self) -> None:
         """Free the new nodes; the tree is unchanged."""
