@@ -363,9 +363,9 @@ class Outlook:
         """The truth of one row. Columns left out may have any value."""
         wanted = self._wanted(row)
         if self._negation is not None:
-            by_variables = self._by_variables(row)
-            if by_variables is not None:
-                return by_variables
+            asked = asked_by_variables(self._given, row)
+            if asked is not None:
+                return Outlook(self.tree, asked[0], together=self._together).status(asked[1])
             found = self._status_with_not(row, wanted)
         else:
             found = self._verdict(wanted, row)
@@ -449,14 +449,6 @@ class Outlook:
                         return Truth.TRUE
                     verdict = Truth.POSSIBLE
         return verdict
-
-    def _by_variables(self, row: Mapping[str, Any]) -> Truth | None:
-        """The truth of a row that is given by values of nodes; None if it is not, or cannot be."""
-        kinds = {o.kind for o in self.pattern.outputs if row.get(o.column) is not None}
-        asked = asked_by_variables(self._given, row) if Kind.VAL in kinds else None
-        if asked is None:
-            return None
-        return Outlook(self.tree, asked[0], together=self._together).status(asked[1])
 
     def _status_with_not(self, row: Mapping[str, Any], wanted: Iterable[str | int | None]) -> Truth:
         assert self._negation is not None

@@ -21,7 +21,9 @@ from axlog.query.pattern import Branch, Kind, Output, Pattern, PatternNode, Vari
 def asked_by_variables(
     pattern: Pattern, row: Mapping[str, Any]
 ) -> tuple[Pattern, dict[str, Any]] | None:
-    """The pattern and the row with variables for values of nodes; None where there is no variable.
+    """The pattern and the row with variables for values of nodes.
+
+    None if the row gives no value of a node, or one that no variable has.
 
     >>> from axlog.query.native import parse_pattern
     >>> pattern = parse_pattern("match /a[b#t = $x][not(c = $x)] return t.val, t.time")
@@ -32,6 +34,8 @@ def asked_by_variables(
     outputs = {output.column: output for output in pattern.outputs}
     asked = {column: value for column, value in row.items() if value is not None}
     if not asked.keys() <= outputs.keys():
+        return None
+    if not any(outputs[column].kind is Kind.VAL for column in asked):
         return None
     variables = _bound_values(pattern.branches)
     found: dict[Output, Any] = {}

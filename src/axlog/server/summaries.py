@@ -478,9 +478,13 @@ def _absent(view: View, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the truth of a row that is not there, and the reasons for it."""
     known = {name: value for name, value in row.items() if value is not None}
     try:
-        return {**view.why_not(known).to_dict(), "parts": plain_parts(view, known)}
+        found = view.why_not(known).to_dict()
     except AxlogError as error:
         return {"truth": None, "reason": error.message}
+    try:
+        return {**found, "parts": plain_parts(view, known)}
+    except AxlogError:  # messages are not kept
+        return {**found, "parts": []}
 
 
 def _ends(view: View, row: Mapping[str, Any]) -> dict[str, Any]:
