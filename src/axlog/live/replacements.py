@@ -85,7 +85,8 @@ class Deliveries:
         """The rows of the messages with a key, as plain tuples, for relations that views use."""
         if self._saved:
             return tuple(self._saved.items())
-        used = self._document.engine.relations
+        views = self._document.views.values()
+        used = {relation for view in views for relation in view.maintainer.relations() or ()}
         names = [_name_of(*each) if each[1] in used else None for each in self._relations]
         return tuple(
             (

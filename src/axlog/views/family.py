@@ -27,7 +27,7 @@ from axlog.query.query import Query
 from axlog.views.change import Change
 from axlog.views.change import Row as ShownRow
 from axlog.views.counting.engine import CountingEngine
-from axlog.views.counting.maintainer import Counting
+from axlog.views.counting.maintainer import Counting, Showing
 from axlog.views.member_moments import MemberMoments
 from axlog.views.parameter_index import ParameterIndex
 
@@ -118,6 +118,7 @@ class FamilyCounting(Counting):
         self.is_settled = False  # whether its join was chosen to give `never` changes: it pays off
         self.member_pattern = member_pattern
         self.member_program = compile_pattern(member_pattern)
+        self.member_show = Showing(tree, self.member_program)  # one for all members
         self._groups: dict[Any, dict[Row, None]] = {}  # rows by the texts of their parameters
         self._deltas: dict[Member, Bag] = {}  # of the current update, where rows show nodes
         self._rereads = False  # whether `reread` follows, and hands these deltas to the members
@@ -425,6 +426,7 @@ class FamilyEngine(CountingEngine):
     def __init__(self, family: FamilyCounting, constants: tuple[ParameterValue, ...]) -> None:
         self._family = family
         self._constants = constants
+        self.show = family.member_show
         self.shelf = None
         self.arrangements = None
 

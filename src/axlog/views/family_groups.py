@@ -23,7 +23,6 @@ from axlog.query.generalize import Parameter, ParameterValue, StepParameter
 from axlog.query.pattern import Number
 from axlog.query.values import ValueKind
 from axlog.views.change import Change
-from axlog.views.counting.maintainer import Showing
 from axlog.views.counting.stepped import SteppedCounting
 from axlog.views.family import FamilyCounting, FamilyEngine
 from axlog.views.operators.group import Group
@@ -42,7 +41,6 @@ class FamilyGroups:
     def __init__(self, kept: FamilyCounting, stepping: Stepping) -> None:
         self.kept = kept
         self.stepping = stepping
-        self.show = Showing(kept.tree, kept.member_program)
         self.having = ordered_having(stepping.key.steps, stepping.key.pattern.columns)
         self._by_texts: dict[Any, TextGroups] = {}
 
@@ -88,7 +86,7 @@ class FamilyGroups:
 
     def distribute(self, moved: Bag) -> None:
         """Apply a delta of the plan's rows, and hand the groups that moved to the members."""
-        kept, show, deltas = self.kept, self.show.values, dict[Any, Bag]()
+        kept, show, deltas = self.kept, self.kept.member_show.values, dict[Any, Bag]()
         for row, count in moved.items():
             key = kept.index.text_key(row)
             if key in self._by_texts:
@@ -136,7 +134,7 @@ class TextGroups:
             self._group = group
             first: Bag = {}
             for row, count in kept.rows_of(self._constants).items():
-                add(first, self._all.show.values(row), count)
+                add(first, kept.member_show.values(row), count)
             self._apply(first)
         return self._group
 
@@ -211,7 +209,7 @@ def shared_groups(kept: FamilyCounting, stepping: Stepping) -> FamilyGroups | No
     )
     if not is_same or not any(isinstance(each, StepParameter) for each in parameters):
         return None
-    if not after_group(stepping.key.steps) or Showing(kept.tree, kept.member_program).needs_nodes:
+    if not after_group(stepping.key.steps) or kept.member_show.needs_nodes:
         return None
     chain = stepping.chain(stepping.key.pattern.columns, kept.tree.clock)
     return None if chain.steps_to_group() is None else FamilyGroups(kept, stepping)

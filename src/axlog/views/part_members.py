@@ -45,9 +45,13 @@ class PartMembers(Generic[G]):
         key = self._index.member_key(self.constants(constants))
         return key if len(self.text_at) != 1 else (key,)
 
-    def texts_of(self, row: Row) -> Row:
-        """The texts of a row at `text_at`."""
-        return tuple([row[at] for at in self.text_at])
+    def key(self, constants: Constants) -> Hashable:
+        """The texts of a member, as a key."""
+        return self._index.member_key(self.constants(constants))  # type: ignore[no-any-return]
+
+    def key_of(self, row: Row) -> Hashable:
+        """The same for a row."""
+        return self._index.text_key(row)  # type: ignore[no-any-return]
 
     def add(self, group: G, constants: Constants) -> None:
         """Add members that have these constants."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import count
 from operator import lt
+from typing import TYPE_CHECKING
 
 from axlog.document.delta import Delta
 from axlog.document.tree import CALL, DOCUMENT_NODE, ELEMENT, NONE, Tree
@@ -37,6 +38,9 @@ from axlog.views.counting.site_index import SiteIndex
 from axlog.views.counting.sites import Site, SiteRelation
 from axlog.views.operators.disk_table import Shelf
 from axlog.views.operators.join import JoinRules, Share
+
+if TYPE_CHECKING:
+    from axlog.views.counting.maintainer import Showing
 
 BLOCK = 64
 """The largest block, in nodes; a larger subtree has a site at its root."""
@@ -72,6 +76,7 @@ class CountingEngine:
         self._users = count()
         self._known: dict[tuple[object, ...], Relation] = {}
         self.shelf = shelf  # the store of the rows; None: in memory
+        self.show: Showing | None = None  # what shows the rows of all programs; None: each its own
         new_index = dict if shelf is None else shelf.new_index
         self.meters = Meters(most_work)
         self._rules = JoinRules(new_index, most_rows, self.meters, self.noted)
@@ -155,11 +160,6 @@ class CountingEngine:
         self._waiting.append((root, load))
         self.version += 1
         return root
-
-    @property
-    def relations(self) -> set[Relation]:
-        """The relations that programs use."""
-        return set(self._known.values())
 
     def reload(self, loads: Iterable[tuple[Relation, Load]]) -> None:
         """Evaluate all programs again from the document; each load gets the rows of its root."""

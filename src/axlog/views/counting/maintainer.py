@@ -59,10 +59,10 @@ class Counting(Maintainer):
         self.work = work
         self.version = 0  # increases when rows come or go
         self._refused: QueryError | None = None
-        self._names = pattern.columns
         self.engine = engine if engine is not None else CountingEngine(tree)
         program = self.engine.compiled(pattern)
-        self._show = Showing(tree, program)
+        self._show = self.engine.show or Showing(tree, program)
+        self._names = self._show.columns
         shelf = self.engine.shelf
         self._counts: Bag = {}
         self._over = self._under = 1  # a count is the kept one times over / under
@@ -368,6 +368,7 @@ class Showing:
 
     def __init__(self, tree: Tree, program: Program) -> None:
         self.tree = tree
+        self.columns = program.pattern.columns
         columns = program.root.columns
         self._gathers: list[tuple[Gather, int | None]] = [
             (gather, None if gather.anchor is None else columns.index(gather.anchor))
