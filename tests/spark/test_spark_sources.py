@@ -15,9 +15,10 @@ from axlog.connect.protocol import Refusal, Source
 from axlog.connect.sinks.memory import MemorySink
 from axlog.pipeline import kinds
 from axlog.runtime.definition import Definition
+from axlog.runtime.message_rows import SCHEMA
 from axlog.spark import maintain
 from axlog.spark.reading_tasks import following, reading_tasks
-from axlog.spark.sources import LEAST, SourceReader
+from axlog.spark.sources import LEAST, Cut, SourceReader, read_part
 
 pytestmark = pytest.mark.spark
 DOCUMENT = '<l xmlns:ax="urn:axlog"><a><ax:call stream="a"/></a></l>'
@@ -131,3 +132,28 @@ def test_the_tasks_that_read_a_batch_follow_the_cores(
     for spark.defaultParallelism, wanted in zip((2, 3), tasks, strict=True):
         take(spark, 0)
         assert parts() == wanted == reading_tasks(spark)
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "directory"])
+def test_times_of_arrival_are_those_of_the_plan(tmp_path: Path, kind: str) -> None:
+    """Tasks read the parts of a batch at any moment, and again after a crash: no message becomes
+    late by it, and none gets another time.
+    """
+    if kind == "jsonl":
+        (tmp_path / "in").write_text("".join(f'{{"o": {{"k": {n}}}}}\n' for n in range(9)))
+        make = _source(kind, tmp_path, path="in", format="json", clock="arrival")
+    else:
+        (tmp_path / "in").mkdir()
+        for n in range(9):
+            (tmp_path / "in" / f"{n}.xml").write_text(f"<o><k>{n}</k></o>")
+        make = _source(kind, tmp_path, path="in", clock="arrival")
+    given = base64.b64encode(cloudpickle.dumps(make)).decode()
+    reader = SourceReader({"source": given, "least": "2", "parts": "3"})
+    start = reader.initialOffset()
+    parts = reader.partitions(start, reader.latestOffset(start, reader.getDefaultReadLimit()))
+    cuts = [part for part in parts if isinstance(part, Cut)]
+    assert len(cuts) == len(parts) > 1
+    for cut in (*reversed(cuts), *cuts):
+        rows = [row for rows in read_part(make, 0, cut) for row in rows]
+        times = {row[SCHEMA.names.index("time")] for row in rows}
+        assert times == {cut.now} == {cuts[0].now}

@@ -43,6 +43,7 @@ from pyspark.sql.streaming.datasource import (
 
 from axlog.connect.channels.streams import ChannelSource
 from axlog.connect.protocol import PART, Load, Plan, Planned, Source, plan_of
+from axlog.connect.sources.times import Timing
 from axlog.document.clock_bounds import Horizon
 from axlog.errors import AxlogError, PipelineError
 from axlog.runtime.bucket_tuner import tuned_at
@@ -364,11 +365,15 @@ def read_part(
     make: Callable[[], Source], index: int, part: Cut, horizon: Horizon | None = None
 ) -> Iterator[list[Values]]:
     """Yield the messages of a part, on the driver or in a task."""
-    if horizon is not None and part.now is not None:
-        read_at = part.now / 1_000_000
-        horizon = replace(horizon, now=lambda: read_at)
     apart: Callable[[Sequence[str] | None], Source] | None = getattr(make, "part", None)
     source = make() if apart is None else apart(part.wanted)
+    if part.now is not None:
+        planned_at = part.now / 1_000_000
+        if horizon is not None:
+            horizon = replace(horizon, now=lambda: planned_at)
+        timing: Timing | None = getattr(source, "timing", None)
+        if timing is not None:
+            timing.now = lambda: planned_at
     slow = Slow(f"source {index}")
     try:
         if isinstance(source, Planned):

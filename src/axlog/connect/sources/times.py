@@ -14,6 +14,7 @@ from pydantic import Field
 
 from axlog.connect.kinds import Options, Origin
 from axlog.connect.message_paths import MessagePath
+from axlog.document.clock_bounds import Clock
 from axlog.document.parser import Element
 from axlog.document.times import Time, microseconds
 from axlog.errors import StreamError
@@ -42,6 +43,8 @@ class Timing:
         written = [given] if isinstance(given, str) else given
         self.paths = [MessagePath.parse(path, origin.namespaces) for path in written]
         self.clock = options.clock
+        self.now: Clock = time.time
+        """The clock of arrivals: a batch that is read again has the times of its first reading."""
 
     @property
     def needs_element(self) -> bool:
@@ -59,7 +62,7 @@ class Timing:
             return found
         if self.clock == "file":
             return None if stored is None else _as_date(stored)
-        return _as_date(time.time()) if self.clock == "arrival" else None
+        return _as_date(self.now()) if self.clock == "arrival" else None
 
 
 def _as_date(seconds: float) -> datetime:
