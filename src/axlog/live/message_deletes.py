@@ -71,6 +71,8 @@ class MessageDeletes:
         document, engine = self._document, self._engine
         tree = document.tree
         with document.lock:
+            if not engine.aside:
+                return None
             way = engine.short_way(stream)
             if way is None or not self._may_apply(way) or retracted(text) is not None:
                 return None
