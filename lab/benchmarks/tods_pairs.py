@@ -64,10 +64,9 @@ SAXON_UP_TO = 10.0
 """Megabytes up to which Saxon is asked too: it parses every updated document."""
 OFTEN_UP_TO = 10.0
 """Megabytes up to which every side is run three times, and the least counts; larger ones once."""
-
-
 STATEMENTS_UP_TO = 1.0
-"""Megabytes up to which whole statements are measured in one piece."""
+"""Megabytes up to which whole statements are measured in one piece, and every side is run nine
+times: Python needs some runs of a statement before its code is as fast as in a running program."""
 
 
 @dataclass(slots=True)
@@ -239,7 +238,7 @@ class Size:
         text = document(megabytes)
         self.tree = load(text)
         self.lxml = LxmlDocument(text)
-        self.times = 3 if megabytes <= OFTEN_UP_TO else 1
+        self.times = 1 if megabytes > OFTEN_UP_TO else 3 if megabytes > STATEMENTS_UP_TO else 9
         self.before = {name: self.lxml.rows(name) for name in views}
 
     def pairs(self, update: AppendixUpdate, kind: str) -> list[Pair]:

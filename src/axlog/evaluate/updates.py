@@ -160,7 +160,9 @@ class UpdateCollector:
         if not found:
             return True
         place, kinds = _PLACES.get(given.name), self._tree.kind_column
-        if place is None or place in _BESIDE or any(kinds[node] != ELEMENT for node in found):
+        if place is None or place in _BESIDE:
+            return False
+        if set(map(kinds.__getitem__, found)) != {ELEMENT}:
             return False
         pieces = content(self._tree, self._evaluator.value(given.arguments[0], scope))
         self._attributes_first(pieces, given)
