@@ -42,7 +42,7 @@ def shop(query: str, facts: Sequence[str] = (), attributes: str = "", **options:
 def asked(view: axlog.View, **row: str) -> tuple[Tree, Tree | None]:
     """The document of a view, and its part for a row."""
     inner = maintained_view(view)
-    tree = inner.nodes_left()
+    tree = inner.around.nodes_left()
     return tree, part_for(tree, inner.pattern, row, ValueIndex(tree))
 
 
@@ -52,7 +52,7 @@ def test_reasons_in_the_part_are_those_of_the_whole_document(
     query: str, facts: Sequence[str]
 ) -> None:
     view, seen = shop(query, facts), Counter[str]()
-    tree = maintained_view(view).nodes_left()
+    tree = maintained_view(view).around.nodes_left()
     for x in ("3", "5", "12", "new"):
         compare_part(tree, maintained_view(view).pattern, {"x": x}, seen)
     assert seen["answered in a smaller part"] == 4
@@ -101,7 +101,7 @@ def test_what_a_future_node_refers_to_is_looked_at() -> None:
 
 
 def test_an_extracted_document_has_the_nodes_that_are_left() -> None:
-    tree = maintained_view(shop(JOIN)).nodes_left()
+    tree = maintained_view(shop(JOIN)).around.nodes_left()
     (orders,) = tree.partition("orders")
     few = [*list(tree.children(orders))[2:4], tree.calls()["orders"]]
     made = extracted(tree, {orders: few})

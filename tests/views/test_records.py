@@ -141,7 +141,7 @@ def test_an_automaton_that_outgrows_its_bound_gives_way_and_stays_exact() -> Non
         small,
         maintained_view(query).chosen,
         maintained(document).lock,
-        maintained(document).nodes,
+        maintained(document).around,
     )
     maintained(document).views["small"] = view
     random = Random(1)

@@ -39,7 +39,7 @@ from axlog.live.families import Families
 from axlog.live.hooks import IDLE, StreamHooks
 from axlog.live.join_deadlines import FEW
 from axlog.live.update_changes import ViewChanges, emit, together
-from axlog.live.view_parts import passed_of, view_of
+from axlog.live.view_parts import DocumentSurroundings, passed_of, view_of
 from axlog.match.linear_paths import AUTOMATON_FROM
 from axlog.query.query import Query, parse_query
 from axlog.reporting import counted, report
@@ -108,6 +108,7 @@ class MaintainedTree:
         self.lock = RLock()
         self.held: ViewChanges | None = None
         self.current = Current()
+        self.around = DocumentSurroundings(self)  # for its views
         self.statements = 0  # number of updates that no stream brought
         self.revisions = 0  # changes other than arriving data, ends of streams, and the clock
         self.forgotten = 0  # messages that no view needed and that were not kept

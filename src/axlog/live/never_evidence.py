@@ -201,7 +201,7 @@ class ScenarioEvidence(Evidence):
             self.way = f"reported by possible rows, kept as messages arrive{how}"
 
     def build(self) -> None:
-        tree = self.view.nodes_left()
+        tree = self.view.around.nodes_left()
         self._choose_schedule(tree)  # messages may have opened calls with limits
         self.scenarios = ScenarioTracker(tree, self.view.pattern, self.root)
         self.is_kept = True
@@ -261,7 +261,7 @@ class ScenarioEvidence(Evidence):
 
     def _holds(self, row: Values) -> bool:
         """Return whether a row exists whose nodes were collected."""
-        if self.view.is_whole():
+        if self.view.around.is_whole():
             return False
         return any(
             all(
@@ -288,7 +288,7 @@ class WalkEvidence(Evidence):
         self._walk()
 
     def _walk(self) -> Outlook:
-        outlook = Outlook(self.view.nodes_left(), self.view.pattern)
+        outlook = Outlook(self.view.around.nodes_left(), self.view.pattern)
         self._rows = {binding: tuple(row.values()) for binding, row in outlook.bindings().items()}
         self.is_kept = True
         return outlook

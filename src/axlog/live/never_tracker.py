@@ -337,7 +337,7 @@ class NeverTracker:
         if evidence.is_kept or evidence.reason is not None or evidence.view.is_deferred:
             return
         try:
-            evidence.view.nodes_left()  # turns messages that were set aside into nodes
+            evidence.view.around.nodes_left()  # turns messages that were set aside into nodes
             self.catch_up()  # for the other views: this one reads all messages now
             evidence.build()
         except _NOT_DECIDED as error:

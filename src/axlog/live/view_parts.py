@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from axlog.document.tree import Tree
+from axlog.document.value_index import ValueIndex
 from axlog.live.shared_parts import shared_parts
 from axlog.live.update_changes import ViewChanges
 from axlog.query.query import Query
@@ -12,10 +14,58 @@ from axlog.views.choose import Chosen
 from axlog.views.family import FamilyCounting
 from axlog.views.maintainer import Maintainer
 from axlog.views.step_rows import Stepping
+from axlog.views.surroundings import Surroundings
 from axlog.views.view import MaintainedView
 
 if TYPE_CHECKING:
     from axlog.live.maintained import MaintainedTree
+    from axlog.views.counting.join_prospects import AnyProspects
+    from axlog.views.member_prospects import MemberProspects
+
+
+class DocumentSurroundings(Surroundings):
+    """A document that streams may feed, as its views see it."""
+
+    def __init__(self, document: MaintainedTree) -> None:
+        super().__init__(document.nodes)
+        self.current = document.current
+        self._document = document
+
+    def nodes_left(self) -> Tree:
+        return self._document.nodes_left()
+
+    def value_index(self) -> ValueIndex | None:
+        return self._document.value_index
+
+    def is_whole(self) -> bool:
+        return not self._document.collected
+
+    def revisions(self) -> int:
+        return self._document.revisions
+
+    def is_over(self) -> bool:
+        return not self._document.tree.calls_by_stream
+
+    def is_batched(self) -> bool:
+        return self._document.held is not None
+
+    def prospects(self, view: MaintainedView) -> AnyProspects | MemberProspects | None:
+        return self._document.hooks.prospects(view)
+
+    def may_come(self, view: MaintainedView) -> bool | None:
+        return self._document.hooks.may_come(view)
+
+    def how_never(self, view: MaintainedView) -> str:
+        return self._document.hooks.how_never(view)
+
+    def shared(self, view: MaintainedView) -> str | None:
+        return self._document.families.summary_of(view)
+
+    def apart(self, view: MaintainedView) -> str | None:
+        return self._document.families.reason_alone(view)
+
+    def shared_parts(self, view: MaintainedView) -> tuple[str, ...]:
+        return shared_parts(self._document.views.values(), view)
 
 
 def view_of(
@@ -27,20 +77,8 @@ def view_of(
     stepping: Stepping,
 ) -> MaintainedView:
     """Make a view of a document; the caller decides which updates it follows."""
-    nodes, times = document.nodes, document.times
-    view = MaintainedView(name, query, kept, chosen, document.lock, nodes, times, stepping)
-    view.prospects = lambda: document.hooks.prospects(view)
-    view.may_come = lambda: document.hooks.may_come(view)
-    view.how_never = lambda: document.hooks.how_never(view)
-    view.nodes_left, view.is_whole = document.nodes_left, lambda: not document.collected
-    view.value_index = lambda: document.value_index
-    view.current, view.revisions = document.current, lambda: document.revisions
-    view.shared = lambda: document.families.summary_of(view)
-    view.apart = lambda: document.families.reason_alone(view)
-    view.shared_parts = lambda: shared_parts(document.views.values(), view)
-    view.is_over = lambda: not document.tree.calls_by_stream
-    view.is_batched = lambda: document.held is not None
-    return view
+    around, times = document.around, document.times
+    return MaintainedView(name, query, kept, chosen, document.lock, around, times, stepping)
 
 
 def passed_of(view: MaintainedView, clock: int) -> ViewChanges:

@@ -98,7 +98,7 @@ class ViewOutlook:
             return None
         with maintained(self._document).lock:
             try:
-                nodes = inside.nodes_left()
+                nodes = inside.around.nodes_left()
             except AxlogError:  # messages were not kept
                 return None
             if len(nodes) > LARGEST:
@@ -188,7 +188,7 @@ class ViewOutlook:
                 tree = self._tree
                 if tree is None:
                     with maintained(self._document).lock:
-                        tree = self._inside.nodes_left().copied()
+                        tree = self._inside.around.nodes_left().copied()
                 found = Outlook(tree, without_not(self._inside.pattern)).generalised()
         except AxlogError:
             return [({}, ValueNeeds())]

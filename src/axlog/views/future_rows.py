@@ -7,12 +7,11 @@ under the lock, so that updates do not wait for them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from axlog.document.times import Times, microseconds
-from axlog.document.tree import Tree
 from axlog.errors import UndecidedError, UpdateError
 from axlog.query.columns import Columns
 from axlog.query.compile import compile_pattern
@@ -21,9 +20,9 @@ from axlog.query.row_key import RowKey
 from axlog.query.truth import Truth
 from axlog.views.change import Row
 from axlog.views.maintainer import Maintainer
+from axlog.views.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from axlog.document.value_index import ValueIndex
     from axlog.future.reasons import Reason, WhyNot
     from axlog.future.truth import Possible
     from axlog.future.verdict_cache import TruthCache
@@ -41,13 +40,13 @@ class FutureRows(ABC):
     times: Times
     reads_clock: bool
     maintainer: Maintainer
-    prospects: Callable[[], AnyProspects | MemberProspects | None]
-    nodes_left: Callable[[], Tree]
-    value_index: Callable[[], ValueIndex | None]
-    is_whole: Callable[[], bool]
-    is_over: Callable[[], bool]
+    around: Surroundings
     _lock: RLock
     _key: RowKey
+
+    @abstractmethod
+    def prospects(self) -> AnyProspects | MemberProspects | None:
+        """The possible rows as the joins know them, if they do; avoids reading the document."""
 
     @property
     @abstractmethod
@@ -103,7 +102,7 @@ class FutureRows(ABC):
             return self.clock_questions()
         with self._lock:
             # Not `_key`: that of a member of a family has the constants of another one.
-            return StepOutlook(self.nodes_left().copied(), self.query.row_key, self.times)
+            return StepOutlook(self.around.nodes_left().copied(), self.query.row_key, self.times)
 
     def possible(self, limit: int | None = None, after: Possible | None = None) -> list[Possible]:
         """The rows that may still appear, sorted; with `limit` or `after`, a page of them."""
@@ -164,7 +163,7 @@ class FutureRows(ABC):
         from axlog.views.window_questions import WindowQuestions, window_of
 
         with self._lock:
-            tree, rows = self.nodes_left().copied(), list(self.maintainer.rows())
+            tree, rows = self.around.nodes_left().copied(), list(self.maintainer.rows())
         window = window_of(self.query)
         if window is not None:
             return WindowQuestions(tree, self.query, window, rows, self.times)
@@ -178,9 +177,9 @@ class FutureRows(ABC):
             prospects = self.prospects()
             if prospects is not None:
                 return prospects.possible()
-            tree = self.nodes_left().copied()
+            tree = self.around.nodes_left().copied()
             # the tree lacks rows whose nodes were garbage-collected
-            there = set() if self.is_whole() else {row.values_ for row in self.rows()}
+            there = set() if self.around.is_whole() else {row.values_ for row in self.rows()}
         possible = Outlook(tree, self.query.pattern).possible()
         return [one for one in possible if tuple(one.row.values()) not in there]
 
@@ -203,8 +202,8 @@ class FutureRows(ABC):
             return self.step_outlook().status(row) if known is None else known
         row = inward(self.pattern, row)
         with self._lock:
-            tree = self.nodes_left().copied()
-            is_sure = self.is_whole() and not compile_pattern(self.query.pattern).gathers
+            tree = self.around.nodes_left().copied()
+            is_sure = self.around.is_whole() and not compile_pattern(self.query.pattern).gathers
             is_there = not is_sure and any(agrees(row, each) for each in self.rows())
         return Truth.TRUE if is_there else Outlook(tree, self.query.pattern).status(row)
 
@@ -223,7 +222,7 @@ class FutureRows(ABC):
         with self._lock:
             if any(all(one.values_[i] == v for i, v in at) for one in self.maintainer.rows()):
                 return Truth.TRUE
-            return Truth.NEVER if self.is_over() and not self.reads_clock else None
+            return Truth.NEVER if self.around.is_over() and not self.reads_clock else None
 
     def _refuse_undecided(self, question: str) -> None:
         """The analyses of the future decide rows of patterns and their steps, not of plans."""
@@ -275,7 +274,7 @@ class FutureRows(ABC):
             return self.step_outlook().why_not(row)
         row, pattern = inward(self.pattern, row), self.query.pattern
         with self._lock:
-            tree, index = self.nodes_left(), self.value_index()
+            tree, index = self.around.nodes_left(), self.around.value_index()
             part = None if index is None else part_for(tree, pattern, row, index)
             tree = tree.copied() if part is None else part
         try:
@@ -284,5 +283,5 @@ class FutureRows(ABC):
             if part is None:
                 raise
         with self._lock:
-            tree = self.nodes_left().copied()
+            tree = self.around.nodes_left().copied()
         return why_not(tree, pattern, row, self.times)

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from axlog.document.delta import Delta
 from axlog.document.times import Times
-from axlog.document.tree import Tree
-from axlog.document.value_index import ValueIndex
 from axlog.errors import QueryError, UndecidedError
 from axlog.evaluate.joins import picker
 from axlog.evaluate.sort_keys import exact_row_key
@@ -26,7 +24,6 @@ from axlog.query.steps import clock_of, order_of
 from axlog.views.change import (
     CLOCK,
     Change,
-    Current,
     From,
     Row,
     splitter,
@@ -40,6 +37,7 @@ from axlog.views.future_rows import FutureRows
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
 from axlog.views.step_rows import Stepping
+from axlog.views.surroundings import Surroundings
 
 if TYPE_CHECKING:
     import pandas
@@ -53,10 +51,6 @@ if TYPE_CHECKING:
     from axlog.views.why import Derivation, Matched
 
 Listener = Callable[[Change], None]
-
-
-def _unknown() -> None:
-    return None
 
 
 class MaintainedView(FutureRows):
@@ -75,7 +69,7 @@ class MaintainedView(FutureRows):
         maintainer: Maintainer,
         chosen: Chosen,
         lock: RLock,
-        nodes: Callable[[], Tree],
+        around: Surroundings,
         times: Times = "seconds",
         stepping: Stepping | None = None,
     ) -> None:
@@ -87,40 +81,18 @@ class MaintainedView(FutureRows):
         self.chosen = chosen
         self.times: Times = times
         self.stepping = stepping or Stepping(self.query.row_key, self.query.text)
-        self.shared: Callable[[], str | None] = _unknown
-        self.apart: Callable[[], str | None] = _unknown
-        self.shared_parts: Callable[[], tuple[str, ...]] = tuple
-        """The plan that it shares with other views, for people; None: it shares none."""
         self.rejects = False  # whether it refuses updates with values that it cannot compute
         self.work: int | None = None  # rows that an update may make it read; None: the default
         self.position = 0  # of the last change
         self.never = 0  # number of `never` changes emitted
         self._lock = lock
-        self._nodes = nodes
+        self.around = around
         self._listeners: list[Listener] = []
         self.is_heard = False  # whether it ever had subscribers or retained changes
         self._is_deferred = False
         self._held: list[Change] = []
         self._is_due = False  # whether there were updates since the view was last read
         self.owed = 0  # number of these updates
-        self.may_come: Callable[[], bool | None] = _unknown
-        """Whether a row may still come, by the scenarios that are kept; None: none are."""
-        self.how_never: Callable[[], str] = lambda: "not reported: no stream feeds the document"
-        """How `never` changes are found, or why they are not."""
-        self.prospects: Callable[[], AnyProspects | MemberProspects | None] = lambda: None
-        """The possible rows as the joins know them, if they do; avoids reading the document."""
-        self.value_index: Callable[[], ValueIndex | None] = lambda: None
-        self.nodes_left = nodes
-        """The document without the nodes that were garbage-collected."""
-        self.is_whole: Callable[[], bool] = lambda: True
-        self.current = Current()
-        """The update that is being applied."""
-        self.revisions: Callable[[], int] = lambda: 0
-        """The number of changes so far after which verdicts from before may be wrong."""
-        self.is_over: Callable[[], bool] = lambda: False
-        """Whether no stream can change the document any more."""
-        self.is_batched: Callable[[], bool] = lambda: False
-        """Whether changes are held back until the end of a batch."""
         self._key = self.stepping.key
         self.reads_clock = clock_of(self._key.steps) is not None  # whether time changes rows
         order = order_of(self._key.steps)
@@ -148,13 +120,21 @@ class MaintainedView(FutureRows):
             self._query = self._query()
         return self._query
 
+    def prospects(self) -> AnyProspects | MemberProspects | None:
+        return self.around.prospects(self)
+
+    def how_never(self) -> str:
+        """How `never` changes are found, or why they are not."""
+        return self.around.how_never(self)
+
     @cached_property
     def truth_cache(self) -> TruthCache:
         """The truth of the view between updates."""
         from axlog.future.verdict_cache import TruthCache
 
-        cache = TruthCache(self.query.pattern, lambda: self.nodes_left(), lambda: self.revisions())
-        cache.may_come = lambda: self.may_come()
+        around = self.around
+        cache = TruthCache(self.query.pattern, around.nodes_left, around.revisions)
+        cache.may_come = lambda: around.may_come(self)
         return cache
 
     @cached_property
@@ -217,7 +197,7 @@ class MaintainedView(FutureRows):
                 raise broken
             if self.maintainer.has_items:
                 return self.maintainer.items()
-            return self._reader.items(self._nodes(), self.stepping.on_value_error == "reject")
+            return self._reader.items(self.around.nodes(), self.stepping.on_value_error == "reject")
 
     def head(self, n: int = 5) -> list[Row]:
         """Return at most `n` rows, in no particular order, without sorting a large view."""
@@ -257,9 +237,9 @@ class MaintainedView(FutureRows):
                     "the nodes behind a row that Saxon gives are not known",
                     advice="a query that axlog keeps itself: explain() says why it does not",
                 )
-            tree, pattern = self._nodes(), self.query.pattern
+            tree, pattern = self.around.nodes(), self.query.pattern
             if not self._key.steps and is_found_by_values(tree, pattern):
-                return derivations(tree, pattern, row, self.times, self.value_index())
+                return derivations(tree, pattern, row, self.times, self.around.value_index())
             tree = tree.copied()
         if self._key.steps:
             stepping = replace(self.stepping, key=self.query.row_key)
@@ -274,7 +254,7 @@ class MaintainedView(FutureRows):
         if isinstance(self.maintainer, Dataflow) or self.query.foreign is not None:
             return []
         with self._lock:
-            tree = self._nodes().copied()
+            tree = self.around.nodes().copied()
         pattern = self._key.pattern if self._key.steps else self.query.pattern
         return present_parts(tree, pattern, row, self.times)
 
@@ -286,8 +266,9 @@ class MaintainedView(FutureRows):
             truth = how_decided(self.maintainer.tree, lambda: self.truth)
             never = self.how_never()
             found = explain(self.query, self.chosen, self.maintainer, never, truth)
-            parts = self.shared_parts()
-            return replace(found, shared=self.shared(), apart=self.apart(), shared_parts=parts)
+            around, parts = self.around, self.around.shared_parts(self)
+            shared, apart = around.shared(self), around.apart(self)
+            return replace(found, shared=shared, apart=apart, shared_parts=parts)
 
     def xml(self, row: Mapping[str, Any]) -> str:
         """The row as XML, in the form of the constructor of the query."""
@@ -366,7 +347,7 @@ class MaintainedView(FutureRows):
 
     def _refuse_batched(self) -> None:
         """Inside a batch the rows are ahead of the emitted changes, which are netted at its end."""
-        if self.is_batched():
+        if self.around.is_batched():
             raise QueryError("AX211", "a snapshot or a position inside a batch")
 
     def retain(self, most: int) -> None:
@@ -438,7 +419,7 @@ class MaintainedView(FutureRows):
             held, self._held, self._is_due = self._held, [], False
             self.owed = 0
             changes = net([*held, *self.maintainer.catch_up()])
-            changes = self.number(changes, self._nodes().clock, is_deferred=True)
+            changes = self.number(changes, self.around.nodes().clock, is_deferred=True)
         for error in self.emit(changes):
             raise error
         return changes
@@ -499,7 +480,7 @@ class MaintainedView(FutureRows):
             if self._pairs:
                 changes = paired(changes, self._pick)
             changes = sorted(changes, key=self._change_order)
-        origin = None if is_deferred else self.current.origin
+        origin = None if is_deferred else self.around.current.origin
         name, position, splits = self.name, self.position, self._splits
         for change in changes:
             position += 1
@@ -530,7 +511,9 @@ class MaintainedView(FutureRows):
         is_moved = change.origin == CLOCK or self.maintainer.next_moment() is not None
         if not isinstance(change.origin, tuple | str):
             return False  # a statement deleted it
-        is_over = not (self.reads_clock and is_moved) and self.is_over()  # time may bring it back
+        is_over = (
+            not (self.reads_clock and is_moved) and self.around.is_over()
+        )  # time may bring it back
         if is_over or change.origin == CLOCK or not self._is_lasting:
             return is_over
         from axlog.future.finality import may_return
