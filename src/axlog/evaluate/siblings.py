@@ -65,6 +65,7 @@ class SiblingPattern:
         self._parameters = [f"${each.variable}" for each in general.parameters]
         columns = self.program.root.columns if general.parameters else ()
         self._columns = self.places_in(columns)
+        self._is_by_value = self._is_by_one_value()
 
     @property
     def program(self) -> Program:
@@ -89,6 +90,7 @@ class SiblingPattern:
         if found is None:
             kinds = tree.kind_column
             found = (node for node in tree.children(parent) if kinds[node] != CALL)
+        is_known = self._is_by_value and isinstance(found, list) and constants != ("",)
         return [
             node
             for node in found
@@ -96,8 +98,26 @@ class SiblingPattern:
                 tree.kind_column[node] == ELEMENT and tree.label(node) == name
                 for name in self._labels
             )
-            and self._holds(tree, node, constants)
+            and (is_known or self._holds(tree, node, constants))
         ]
+
+    def _is_by_one_value(self) -> bool:
+        """Whether the siblings that match are those with the name of the pattern that have one
+        value: that of a child or attribute, or of a text in a child. An empty text is none.
+        """
+        branches, numbers = self._pattern.branches, self._numbers
+        if len(branches) != 1 or len(self._labels) != 1 or len(self.anchors) != 1 or not numbers:
+            return False
+        (top,), (anchor,) = branches, self.anchors
+        if self._pattern.where or not isinstance(top, PatternNode) or anchor.levels != 1:
+            return False
+        inside = top
+        for _ in range(2 if anchor.is_text else 1):
+            below = inside.branches[0] if len(inside.branches) == 1 else None
+            if inside.comparisons or not isinstance(below, PatternNode):
+                return False
+            inside = below
+        return len(inside.comparisons) == 1 and not inside.branches
 
     def _holds(self, tree: Tree, node: int, constants: tuple[Constant, ...]) -> bool:
         rows = answers(tree, self._pattern, node)

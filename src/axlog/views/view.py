@@ -508,9 +508,9 @@ class MaintainedView(FutureRows):
         """Whether a deleted row can never return: a stream or the clock deleted it, and no stream
         is open, or what had to be absent stays. A statement can be undone by another.
         """
-        is_moved = change.origin == CLOCK or self.maintainer.next_moment() is not None
         if not isinstance(change.origin, tuple | str):
             return False  # a statement deleted it
+        is_moved = change.origin == CLOCK or self.maintainer.next_moment() is not None
         is_over = (
             not (self.reads_clock and is_moved) and self.around.is_over()
         )  # time may bring it back
