@@ -137,6 +137,19 @@ def _ask(query: str, why_not: bool) -> Callable[[int], Operation]:
     return make
 
 
+def _limited(asks: bool) -> Callable[[int], Operation]:
+    """A message, or `status`, where a stream brings a limited number of messages."""
+
+    def make(size: int) -> Operation:
+        doc = fed({"v": PAID}, size, SHOP.replace('stream="paid"', 'stream="paid" most="5"'))
+        view = doc.view("v")
+        if asks:
+            return lambda number: view.status({"x": f"o{number}"})
+        return lambda number: doc.feed("orders", order_of(_LARGE + number))
+
+    return make
+
+
 def _matched(size: int) -> Operation:
     """One of this many orders with an element arrives, in a view of the orders without."""
     doc = fed({"v": "match /shop[(orders/order/oid/$x or paid/p/$x)] return $x"}, size)
@@ -242,6 +255,8 @@ VIEW_FEATURES = (
             "constant", _next_deadline(_SENT, _THREE)),
     Feature("a page of 20 possible rows of a join of two", "rows in progress", "constant",
             _ask(PAID, why_not=False)),
+    Feature("a message beside a stream with most", "messages", "constant", _limited(asks=False)),
+    Feature("status beside a stream with most", "messages", "constant", _limited(asks=True)),
     Feature("why_not", "messages", "constant", _ask(PAID, why_not=True)),
     Feature("why_not of a view with not", "messages", "constant", _ask(_OPEN, why_not=True)),
     Feature("a message that adds an element of a nested XQuery view", "rows", "constant",

@@ -111,6 +111,20 @@ def trees_left(tree: Tree, stream: str) -> int | None:
     return None if most is None else most - tree.brought.get(stream, 0)
 
 
+def limits_of(tree: Tree, relations: int) -> list[tuple[str, int | None, bool]]:
+    """What decides whether scenarios without keys and times `fit`, besides their needs.
+
+    The trees that a stream may still deliver matter if they may be fewer than its sub-patterns, of
+    which there are at most so many.
+    """
+    found: list[tuple[str, int | None, bool]] = []
+    for stream in tree.calls_by_stream:
+        left = trees_left(tree, stream)
+        left = None if left is None else min(left, relations)
+        found.append((stream, left, tree.may_bring_calls(stream)))
+    return found
+
+
 def partitions(relations: Sequence[Relation], most: int) -> Iterator[list[Group]]:
     """Every way to split relations into at most `most` groups."""
     if not relations:

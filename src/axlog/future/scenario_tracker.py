@@ -34,7 +34,7 @@ from itertools import count
 from axlog.document.tree import CALL, DOCUMENT_NODE, Tree
 from axlog.errors import UndecidedError
 from axlog.evaluate.gathered import Bags
-from axlog.future.capacity import fits
+from axlog.future.capacity import fits, limits_of
 from axlog.future.generalized_rows import (
     NOTHING,
     Need,
@@ -214,6 +214,8 @@ class ScenarioTracker(Scenarios):
         self._number = count()
         self._by_key: dict[tuple[Key, str], list[Scenario]] = {}
         self._checks_all = is_limited(tree) or self._has_several_keyed()
+        self._is_timed = any(isinstance(c, TimeConstraint) for c in self.program.pattern.where)
+        self._checked: object = None  # the limits when all scenarios were checked
         for key in tree.facts:
             self._seen[key] = {}
             self._note_values(key, tree.children(DOCUMENT_NODE))
@@ -491,7 +493,10 @@ class ScenarioTracker(Scenarios):
             _, _, values, need = heappop(self._heap)
             if self.found.remove(values, need):
                 fallen.append((values, need))
-        if self._checks_all:
+        relations, is_alone = len(self.program.relations), not (self._keyed or self._is_timed)
+        limits = limits_of(self.tree, relations) if self._checks_all and is_alone else None
+        if self._checks_all and (limits is None or limits != self._checked):
+            self._checked = limits
             every = [(v, n) for v, needs in self.found.rows.items() for n in needs if n.brought]
             spend(len(every))
             fallen += self._remove_impossible(every)

@@ -7,11 +7,12 @@ under the lock, so that updates do not wait for them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from axlog.document.times import Times, microseconds
+from axlog.document.tree import Tree
 from axlog.errors import UndecidedError, UpdateError
 from axlog.query.columns import Columns
 from axlog.query.compile import compile_pattern
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from axlog.views.member_prospects import MemberProspects
     from axlog.views.step_outlook import StepOutlook
     from axlog.views.window_questions import WindowQuestions
+
+
+_Answer = TypeVar("_Answer")
 
 
 class FutureRows(ABC):
@@ -200,12 +204,30 @@ class FutureRows(ABC):
         if self._key.steps:
             known = self._status_by_rows(row)
             return self.step_outlook().status(row) if known is None else known
-        row = inward(self.pattern, row)
+        row, pattern = inward(self.pattern, row), self.query.pattern
+        with self._lock:
+            is_sure = self.around.is_whole() and not compile_pattern(pattern).gathers
+            is_there = not is_sure and any(agrees(row, each) for each in self.rows())
+        if is_there:
+            return Truth.TRUE
+        return self._judged(row, lambda tree: Outlook(tree, pattern).status(row))
+
+    def _judged(self, row: Mapping[str, Any], ask: Callable[[Tree], _Answer]) -> _Answer:
+        """Ask in the part of the document that concerns a row, or else in the whole document."""
+        from axlog.future.row_part import part_for
+
+        with self._lock:
+            tree, index = self.around.nodes_left(), self.around.value_index()
+            part = None if index is None else part_for(tree, self.query.pattern, row, index)
+            tree = tree.copied() if part is None else part
+        try:
+            return ask(tree)
+        except UndecidedError:
+            if part is None:
+                raise
         with self._lock:
             tree = self.around.nodes_left().copied()
-            is_sure = self.around.is_whole() and not compile_pattern(self.query.pattern).gathers
-            is_there = not is_sure and any(agrees(row, each) for each in self.rows())
-        return Truth.TRUE if is_there else Outlook(tree, self.query.pattern).status(row)
+        return ask(tree)
 
     def _status_by_rows(self, row: Mapping[str, Any]) -> Truth | None:
         """The truth of a row of a view with steps that needs no analysis; None: it needs one.
@@ -266,22 +288,10 @@ class FutureRows(ABC):
     def _walked_why_not(self, row: Mapping[str, Any]) -> WhyNot:
         """`why_not` by a walk over the document, or over the part of it that concerns the row."""
         from axlog.future.reasons import why_not
-        from axlog.future.row_part import part_for
         from axlog.views.why import inward
 
         self._refuse_undecided("status")
         if self._key.steps:
             return self.step_outlook().why_not(row)
         row, pattern = inward(self.pattern, row), self.query.pattern
-        with self._lock:
-            tree, index = self.around.nodes_left(), self.around.value_index()
-            part = None if index is None else part_for(tree, pattern, row, index)
-            tree = tree.copied() if part is None else part
-        try:
-            return why_not(tree, pattern, row, self.times)
-        except UndecidedError:
-            if part is None:
-                raise
-        with self._lock:
-            tree = self.around.nodes_left().copied()
-        return why_not(tree, pattern, row, self.times)
+        return self._judged(row, lambda tree: why_not(tree, pattern, row, self.times))
