@@ -33,8 +33,8 @@ from axlog.query.steps import clock_of
 from axlog.views.change import CLOCK, Change, Row, never_change
 from axlog.views.choose import choice_for, make_for
 from axlog.views.counting.maintainer import Counting
-from axlog.views.family import Emitted, FamilyCounting, FamilyEngine, Member
-from axlog.views.maintainer import Maintainer, PutAside
+from axlog.views.family import Emitted, FamilyCounting, Member
+from axlog.views.maintainer import PutAside
 from axlog.views.member_moments import MemberMoments
 from axlog.views.step_rows import Stepping
 from axlog.views.view import MaintainedView
@@ -169,22 +169,12 @@ class Families:
         """Make the view of a member."""
         document, family = self._document, self.family_of(member.name)
         find = partial(document.parse, member.query, member.language)
-        kept, stepping = self._maintainer(family, member), family.stepping_of(member)
-        view = view_of(document, member.name, find, kept, family.chosen, stepping)
+        stepping = family.stepping_of(member)
+        kept, form = family.maintainer_of(member), family.form_of(stepping)
+        view = view_of(document, member.name, find, kept, family.chosen, stepping, form)
         for opened in self.on_open:
             opened(view)
         return view
-
-    def _maintainer(self, family: Family, member: Member) -> Maintainer:
-        from axlog.views.counting.stepped import SteppedCounting
-        from axlog.views.family_groups import GroupMember
-
-        engine, tree = FamilyEngine(family.kept, member.constants), self._document.tree
-        if family.kept.groups is not None:
-            return GroupMember(tree, family.stepping_of(member), engine)
-        if family.stepping.key.steps:
-            return SteppedCounting(tree, family.stepping_of(member), engine)
-        return Counting(tree, family.stepping.key.pattern, engine)
 
     def _make(self, candidate: Candidate, names: list[str]) -> Family | None:
         """Make a family of views that are kept alone; None: they must stay alone."""
@@ -227,7 +217,7 @@ class Families:
         else:
             constants = candidate.general.constants
             first_member = Member("", candidate.query, None, constants, kept, _none)
-            alone = self._maintainer(family, first_member)
+            alone = family.maintainer_of(first_member)
             sample = view_of(document, "", candidate.query, alone, chosen, candidate.stepping)
         document.hooks.refresh()
         how = document.hooks.how_shared(general, sample) if kept.broken is None else None
@@ -252,7 +242,7 @@ class Families:
         self.forget_alone(view.name)
         member = self._admit(family, view.name, view.query, general.constants)
         member.view = view
-        view.maintainer = self._maintainer(family, member)
+        view.maintainer = family.maintainer_of(member)
         family.kept.note(member)
 
     # Leaving --------------------------------------------------------------------------------------
@@ -455,7 +445,7 @@ class Families:
             member.family = family.kept
             family.kept.admit(member)
             if member.view is not None and not isinstance(member.view.maintainer, PutAside):
-                member.view.maintainer = self._maintainer(family, member)
+                member.view.maintainer = family.maintainer_of(member)
                 family.kept.note(member)
 
     # Reading ------------------------------------------------------------------------------------

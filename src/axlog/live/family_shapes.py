@@ -11,8 +11,11 @@ from axlog.query.general_steps import bound_steps, generalize_query
 from axlog.query.generalize import General, StepParameter
 from axlog.query.query import Query
 from axlog.views.choose import Chosen
-from axlog.views.family import FamilyCounting, Member
+from axlog.views.counting.maintainer import Counting
+from axlog.views.family import FamilyCounting, FamilyEngine, Member
 from axlog.views.family_names import GENERATION, shown_with
+from axlog.views.key_form import KeyForm
+from axlog.views.maintainer import Maintainer
 from axlog.views.step_rows import Stepping
 from axlog.views.view import MaintainedView
 
@@ -29,6 +32,7 @@ class Family:
     stepping: Stepping
     chosen: Chosen
     how: How = "off"
+    _form: KeyForm | None = None  # of the member that was opened last
 
     def stepping_of(self, member: Member) -> Stepping:
         """The steps of a member, with its constants."""
@@ -36,6 +40,25 @@ class Family:
             return self.stepping
         steps = bound_steps(self.stepping.key.steps, member.constants)
         return replace(self.stepping, key=replace(self.stepping.key, steps=steps))
+
+    def maintainer_of(self, member: Member) -> Maintainer:
+        """A maintainer of a member's rows, over those of the plan."""
+        from axlog.views.counting.stepped import SteppedCounting
+        from axlog.views.family_groups import GroupMember
+
+        kept, stepping = self.kept, self.stepping_of(member)
+        engine = FamilyEngine(kept, member.constants)
+        if kept.groups is not None:
+            return GroupMember(kept.tree, stepping, engine)
+        if stepping.key.steps:
+            return SteppedCounting(kept.tree, stepping, engine)
+        return Counting(kept.tree, stepping.key.pattern, engine)
+
+    def form_of(self, stepping: Stepping) -> KeyForm:
+        """The form of a member's key; most members have the same."""
+        if self._form is None or self._form.key is not stepping.key:
+            self._form = KeyForm(stepping.key)
+        return self._form
 
     def summary(self) -> str:
         """The plan, its parameters and the number of views that use it, for `explain`."""

@@ -12,6 +12,7 @@ from axlog.live.update_changes import ViewChanges
 from axlog.query.query import Query
 from axlog.views.choose import Chosen
 from axlog.views.family import FamilyCounting
+from axlog.views.key_form import KeyForm
 from axlog.views.maintainer import Maintainer
 from axlog.views.step_rows import Stepping
 from axlog.views.surroundings import Surroundings
@@ -75,10 +76,14 @@ def view_of(
     kept: Maintainer,
     chosen: Chosen,
     stepping: Stepping,
+    form: KeyForm | None = None,
 ) -> MaintainedView:
-    """Make a view of a document; the caller decides which updates it follows."""
+    """Make a view of a document; the caller decides which updates it follows.
+
+    `form`: of the key of `stepping`; None: it is made.
+    """
     around, times = document.around, document.times
-    return MaintainedView(name, query, kept, chosen, document.lock, around, times, stepping)
+    return MaintainedView(name, query, kept, chosen, document.lock, around, times, stepping, form)
 
 
 def passed_of(view: MaintainedView, clock: int) -> ViewChanges:

@@ -15,18 +15,14 @@ from typing import TYPE_CHECKING, Any
 from axlog.document.delta import Delta
 from axlog.document.times import Times
 from axlog.errors import QueryError, UndecidedError
-from axlog.evaluate.joins import picker
 from axlog.evaluate.sort_keys import exact_row_key
 from axlog.query.columns import Columns
-from axlog.query.pattern import Kind
 from axlog.query.query import Query
-from axlog.query.steps import clock_of, order_of
 from axlog.views.change import (
     CLOCK,
     Change,
     From,
     Row,
-    splitter,
     timed_change,
     timed_row,
 )
@@ -34,6 +30,7 @@ from axlog.views.change_buffer import ChangeBuffer, not_retained
 from axlog.views.change_order import by_operation, by_typed_values, by_values, paired
 from axlog.views.choose import Chosen
 from axlog.views.future_rows import FutureRows
+from axlog.views.key_form import KeyForm
 from axlog.views.maintainer import Maintainer, PutAside
 from axlog.views.net_changes import net
 from axlog.views.step_rows import Stepping
@@ -72,9 +69,8 @@ class MaintainedView(FutureRows):
         around: Surroundings,
         times: Times = "seconds",
         stepping: Stepping | None = None,
+        form: KeyForm | None = None,
     ) -> None:
-        from axlog.views.step_chain import sort_order
-
         self.name = name
         self._query = query  # of a member of a family: a function, called when it is first needed
         self.maintainer = maintainer
@@ -94,22 +90,21 @@ class MaintainedView(FutureRows):
         self._is_due = False  # whether there were updates since the view was last read
         self.owed = 0  # number of these updates
         self._key = self.stepping.key
-        self.reads_clock = clock_of(self._key.steps) is not None  # whether time changes rows
-        order = order_of(self._key.steps)
+        if form is None:
+            form = KeyForm(self._key)
+        self.reads_clock = form.reads_clock
         is_ordered, has_steps = maintainer.is_ordered, bool(self._key.steps)
         self._change_order: Callable[[Change], Any] = (
             by_operation if is_ordered else by_typed_values if has_steps else by_values
         )
-        self._order = None if order is None else sort_order(order, self._key.kept)
-        self._splits = not self._key.is_all  # whether rows need a separate key
-        shows_ids = any(output.kind is Kind.ID for output in self._key.pattern.outputs)
+        self._order, self._splits = form.order, form.splits
         # Whether an update may keep the key of a row; steps and plans pair their own changes.
         is_pattern = isinstance(query, Query) and query.is_pattern
         if not isinstance(query, Query):
             is_pattern = not self._key.steps
         self._is_plain = not self._splits and times == "seconds"
-        self._pairs = is_pattern and (self._splits or shows_ids)
-        self._pick, self._split = picker(self._key.positions), splitter(self._key)
+        self._pairs = is_pattern and (self._splits or form.shows_ids)
+        self._pick, self._split = form.pick, form.split
         self._buffer: ChangeBuffer | None = None
         self.public: object | None = None  # the `axlog.View` of it, once it was requested
 
