@@ -184,3 +184,17 @@ def test_a_value_that_a_stream_changes_is_not_settled(streams: str) -> None:
     for stream in streams:
         doc.feed(stream, {"f": "<a>1</a>", "g": "<b/>"}[stream])
     assert truth(doc) is Truth.TRUE
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_the_last_tree_of_a_limited_stream_makes_the_rows_in_progress_never(most: int) -> None:
+    limited = CALL.format("g", f' most="{most}"')
+    doc = axlog.parse(
+        f"<r><p>{CALL.format('f', '')}</p><q>{limited}</q></r>",
+        views={"v": "match /r[p/a/k/$x][q/d/k/$x] return $x"},
+    )
+    for number in (1, 2):
+        doc.feed("f", f"<a><k>{number}</k></a>")
+    told = [doc.feed("g", f"<d><k>{number}</k></d>") for number in range(10, 10 + most)]
+    rows = [[(each.op, each.row.values_) for each in changes] for changes in told]
+    assert rows == [*([[]] * (most - 1)), [("never", ("1",)), ("never", ("2",))]]
