@@ -241,9 +241,10 @@ class Pair:
     def remembers(self, part: int) -> bool:
         """Whether the key values of an input's nodes must be stored after they have arrived.
 
-        They rule out rows of the other input that arrive later. If such rows have a deadline, they
-        are dropped at the deadline instead, and nothing is stored. If the values of one input must
-        be stored, so must those of the other: a value is removed when both nodes have arrived.
+        They rule out rows of the other input that arrive later. If such rows can only be completed
+        at their own instant, they are dropped then, and nothing is stored. If the values of one
+        input must be stored, so must those of the other: a value is removed when both nodes have
+        arrived.
         """
         if self.sides[part].key is None:
             return False
@@ -252,7 +253,9 @@ class Pair:
     def remembers_only(self, part: int) -> bool:
         """As `remembers`, by the rows of the other input alone."""
         other = self.sides[1 - part]
-        return self.sides[part].key is not None and not (other.is_bounded or other.is_referring)
+        if self.sides[part].key is None or other.is_referring:
+            return False
+        return not other.is_bounded or self.waits_on_both_sides
 
 
 def pair_of(
