@@ -256,7 +256,7 @@ def _steps(
         elif chance < 0.36:
             yield "advance", time
         elif chance < 0.39:
-            yield "end", random.choice(streams), time
+            yield from _end(random, streams, time)
         elif chance < 0.45:
             statement = random.choice(_STATEMENTS)
             if "p" not in used or statement != _BREAKS_KEYS:
@@ -278,6 +278,13 @@ def _steps(
             if feed:
                 sent += 1
                 yield feed
+
+
+def _end(random: Random, streams: Sequence[str], time: int) -> Iterator[Step]:
+    """The end of a stream; sometimes a batch that is rolled back follows."""
+    yield "end", random.choice(streams), time
+    if random.random() < 0.3:
+        yield "batch", False, ()
 
 
 _ATTRIBUTES = ('deletes="yes"', 'deletes="yes"', 'replace="x"', 'replace="@m"')

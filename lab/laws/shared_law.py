@@ -11,8 +11,9 @@ unwatching, another query for a view, feeding, statements, ends of streams, call
 streams, the clock, batches that are kept or rolled back, and messages that replace others, delete
 others or are taken back. The shared document shares plans from two views on; in some cases because
 the user asks for it. In some cases it starts again from a snapshot between two steps, which the
-others never do. In some cases it finds the relations that a message concerns by an automaton, and
-has the deadlines of all joins in one heap, as documents with many views do. The others never do.
+others never do; nor do these see batches that are rolled back. In some cases it finds the relations
+that a message concerns by an automaton, and has the deadlines of all joins in one heap, as
+documents with many views do. The others never do.
 """
 
 from __future__ import annotations
@@ -191,6 +192,9 @@ class _Pair:
                 if step[1] in self._alone:
                     one, other = self._shared.apply(step), self._alone[step[1]].apply(step)
                     assert one == other, f"{step}: {one!r} != {other!r}"
+            case "batch", False, _:  # a view alone never sees what is rolled back
+                self._shared.apply(step)
+                self._seen["batches rolled back"] += 1
             case _:
                 self._done.append(step)
                 refused = self._shared.apply(step)

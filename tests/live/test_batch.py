@@ -285,3 +285,39 @@ def test_rows_ruled_out_before_a_batch_are_not_ruled_out_again_after_it() -> Non
         raise KeyError
     doc.end("p", at=23)
     assert emitted == [("never", "3"), ("never", None)]
+
+
+@pytest.mark.parametrize("keep", ["all", "needed"])
+@pytest.mark.parametrize(
+    ("query", "ended", "is_fed"),
+    [  # a constant that is compared with the time of a stream that has ended
+        ("u - t <= 3 and t >= 1.5", "p", True),
+        # the row without values waits for the instant of the end
+        ("u - t >= 0 and u - t <= 3", "q", True),
+        ("u - t >= 0 and u - t <= 3", "q", False),
+    ],
+)
+def test_never_does_not_depend_on_a_batch_that_failed(
+    keep: Keep, query: str, ended: str, is_fed: bool
+) -> None:
+    def changes(fails: bool) -> list[list[tuple[Any, ...]]]:
+        calls = "".join(
+            f'<{s}><ax:call xmlns:ax="urn:axlog" stream="{s}"/></{s}>' for s in ("p", "q")
+        )
+        doc = Document(f"<r>{calls}</r>", options=Options(keep=keep, never="joins"))
+        doc.watch(f"match /r[p/a[k/'2']/x/$x#t][q/b/x/$x#u] where {query} return $x", "v")
+        found = []
+        if is_fed:
+            found.append(doc.feed("p", "<a><k>2</k><x>1</x></a>", at=6))
+        found.append(doc.end(ended, at=6))
+        if fails:
+            with pytest.raises(Failed), doc.batch():
+                doc.advance(40)
+                raise Failed
+        found.append(doc.advance(20))
+        found.append(doc.end("q" if ended == "p" else "p", at=21))
+        return [told(each) for each in found]
+
+    alone = changes(fails=False)
+    assert changes(fails=True) == alone
+    assert any(each[0] == "never" for step in alone for each in step) == ("t >= 1.5" not in query)

@@ -8,7 +8,7 @@ import pytest
 
 import axlog
 from axlog import Document, Options
-from axlog.errors import AxlogError, UndecidedError, UpdateError
+from axlog.errors import AxlogError, StoreError, UndecidedError, UpdateError
 from axlog.live.internals import maintained, streams_of
 from axlog.query.truth import Truth
 from lab.benchmarks.upsert import made, positions, work_of
@@ -374,3 +374,25 @@ def test_a_snapshot_has_the_rows_of_relations_by_name(tmp_path: Path) -> None:
         doc.feed("p", "<a><k>3</k><x>1</x></a>", at=2)
         assert rows_of(doc, "second") == [(("1", "3"), 1)]
         assert rows_of(doc, "third") == [(("3",), 1)]
+
+
+def test_saved_rows_without_the_names_of_relations_are_refused() -> None:
+    """Older versions wrote them in the order of their plan."""
+
+    def made() -> Document:
+        doc = Document(replacing().xml(), options=Options(keep="needed", never="joins"))
+        doc.watch(PLAIN, "v")
+        return doc
+
+    older, doc = made(), made()
+    older.feed("p", "<a><k>2</k><x>1</x></a>", at=1)
+    state = streams_of(older).engine.state()
+    ((stream, messages),) = state[-1]
+    unnamed: Any = tuple((key, tuple(rows for _, rows in bags)) for key, bags in messages)
+    assert any(bags for _, bags in unnamed)
+    with pytest.raises(StoreError) as refused:
+        streams_of(doc).engine.restore((*state[:-1], ((stream, unnamed),)))
+    assert refused.value.code == "AX872"
+    streams_of(doc).engine.restore(state)
+    doc.feed("p", "<a><k>3</k><x>1</x></a>", at=2)
+    assert rows_of(doc, "v") == [(("1", "3"), 1)]

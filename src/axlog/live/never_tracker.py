@@ -304,13 +304,15 @@ class NeverTracker:
         return found
 
     def restore_ends(self, ends: Mapping[str, Sequence[int]]) -> None:
-        """Let views wait again for what `ends` returned."""
-        for each in self._joined:
-            found = ends.get(each.view.name)
-            if found is not None and isinstance(each.prospects, Prospects):
-                part, time = found
-                each.prospects.waiting.stopped = part, time
-                each.prospects.is_after_end = False
+        """Let views wait again for what `ends` returned, and no others of their joins."""
+        every = [(e.view.name, e.prospects) for e in self._joined]
+        for name, found in every:
+            if name in ends and isinstance(found, Prospects):
+                part, time = ends[name]
+                found.waiting.stopped = part, time
+        for name, found in every:
+            if isinstance(found, Prospects) and found.waiting.stopped is not None:
+                found.is_after_end = name not in ends
 
     def deadline(self) -> float:
         """Return the clock after which rows may become impossible without a message."""

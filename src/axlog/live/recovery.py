@@ -283,7 +283,7 @@ def load_parts(
             for stream, number, message, code, what in saved["letters"]
         )
         ends = saved.get("ends")
-        if ends and "rows" not in parts:  # the saved state of joins has them, too
+        if ends is not None:
             fed.collector.restore_ends(ends)
         if saved.get("tuned"):  # filters follow from the document and the views
             fed.tuner.tune()

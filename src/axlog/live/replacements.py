@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from itertools import product
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from axlog.document.operations import Insert, Operation
 from axlog.document.pending import planned
 from axlog.document.tree import NONE
-from axlog.errors import UpdateError
+from axlog.errors import StoreError, UpdateError
 from axlog.evaluate.joins import Bag, Row, add_all
 from axlog.live.maintained import MaintainedTree
 from axlog.match.stream_plan import MessagePlan
@@ -119,9 +119,21 @@ class Deliveries:
                 advice='use Options(keep="all")',
             )
 
-    def restore(self, messages: Iterable[tuple[str, SavedBags]]) -> None:
-        """Take the rows that `saved` returned; the next plan gives them their order."""
-        self._saved = dict(messages)
+    def restore(self, messages: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
+        """Take the rows that `saved` returned; the next plan gives them their order.
+
+        Raises AX872 for rows without the names of their relations, as older versions wrote them.
+        """
+        saved = dict(messages)
+        every = [each for bags in saved.values() for each in bags]
+        if not all(len(each) == 2 and isinstance(each[0], str) for each in every):
+            raise StoreError(
+                "AX872",
+                f"the saved rows of the messages of {self._stream!r}, which replace each other, do"
+                " not name their relations",
+                advice="run the version that wrote it, or start again without this state",
+            )
+        self._saved = saved
 
     def match(self, message: bytes, time: int, aside: int) -> Replacement | None:
         """Match a message. None: it must take the long path.

@@ -78,6 +78,7 @@ class Savepoint:
         self._keys = streams.guard.values()
         self._is_tuned = bool(engine.wants)
         self._closed, self._dropped = dict(collector.closed), copy(collector.collected)
+        self._inexact, self._ends = collector.inexact(), collector.tracker.ends()
         is_whole = not (self._forgotten or self._collected)
         self._state = None if is_whole else engine.state()
         self._known_keys = {} if is_whole else collector.known_keys()
@@ -103,9 +104,11 @@ class Savepoint:
             self._document._stop_streams()
         else:
             streams.restart()
-            if self._state is not None:
-                streams.engine.restore(self._state)
-                streams.collector.restore_known(self._known_keys)
+            with streams.collector.judging(self._inexact):
+                if self._state is not None:
+                    streams.engine.restore(self._state)
+                    streams.collector.restore_known(self._known_keys)
+                streams.collector.restore_ends(self._ends)
             self._restore_streams(streams)
         maintained.forgotten, maintained.collected = self._forgotten, self._collected
         maintained.statements = self._statements
