@@ -90,3 +90,15 @@ def test_the_future_of_an_order_without_shipment_is_known_in_xquery() -> None:
 def test_the_compiler_alone_still_refuses_what_is_no_pattern() -> None:
     with pytest.raises(UnsupportedError):
         parse_xquery("for $o in /s/o where not(/s/p/i = $o/i or /s/q = /s/r/i + 1) return $o")
+
+
+@pytest.mark.parametrize(("first", "found"), [("true() or", []), ("false() and", ["1"])])
+def test_a_value_is_bound_also_if_its_first_condition_is_constant(
+    first: str, found: list[str]
+) -> None:
+    query = (
+        f"for $i in /s/o/i where not({first} /s/p/i = $i) and not(/s/q/i = $i) return string($i)"
+    )
+    document = axlog.parse("<s><o><i>1</i><i>2</i></o><q><i>2</i></q></s>")
+    assert parse_query(query).plan is None
+    assert document.watch(query).items() == found

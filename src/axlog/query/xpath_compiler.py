@@ -62,6 +62,7 @@ from axlog.query.syntax_tree import Sequence as Items
 from axlog.query.value_operands import with_value
 from axlog.query.xpath_branches import (
     Anchor,
+    Condition,
     Conditions,
     ConjunctionBuilder,
     NodeBuilder,
@@ -349,22 +350,25 @@ class XPathCompiler:
         return None if found is None else (found, start)
 
     def _at_document(self, expression: Expression, start: str, location: Location) -> Conditions:
-        """A connective about a node's value, attached to the document; binds the value."""
+        """A connective about a node's value, attached to the document; binds the value.
+
+        Every use of a variable of `for` has the same value, so that is bound once.
+        """
         values, value = self.paths.variables.values, _value_of(start)
-        is_bound = start != "." and value in values
-        if not is_bound:
+        here: list[Condition] = []
+        if start == "." or value not in values:
             values[value] = self.paths.names.new_variable()
+            bound = Comparison("=", Variable(values[value]))
+            if start == ".":
+                here.append(bound)
+            else:
+                self.paths.node_variable(start, expression.at).node.add([bound])
         found = self._isolated(expression, Location(DOCUMENT))
         if found is None:
             return None
         assert location.lift_to is not None
         location.lift_to.add(found)
-        bound = Comparison("=", Variable(values[value]))
-        if start == ".":
-            return [bound]
-        if not is_bound:
-            self.paths.node_variable(start, expression.at).node.add([bound])
-        return []
+        return here
 
     def _isolated(self, expression: Expression, location: Location) -> Conditions:
         """A connective with all its conditions attached at this location."""
