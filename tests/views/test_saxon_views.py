@@ -172,6 +172,32 @@ def test_a_query_that_saxon_refuses_is_refused_at_its_place() -> None:
     assert refused.value.place.line == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("//o[xs:date(d) lt current-date()]", 19),
+        ("fn:current-dateTime()", 4),
+        ("map { 'a': current-time#0 }?a()", 12),
+        ("format-date(current-date(), '[Y]')", 13),
+        ("random-number-generator()?number", 1),
+    ],
+)
+def test_a_query_whose_answer_changes_without_an_update_is_refused(text: str, column: int) -> None:
+    with pytest.raises(UnsupportedError) as refused:
+        axlog.parse(ORDERS).watch(text)
+    place = refused.value.place
+    assert (refused.value.code, place and place.column) == ("AX211", column)
+
+
+@pytest.mark.parametrize(
+    "text", ["(: current-date() :) <a>{'current-date()'}</a>", "<a>current-date()</a>"]
+)
+def test_the_name_of_a_function_in_a_text_calls_nothing(text: str) -> None:
+    query = axlog.parse(ORDERS).watch(f"{text}, try {{ 1 div 0 }} catch * {{ 2 }}")
+    assert query.explain().maintainer == "saxon"
+    assert query.items() == ["<a>current-date()</a>", 2]
+
+
 def test_without_the_extra_the_refusal_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "is_installed", lambda: False)
     with pytest.raises(UnsupportedError) as refused:

@@ -139,6 +139,8 @@ class Plan:
     reevaluated: str | None = None
     has_nodes: bool = True
     """Whether items may be nodes of the document, which have ids."""
+    written: Expression | None = field(default=None, compare=False, repr=False)
+    """The syntax tree of the text, before anything is kept."""
 
 
 EVERYTHING = Pattern(

@@ -25,4 +25,4 @@ def parse_plan(
         expression = parser.parse_query()
         namespaces = tuple(sorted(parser.namespaces.items()))
     plan = PlanCompiler(text, limits).plan(expression, namespaces)
-    return plan if may_give_nodes(expression, {}) else replace(plan, has_nodes=False)
+    return replace(plan, written=expression, has_nodes=may_give_nodes(expression, {}))

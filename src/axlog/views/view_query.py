@@ -14,6 +14,7 @@ from axlog.document.parser import DEFAULT_LIMITS, Limits
 from axlog.document.tree import Tree
 from axlog.errors import QueryError, QuerySyntaxError, UnsupportedError, ValueProblem
 from axlog.evaluate.constants import refuse_constants_without_value
+from axlog.evaluate.static_types import refuse_type_errors
 from axlog.query.plan import EVERYTHING
 from axlog.query.query import Language, Query, checked_language, language_of, parse_query
 
@@ -33,6 +34,8 @@ def parse_view(
     try:
         query = parse_query(text, namespaces, language, limits=limits)
         refuse_constants_without_value(query)
+        if query.plan is not None and query.plan.written is not None:
+            refuse_type_errors(query.plan.written, text)
         return query
     except QueryError as refusal:
         if (
@@ -92,7 +95,7 @@ def _with_advice(refusal: QueryError) -> QueryError:
 def _foreign(
     text: str, namespaces: Mapping[str, str] | None, language: str | None, reason: str
 ) -> Query:
-    from axlog.query.foreign import ForeignQuery
+    from axlog.query.foreign import ForeignQuery, refuse_changing_functions
     from axlog.query.projection import projection_of
 
     asked = checked_language(language) or language_of(text)
@@ -101,6 +104,7 @@ def _foreign(
             "AX212", "Saxon declines a tree pattern", expected="a query in XPath or XQuery"
         )
     given = tuple(sorted((namespaces or {}).items()))
+    refuse_changing_functions(text, dict(given), asked)
     if language is None:
         asked = _language_for_saxon(text, asked, given)
     else:
