@@ -33,18 +33,22 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from random import Random
 from typing import Any, TypeVar, cast
 
+from axlog.document.parser import DEFAULT_LIMITS
 from axlog.errors import UndecidedError, UpdateError
 from axlog.future.clock_outlook import shown_outputs
 from axlog.future.search_budget import Effort, within
 from axlog.future.truth import Outlook, Possible
 from axlog.live.document import Document
 from axlog.live.internals import maintained, streams_of
+from axlog.live.log_records import settings_of
 from axlog.live.options import Options
+from axlog.live.recovery import load_parts, snapshot_parts
 from axlog.live.view import View
 from axlog.query.truth import Truth
 from axlog.views.change import Change
@@ -228,6 +232,22 @@ def _check(case: ProspectsCase, seen: Counter[str]) -> None:
         seen["dropped beside not"] += sum(map(dropped_beside_not, run.documents))
 
 
+def reopened(doc: Document, options: Options, facts: Sequence[str]) -> Document:
+    """The document of a snapshot of another one."""
+    chosen = {
+        "facts": facts,
+        "keep": options.keep,
+        "collect": options.collect,
+        "never": options.never,
+    }
+    settings = settings_of("", chosen, asdict(DEFAULT_LIMITS))
+    return load_parts(snapshot_parts(doc, settings, {}), 1).document
+
+
+class _Undone(Exception):
+    """A batch fails on purpose."""
+
+
 class _Spent(Exception):
     """The walks of a case have used up its budget."""
 
@@ -282,6 +302,8 @@ class _Run:
             for options in _OPTIONS
         ]
         self.restored = self._fresh()
+        self.options = self.random.choice(_OPTIONS)
+        self.reopened = Document(case.document, facts=case.facts, views=views, options=self.options)
         self.stepped = self._fresh()
         self.was_always_known = True  # else documents that keep no messages lack some
         self._walk: _Walk | None = None
@@ -369,6 +391,7 @@ class _Run:
             self.restored = fresh
             seen["restored"] += 1
         _same(f"the changes at {step} after a restart", _told(take(self.restored, step)), each[1])
+        self._reopen(step, each[_OPTIONS.index(self.options)], seen)
         told: list[Told] = []
         fallen: set[tuple[Any, ...]] | None = set()
         while (moment := self._next_moment(step[2])) is not None:
@@ -385,6 +408,19 @@ class _Run:
         never = sorted((values for op, values in each[0] if op == "never"), key=str)
         _same(f"what never comes after {step}", never, sorted(wanted, key=str))
         seen["never"] += len(never)
+
+    def _reopen(self, step: Step, wanted: list[Told], seen: Counter[str]) -> None:
+        """Apply a step after a batch that fails, or a restart, and compare the changes."""
+        if self.random.random() < 0.3:
+            with suppress(_Undone), self.reopened.batch():
+                take(self.reopened, step)
+                raise _Undone
+            seen["rolled back"] += 1
+        if self.random.random() < 0.6:
+            self.reopened = reopened(self.reopened, self.options, self.case.facts)
+            seen["reopened"] += 1
+        what = f"the changes at {step} of a document reopened with {self.options}"
+        _same(what, _told(take(self.reopened, step)), wanted)
 
     def _next_moment(self, time: int) -> int | None:
         """The next moment up to a time at which rows may become impossible; None: none is left."""

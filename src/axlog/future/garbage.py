@@ -286,11 +286,18 @@ def pair_of(
         refers = [_refers(sides[n], sides[1 - n], shared, sources, references) for n in range(2)]
         pairs = zip(sides, refers, strict=True)
         sides = [replace(side, is_referring=each) for side, each in pairs]
-    is_exact = all(_is_plain(test, *parts) for test in relation.tests)
-    is_exact = is_exact and all(len(each) <= 1 for each in windows)
+    return judged(Pair(relation, (sides[0], sides[1]), is_exact=False, both_until=None), feeders)
+
+
+def judged(pair: Pair, feeders: tuple[tuple[Feeder, ...], tuple[Feeder, ...]]) -> Pair:
+    """The same verdict on a join, and whether it is exact with these streams."""
+    relation, (one, other) = pair.relation, pair.sides
+    is_exact = all(_is_plain(test, one.columns, other.columns) for test in relation.tests)
+    is_exact = is_exact and all(len(side.windows) <= 1 for side in pair.sides)
+    shared = set(one.columns) & set(other.columns)
     is_exact = is_exact and _are_free([f for each in feeders for f in each], shared)
     both_until = _both_until(relation.tests) if is_exact else None
-    return Pair(relation, (sides[0], sides[1]), is_exact, both_until)
+    return replace(pair, is_exact=is_exact, both_until=both_until)
 
 
 def rebound(pair: Pair, tests: tuple[Test, ...]) -> Pair:

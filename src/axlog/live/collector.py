@@ -35,7 +35,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from math import inf
 from typing import Any, TypeAlias
@@ -56,7 +55,7 @@ from axlog.live.join_sweeps import JoinSweeps
 from axlog.live.maintained import MaintainedTree
 from axlog.live.never_tracker import NeverTracker, append_never
 from axlog.live.update_changes import ViewChanges
-from axlog.live.watched_joins import Judged, WatchedJoins
+from axlog.live.watched_joins import WatchedJoins
 from axlog.query.compile import Column, Relation, compile_pattern
 from axlog.views.counting.join_prospects import AnyProspects, Watch
 from axlog.views.counting.prospects import Prospects
@@ -421,14 +420,6 @@ class Collector:
         self.refresh()
         self.tracker.restore_ends(ends)
         self.until = self.tracker.deadline()
-
-    def inexact(self) -> list[Judged]:
-        """Return the joins whose verdict is not exact, which streams that have ended may decide."""
-        return self._watched.inexact()
-
-    def judging(self, inexact: Iterable[Judged]) -> AbstractContextManager[None]:
-        """Judge joins that are made anew in the body as they were: no view begins to emit."""
-        return self._watched.judging(inexact)
 
     def known_keys(self) -> KnownKeys:
         """Return all key values that joins know to have arrived, where the document had them."""

@@ -78,7 +78,7 @@ class Savepoint:
         self._keys = streams.guard.values()
         self._is_tuned = bool(engine.wants)
         self._closed, self._dropped = dict(collector.closed), copy(collector.collected)
-        self._inexact, self._ends = collector.inexact(), collector.tracker.ends()
+        self._ends = collector.tracker.ends()
         is_whole = not (self._forgotten or self._collected)
         self._state = None if is_whole else engine.state()
         self._known_keys = {} if is_whole else collector.known_keys()
@@ -100,20 +100,23 @@ class Savepoint:
         if maintained.held is not None:
             del maintained.held[self._held :]
         self._remake_views(maintained)
+        self._restore_counts(maintained)  # joins that are found anew depend on them
         if streams is None:
             self._document._stop_streams()
         else:
             streams.restart()
-            with streams.collector.judging(self._inexact):
-                if self._state is not None:
-                    streams.engine.restore(self._state)
-                    streams.collector.restore_known(self._known_keys)
-                streams.collector.restore_ends(self._ends)
+            if self._state is not None:
+                streams.engine.restore(self._state)
+                streams.collector.restore_known(self._known_keys)
+            streams.collector.restore_ends(self._ends)
             self._restore_streams(streams)
-        maintained.forgotten, maintained.collected = self._forgotten, self._collected
-        maintained.statements = self._statements
+        self._restore_counts(maintained)  # a restored state counts as a message that is not kept
         for view, (position, never) in self._positions.items():
             view.position, view.never = position, never
+
+    def _restore_counts(self, maintained: MaintainedTree) -> None:
+        maintained.forgotten, maintained.collected = self._forgotten, self._collected
+        maintained.statements = self._statements
 
     def _remake_views(self, maintained: MaintainedTree) -> None:
         """Make the views' maintainers and the engines anew from the tree."""

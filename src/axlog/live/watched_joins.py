@@ -11,19 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
-from typing import TypeAlias
 
 from axlog.future.clock_outlook import lower_bounds
 from axlog.future.deletions import loses_by
-from axlog.future.garbage import Feeder, Pair, pair_of
+from axlog.future.garbage import Feeder, Pair, judged, pair_of
 from axlog.future.join_inputs import JoinInputs, inputs_of
 from axlog.future.keys import Key, keyed_relations, values_seen
 from axlog.future.scenarios import may_bring
 from axlog.live.maintained import MaintainedTree
 from axlog.live.replacements import replacing_streams
-from axlog.query.compile import Column, Form, Relation, depends_on_value, form_of
+from axlog.query.compile import Column, Relation, depends_on_value
 from axlog.views.counting.join_prospects import Watch
 from axlog.views.counting.join_watch import JoinWatch
 from axlog.views.counting.join_watch import refusal as more_refusal
@@ -44,9 +43,6 @@ from axlog.views.counting.stream_inputs import (
 from axlog.views.counting.waiting_rows import WaitingRows
 from axlog.views.stepped import Stepped
 from axlog.views.view import MaintainedView
-
-Judged: TypeAlias = tuple[int, Relation]
-"""A join: its site and its relation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +67,6 @@ class WatchedJoins:
         self.inputs = StreamInputs()
         self._is_restoring = False  # whether key values come from a saved state
         self._saved: Container[int] | None = None  # the numbers of the joins in this state
-        self._inexact: set[tuple[int, Form]] = set()  # joins that stay so, by site
         self._stops: dict[tuple[int, Relation], tuple[int, int] | None] = {}  # ends, by join
 
     def clear(self) -> None:
@@ -86,23 +81,6 @@ class WatchedJoins:
         """Return the watched joins by the numbers of their states."""
         numbers = numbered_states(self._document.engine)
         return {numbers[join.state]: join for join in self.joins}
-
-    def inexact(self) -> list[Judged]:
-        """Return the joins of two whose verdict is not exact: streams that are left decided it."""
-        return [
-            (node, join.relation)
-            for join, node in self.joins.items()
-            if isinstance(join, WaitingRows) and not join.pair.is_exact
-        ]
-
-    @contextmanager
-    def judging(self, inexact: Iterable[Judged]) -> Iterator[None]:
-        """Give joins that are made anew in the body the verdicts that `inexact` returned."""
-        self._inexact = {(node, form_of(relation)) for node, relation in inexact}
-        try:
-            yield
-        finally:
-            self._inexact = set()
 
     @contextmanager
     def restoring(self, saved: Container[int] | None) -> Iterator[None]:
@@ -261,8 +239,6 @@ class WatchedJoins:
             made = self._waiting(state, feeders, keyed, old, views)
             if state not in old:  # made anew: an end of this instant may still matter
                 made.stopped = self._stops.get((node, state.relation))
-                if self._inexact and (node, form_of(state.relation)) in self._inexact:
-                    made.pair = replace(made.pair, is_exact=False, both_until=None)
             self.joins[made] = node
         may_lose = (self._counted(views) - self._clocked(views)) | losing
         self._watch_more(old, states, places, keyed, wanted, may_lose, losing)
@@ -373,6 +349,8 @@ class WatchedJoins:
         known = old.get(state)
         assert not isinstance(known, JoinWatch)  # it has two parts
         if known is not None and known.is_fed_by(feeders):
+            if not known.pair.is_exact:  # the streams that are left may decide more
+                known.judge(judged(known.pair, feeders), inputs_of(state.relation, feeders, keyed))
             return known
         references = self._document.tree.references
         sources = self._keyed(views, (each.source for each in references))

@@ -110,14 +110,9 @@ class WaitingRows:
         """Whether a dropped row needs no record: its view has its values. None: all need one."""
         self.known: list[set[str]] | None = [set(each) for each in seen] if is_whole else None
         """All key values that have arrived, for each part, where the document keeps them too."""
-        is_keyed_so = not isinstance(inputs, str) and all(
-            facts.keys in ((), None if side.key is None else (side.key,))
-            for facts, side in zip(inputs.parts, pair.sides, strict=True)
-        )
         self.outlook: JoinOutlook | None = None
         """Answers questions about rows; None: the tables do not decide them."""
-        if not isinstance(inputs, str) and is_keyed_so:
-            self.outlook = JoinOutlook(self, inputs)
+        self.judge(pair, inputs)
         self._members: MemberDeadlines | None = None
         self.live = state.join.kept if drops else [Table({}, t.keys()) for t in state.join.kept]
         self._brief = BriefRows(tree, self.live, self.heap, self.followers, self._count_dropped)
@@ -127,6 +122,16 @@ class WaitingRows:
                 self.live[part].index((key[0],))
                 self.live[1 - part].index((key[1],))
         self._start(seen)
+
+    def judge(self, pair: Pair, inputs: JoinInputs | str) -> None:
+        """Take over a verdict on the same join and keys, and what the streams can bring."""
+        self.pair = pair
+        is_keyed_so = not isinstance(inputs, str) and all(
+            facts.keys in ((), None if side.key is None else (side.key,))
+            for facts, side in zip(inputs.parts, pair.sides, strict=True)
+        )
+        if not isinstance(inputs, str) and is_keyed_so:
+            self.outlook = JoinOutlook(self, inputs)
 
     def _start(self, seen: tuple[Mapping[str, float], Mapping[str, float]]) -> None:
         """Take over the rows of the join; drop those without a possible partner.
