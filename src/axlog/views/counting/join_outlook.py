@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from axlog.evaluate.joins import Row, Value
+from axlog.future.garbage import Pair
 from axlog.future.join_inputs import JoinInputs, JoinPart
 from axlog.future.search_budget import bounded, spend
 from axlog.query.compile import Column
@@ -281,3 +282,14 @@ class JoinOutlook:
         if self._watched.open[part]:
             return True
         return before is not None and any(each == part for each, _ in before.streams)
+
+
+def outlook_of_two(watched: Watched, pair: Pair, inputs: JoinInputs | str) -> JoinOutlook | None:
+    """The future rows of a join of two; None: its tables and the keys it follows decide none."""
+    if isinstance(inputs, str):
+        return None
+    is_keyed_so = all(
+        facts.keys in ((), None if side.key is None else (side.key,))
+        for facts, side in zip(inputs.parts, pair.sides, strict=True)
+    )
+    return JoinOutlook(watched, inputs) if is_keyed_so else None

@@ -38,7 +38,7 @@ from axlog.views.counting.ended_rows import (
     rows_apart,
     rules_out,
 )
-from axlog.views.counting.join_outlook import JoinOutlook, Use
+from axlog.views.counting.join_outlook import Use, outlook_of_two
 from axlog.views.counting.keep_code import Keep, Keeping, keep_code, keep_function
 from axlog.views.counting.member_deadlines import MemberDeadlines, NextDeadline
 from axlog.views.counting.sites import SiteRelation
@@ -110,9 +110,8 @@ class WaitingRows:
         """Whether a dropped row needs no record: its view has its values. None: all need one."""
         self.known: list[set[str]] | None = [set(each) for each in seen] if is_whole else None
         """All key values that have arrived, for each part, where the document keeps them too."""
-        self.outlook: JoinOutlook | None = None
+        self.outlook = outlook_of_two(self, pair, inputs)
         """Answers questions about rows; None: the tables do not decide them."""
-        self.judge(pair, inputs)
         self._members: MemberDeadlines | None = None
         self.live = state.join.kept if drops else [Table({}, t.keys()) for t in state.join.kept]
         self._brief = BriefRows(tree, self.live, self.heap, self.followers, self._count_dropped)
@@ -126,12 +125,7 @@ class WaitingRows:
     def judge(self, pair: Pair, inputs: JoinInputs | str) -> None:
         """Take over a verdict on the same join and keys, and what the streams can bring."""
         self.pair = pair
-        is_keyed_so = not isinstance(inputs, str) and all(
-            facts.keys in ((), None if side.key is None else (side.key,))
-            for facts, side in zip(inputs.parts, pair.sides, strict=True)
-        )
-        if not isinstance(inputs, str) and is_keyed_so:
-            self.outlook = JoinOutlook(self, inputs)
+        self.outlook = outlook_of_two(self, pair, inputs)
 
     def _start(self, seen: tuple[Mapping[str, float], Mapping[str, float]]) -> None:
         """Take over the rows of the join; drop those without a possible partner.
