@@ -48,6 +48,13 @@ def test_values_as_other_tools_print_them() -> None:
     assert refused.exit_code == 2
 
 
+@pytest.mark.parametrize("query", ["sum(//p:c)", "//p:c[. = true()]", "max((1, //p:c))"])
+def test_a_query_that_has_no_value_is_an_error(query: str) -> None:
+    done = run("query", SHOP, query, *X)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert isinstance(done.exception, AxlogError | SystemExit)
+
+
 def test_a_namespace_is_named_as_the_reason_for_no_rows() -> None:
     for query in ("//c", "match /o/order/c/$x return $x"):
         done = run("query", SHOP, query)

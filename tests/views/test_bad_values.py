@@ -120,3 +120,12 @@ def test_constants_without_a_value_are_refused_when_written(
 )
 def test_what_may_have_a_value_is_watched(text: str) -> None:
     assert len(axlog.parse("<r><a><b>1</b></a></r>").watch(text).items()) == 1
+
+
+def test_explain_names_the_last_error_of_a_tuple_without_a_value() -> None:
+    doc = axlog.parse("<r><a>1</a><a>true</a></r>")
+    view = doc.watch("//a[. = true()]", "v")
+    assert "without a value" not in str(view.explain())
+    doc.update("insert node <a>x</a> into /r")
+    said = "tuples without a value since the view began: 1; last FORG0001: 'x'"
+    assert said in str(view.explain())

@@ -73,7 +73,8 @@ def query(
     """Write the result of a query on a document.
 
     XPath and XQuery: the items, one per line; with --json, rows. Tree patterns: the rows, as JSON
-    lines {"row": {...}, "count": n} in a pipe and as a table on a terminal.
+    lines {"row": {...}, "count": n} in a pipe and as a table on a terminal. A query in XPath or
+    XQuery that has no value for the document, such as the sum of a text, is an error.
     """
     _check_order(document, text)
     parsed = parse(
@@ -86,7 +87,11 @@ def query(
         ),
     )
     given = text if show is None else _showing(text, show, language, namespace)
-    view = parsed.watch(given, language=checked_language(language), maintainer=maintainer)
+    is_pattern = (checked_language(language) or language_of(text)) == "pattern"
+    view = parsed.watch(
+        given, language=checked_language(language), maintainer=maintainer,
+        on_value_error="null" if is_pattern else "reject",
+    )  # fmt: skip
     if not view.rows():
         _hint(parsed.element(), text)
     if xml:

@@ -350,6 +350,11 @@ class Dataflow(Maintainer):
             )
         if self._cost.evaluations:
             lines.append(str(self._cost))
+        problem = self.problem
+        if problem is not None:
+            number = sum(each.errors for each in self.collections)
+            said = f"{problem.code}: {problem.message}"
+            lines.append(f"tuples without a value since the view began: {number}; last {said}")
         return tuple(lines)
 
 
