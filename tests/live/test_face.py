@@ -7,6 +7,7 @@ import pytest
 
 import axlog
 from axlog.errors import AxlogError, QueryError
+from axlog.views.change import Change
 
 IDS = {"ids": "match //orders/order/oid/$x return $x"}
 ORDER = "<order><oid>17</oid></order>"
@@ -74,6 +75,19 @@ def test_a_wrong_option_is_refused(given: dict[str, Any]) -> None:
 def test_options_are_those_that_were_given() -> None:
     options = axlog.Options(keep="needed", times="dates")
     assert axlog.parse("<a/>", options=options).options is options
+
+
+async def _coroutine(change: Change) -> None:
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("callback", "said"), [(_coroutine, "async for"), ("print", "no function"), (None, "function")]
+)
+def test_a_callback_that_cannot_be_called_is_refused(callback: object, said: str) -> None:
+    view = axlog.parse("<a/>").watch("//b")
+    with pytest.raises(QueryError, match=said):
+        view.subscribe(callback)  # type: ignore[arg-type]
 
 
 def test_a_subscriber_gets_every_change_until_it_unsubscribes() -> None:

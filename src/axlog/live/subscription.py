@@ -3,6 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import iscoroutinefunction
+
+from axlog.errors import QueryError
+
+
+def refuse_uncallable(callback: object) -> None:
+    """Refuse what cannot be called with a change: a coroutine would never run."""
+    if callable(callback) and not iscoroutinefunction(callback):
+        return
+    is_coroutine = callable(callback)
+    raise QueryError(
+        "AX211",
+        "the callback is a coroutine function" if is_coroutine else "the callback is no function",
+        expected="a function of one change",
+        advice="`async for change in document.changes(name)`" if is_coroutine else None,
+    )
 
 
 class Subscription:

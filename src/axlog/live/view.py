@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from axlog.document.parser import parse
 from axlog.errors import QueryError
-from axlog.live.subscription import Subscription
+from axlog.live.subscription import Subscription, refuse_uncallable
 from axlog.query.query import Query
 from axlog.query.truth import Truth
 from axlog.reporting import counted
@@ -380,7 +380,8 @@ class View:
         To unsubscribe, call the returned subscription, or use it in a `with` block.
 
         Parameters:
-            callback: The function. It is called while the document is locked.
+            callback: The function. It is called while the document is locked. Coroutine functions
+                are refused: use `async for change in document.changes(name)`.
             since: Position of the last change that the subscriber has. It first gets the changes
                 after this position. AX803 if they are not retained (`retain`).
             snapshot: Whether the subscriber first gets the current rows, as `insert` changes
@@ -393,6 +394,7 @@ class View:
         insert Row(x='17')
         >>> unsubscribe()
         """
+        refuse_uncallable(callback)
         return Subscription(self._maintained.subscribe(callback, since=since, snapshot=snapshot))
 
     def retain(self, most: int) -> View:
