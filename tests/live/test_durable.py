@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import axlog
 from axlog.cli.application import application
-from axlog.errors import AxlogError, StoreError
+from axlog.errors import AxlogError, QueryError, StoreError
 from axlog.live.internals import maintained, maintained_view
 from axlog.live.options import Keep
 from axlog.live.store import open_store
@@ -378,3 +378,16 @@ def test_views_of_what_is_not_kept_are_verified_from_the_whole_log(
             doc.snapshot()
             (result,) = verify(DiskFiles(tmp_path)).views
             assert [row["x"] for row in result.extra] == ["9"]
+
+
+def test_a_store_is_made_from_the_names_of_its_streams(tmp_path: Path) -> None:
+    for number in (1, 2):
+        with axlog.open(tmp_path / "store", streams=["orders", "shipments"]) as doc:
+            doc.feed("orders", f"<order>{number}</order>")
+            assert list(doc.streams()) == ["orders", "shipments"]
+    with axlog.open(tmp_path / "store") as doc:
+        assert doc.watch("/document/orders/order/string()").items() == ["1", "2"]
+    with pytest.raises(QueryError, match="both a source and streams"):
+        axlog.open(tmp_path / "other", "<a/>", streams=["orders"])
+    with pytest.raises(StoreError, match="a source or streams"):
+        axlog.open(tmp_path / "other")

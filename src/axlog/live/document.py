@@ -40,6 +40,7 @@ from axlog.views.family import Member
 
 if TYPE_CHECKING:
     from axlog.document.schema_sources import Types
+    from axlog.document.skeleton import StreamNames
     from axlog.live.change_feed import ChangeFeed
     from axlog.live.collection import Collection, Dropped
     from axlog.live.profile import Profile
@@ -102,14 +103,16 @@ class Document:
         self,
         source: Source | Tree | None = None,
         *,
-        streams: Sequence[str] | Mapping[str, Mapping[str, str]] = (),
+        streams: StreamNames = (),
         views: Mapping[str, str | Query] | None = None,
         facts: Iterable[str] = (),
         types: Types | Iterable[Types] | None = None,
         options: Options = DEFAULT_OPTIONS,
     ) -> None:
         if source is None:
-            source = _skeleton(streams, options)
+            from axlog.document.skeleton import skeleton
+
+            source = skeleton(streams, options.limits, options.namespaces)
         elif streams:
             raise QueryError("AX211", "both a source and streams", expected="one of the two")
         tree = source
@@ -792,19 +795,3 @@ def _declare(tree: Tree, facts: Iterable[str], options: Options, *, checks: bool
         labels = [tree.label(node) for node in tree.children(tree.root)]
         for key in (*tree.facts, *ends_of(tree.references)):
             check_path(key, tree.label(tree.root), labels)
-
-
-def _skeleton(streams: Sequence[str] | Mapping[str, Mapping[str, str]], options: Options) -> str:
-    """Return the XML of a document with an element and a call for each stream."""
-    from axlog.document.skeleton import skeleton
-
-    if isinstance(streams, str) or not streams:
-        raise QueryError(
-            "AX211", f"streams={streams!r}", expected="a list of stream names, or a source"
-        )
-    if isinstance(streams, Mapping):
-        return skeleton(streams, options.limits, options.namespaces)
-    twice = next((each for at, each in enumerate(streams) if each in streams[:at]), None)
-    if twice is not None:
-        raise StreamError("AX403", f"the stream {twice!r} is given twice")
-    return skeleton({each: {} for each in streams}, options.limits, options.namespaces)

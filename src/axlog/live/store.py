@@ -15,8 +15,9 @@ from typing import IO, Any, Literal, TypeAlias
 from axlog.document.loader import load
 from axlog.document.parser import Source
 from axlog.document.serializer import serialise
+from axlog.document.skeleton import StreamNames, skeleton
 from axlog.document.times import start_of
-from axlog.errors import StoreError
+from axlog.errors import QueryError, StoreError
 from axlog.live import log_records
 from axlog.live.durable import DurableDocument
 from axlog.live.log_records import Record
@@ -36,6 +37,7 @@ def open_store(
     path: str | Path,
     source: Source | None = None,
     *,
+    streams: StreamNames = (),
     views: Mapping[str, str | Query] | None = None,
     facts: Iterable[str] = (),
     options: Options = DEFAULT_OPTIONS,
@@ -47,6 +49,7 @@ def open_store(
     Parameters:
         path: Directory of the store.
         source: As for `parse`, for a store that does not exist yet.
+        streams: As for `Document`, for a store that does not exist yet and has no source.
         views: Views to watch, by name. Those that the store does not have are added; the others
             stay.
         facts: Declarations about the future. They are stored and need not be given again.
@@ -56,14 +59,18 @@ def open_store(
         retain: Keep the log before a snapshot, for `axlog replay` and for views that are added
             later to a document that does not keep its messages.
 
-    >>> import tempfile
+    >>> import axlog, tempfile
     >>> directory = tempfile.mkdtemp()
-    >>> with open_store(directory, "<orders/>") as doc:
-    ...     changes = doc.update("insert node <order/> into /orders")
-    >>> with open_store(directory) as doc:
-    ...     print(doc)
-    <orders><order/></orders>
+    >>> with axlog.open(directory, streams=["orders"]) as doc:
+    ...     changes = doc.feed("orders", "<order>17</order>")
+    >>> with axlog.open(directory) as doc:
+    ...     print(doc.watch("//order/string()").items())
+    ['17']
     """
+    if streams:
+        if source is not None:
+            raise QueryError("AX211", "both a source and streams", expected="one of the two")
+        source = skeleton(streams, options.limits, options.namespaces)
     if sync not in POLICIES:
         raise StoreError("AX875", f"sync={sync!r}", expected=" or ".join(POLICIES))
     directory = Path(path)
@@ -97,7 +104,7 @@ def start(
     found = restore(files, DurableDocument, texts)
     if found is None:
         if source is None:
-            raise StoreError("AX875", "there is no store yet", advice="give the document's source")
+            raise StoreError("AX875", "there is no store yet", advice="give a source or streams")
         starts = start_of(options.at, options.times)
         tree = load(
             source, limits=options.limits, keep_whitespace=options.keep_whitespace, time=starts
