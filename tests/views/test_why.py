@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 
 import axlog
 from axlog.cli.application import application
+from axlog.errors import QueryError
 from axlog.live.internals import maintained
 
 DOCUMENT = '<m><o><k>1</k><ax:call xmlns:ax="urn:axlog" stream="orders"/></o></m>'
@@ -109,3 +110,31 @@ def test_why_of_what_is_not_there() -> None:
     assert ask("<a><b>1</b></a>", "match /a/b/$x return $x", "--row", "x=2").exit_code == 1
     assert ask("<a><b>1</b></a>", "match /a/b/$x return $x", "--row", "y=2").exit_code == 2
     assert ask("<a/>", "match /a[").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "counts"),
+    [
+        ("match //x[c/$c]/i/$i return $c, $i", [1, 2, 1, 3]),
+        ("match //x[c/$c]/i/$i return $c, count() as n", [2, 2, 2, 3]),
+        ("match //x[c/$c]/i/$i return $c, $i + 1 as j", [1, 2, 1, 3]),
+        ("match //x[c/$c]/i/$i return $c, $i order by $i limit 1", [1, 1, 1, 1]),
+    ],
+)
+def test_a_column_that_is_left_out_may_have_any_value(query: str, counts: list[int]) -> None:
+    doc = axlog.parse(
+        "<r><x><c>A</c><i>1</i></x><x><c>A</c><i>2</i></x><x><c>B</c><i>2</i></x></r>"
+    )
+    view = doc.watch(query)
+    row = view.rows()[0].to_dict()
+    asked = [row, *({name: value} for name, value in row.items()), {}]
+    assert [len(view.why(each)) for each in asked] == counts
+
+
+@pytest.mark.parametrize(
+    "query", ["match //c/$c return $c", "match //c/$c return $c, count() as n", "//c", "count(//c)"]
+)
+def test_a_column_that_the_view_does_not_have_is_refused(query: str) -> None:
+    view = axlog.parse("<r><c>A</c></r>").watch(query)
+    with pytest.raises(QueryError, match="no column zz"):
+        view.why({"zz": 1})

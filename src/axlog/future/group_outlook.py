@@ -23,7 +23,7 @@ from typing import Any
 from axlog.document.ids import Id
 from axlog.document.serializer import serialise
 from axlog.document.tree import Tree
-from axlog.errors import QueryError, UndecidedError
+from axlog.errors import UndecidedError
 from axlog.evaluate.answers import answers
 from axlog.future.generalized_rows import Need, Values
 from axlog.future.grounding import has_not
@@ -34,6 +34,7 @@ from axlog.future.negation import without_not
 from axlog.future.scenarios import is_limited
 from axlog.future.truth import Outlook, Possible, Wanted, column_of, possible_rows
 from axlog.query.aggregate_patterns import counted_once
+from axlog.query.columns import refuse_unknown_columns
 from axlog.query.compile import compile_pattern
 from axlog.query.pattern import Comparison, Kind, Number, Output, TimeConstraint
 from axlog.query.row_key import RowKey
@@ -283,10 +284,7 @@ class GroupOutlook:
 
     def status(self, row: Row) -> Truth:
         """The truth of one row. Columns left out may have any value."""
-        unknown = set(row) - set(self._columns)
-        if unknown:
-            expected = ", ".join(self._columns)
-            raise QueryError("AX203", f"the view has no column {min(unknown)}", expected=expected)
+        refuse_unknown_columns(self._columns, row)
         asked = {self._columns.index(name): value for name, value in row.items()
                  if value is not None}  # fmt: skip
         if any(all(_same(each[at], v) for at, v in asked.items()) for each in self._there):

@@ -22,7 +22,7 @@ from axlog.document.ids import Id
 from axlog.document.serializer import serialise
 from axlog.document.times import Shown, plain
 from axlog.document.tree import Tree
-from axlog.errors import QueryError, UndecidedError
+from axlog.errors import UndecidedError
 from axlog.future.capacity import fits
 from axlog.future.collected_paths import without_collected
 from axlog.future.evidence import Witness, dominates, pinned_values
@@ -41,6 +41,7 @@ from axlog.future.type_trees import may_hold_calls
 from axlog.future.typed_scenarios import TypedScenarios, typed_scenarios
 from axlog.future.unknowns import ValueNeeds
 from axlog.future.value_outputs import asked_by_variables
+from axlog.query.columns import refuse_unknown_columns
 from axlog.query.pattern import Kind, Output, Pattern
 from axlog.query.truth import Truth
 
@@ -475,10 +476,7 @@ class Outlook:
 
     def _wanted(self, row: Mapping[str, Any]) -> list[str | int | None]:
         """The values of a row, by the columns of the program."""
-        unknown = set(row) - set(self._columns)
-        if unknown:
-            expected = ", ".join(self._columns)
-            raise QueryError("AX203", f"the view has no column {min(unknown)}", expected=expected)
+        refuse_unknown_columns(self._columns, row)
         found: dict[str, str | int | None] = {}
         for output in self.pattern.outputs:
             if output.column in row:

@@ -244,7 +244,7 @@ class View:
         """Return the derivations of a row: the document node that each pattern node matched.
 
         Parameters:
-            row: A row of the view, or its values by column.
+            row: A row of the view, or its values by column. An omitted value may be anything.
 
         >>> import axlog
         >>> doc = axlog.parse("<orders><order>17</order></orders>")

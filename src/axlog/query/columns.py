@@ -6,9 +6,11 @@ type of its column tells them apart. `Query.columns` has the types of a view's r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from typing import Literal, TypeAlias
+
+from axlog.errors import QueryError
 
 ColumnType: TypeAlias = Literal[
     "text", "id", "time", "integer", "decimal", "double", "truth", "moment", "day", "duration",
@@ -78,3 +80,11 @@ def typed_columns(names: tuple[str, ...]) -> Columns:
     ('any',)
     """
     return names if isinstance(names, Columns) else Columns(names)
+
+
+def refuse_unknown_columns(columns: Collection[str], row: Iterable[str]) -> None:
+    """Refuse a row that names a column which the view does not have."""
+    unknown = set(row) - set(columns)
+    if unknown:
+        expected = ", ".join(columns) or "none: the query is Boolean"
+        raise QueryError("AX203", f"the view has no column {min(unknown)}", expected=expected)

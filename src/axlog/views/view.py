@@ -16,7 +16,7 @@ from axlog.document.delta import Delta
 from axlog.document.times import Times
 from axlog.errors import QueryError, UndecidedError
 from axlog.evaluate.sort_keys import exact_row_key
-from axlog.query.columns import Columns
+from axlog.query.columns import Columns, refuse_unknown_columns
 from axlog.query.query import Query
 from axlog.views.change import (
     CLOCK,
@@ -219,10 +219,19 @@ class MaintainedView(FutureRows):
         return len(self) > 0
 
     def why(self, row: Mapping[str, Any]) -> list[Derivation]:
-        """The derivations of a row: the document node that each pattern node matched."""
-        from axlog.views.dataflow.maintainer import Dataflow
-        from axlog.views.why import derivations, is_found_by_values, step_derivations
+        """The derivations of a row: the document node that each pattern node matched.
 
+        A column that is left out may have any value.
+        """
+        from axlog.views.dataflow.maintainer import Dataflow
+        from axlog.views.why import (
+            derivations,
+            has_values,
+            is_found_by_values,
+            step_derivations,
+        )
+
+        refuse_unknown_columns(self.columns, row)
         with self._lock:
             if isinstance(self.maintainer, Dataflow):
                 return self.maintainer.why(row, self.times)
@@ -238,7 +247,13 @@ class MaintainedView(FutureRows):
             tree = tree.copied()
         if self._key.steps:
             stepping = replace(self.stepping, key=self.query.row_key)
-            return step_derivations(tree, stepping, row, self.times)
+            is_whole = row.keys() >= set(self.columns)
+            asked = [row] if is_whole else [each for each in self.rows() if has_values(each, row)]
+            return [
+                found
+                for each in asked
+                for found in step_derivations(tree, stepping, each, self.times)
+            ]
         return derivations(tree, pattern, row, self.times)
 
     def parts(self, row: Mapping[str, Any]) -> list[Matched]:

@@ -78,21 +78,23 @@ def derivations(
     times: Times = "seconds",
     index: ValueIndex | None = None,
 ) -> list[Derivation]:
-    """Every derivation of a row; none if the row does not hold. `index`: the tree's values."""
+    """Every derivation of a row; none if the row does not hold. `index`: the tree's values.
+
+    A column that is left out may have any value.
+    """
     row = inward(pattern, row)
-    wanted = [_text(row[column]) for column in pattern.columns]
+    asked = [(at, _text(row[c])) for at, c in enumerate(pattern.columns) if c in row]
     steps = [str(replace(node, branches=())) for node in pattern.nodes()]
     found = []
     given = {
         output.of: str(row[column])
         for output, column in zip(pattern.outputs, pattern.columns, strict=True)
-        if output.kind is Kind.VARIABLE
+        if output.kind is Kind.VARIABLE and column in row
     }
     for valuation in valuations(tree, pattern, given, places=_Paths(tree, given, index)):
         _, values = row_of(tree, pattern, valuation)
-        if [_text(value) for value in values] != wanted:
-            continue
-        found.append(_derivation(tree, steps, valuation, times))
+        if all(_text(values[at]) == value for at, value in asked):
+            found.append(_derivation(tree, steps, valuation, times))
     return found
 
 
@@ -335,6 +337,11 @@ def agrees(wanted: Mapping[str, Any], row: Row) -> bool:
     """Whether a row has the requested values."""
     values = dict(zip(row.columns, row.values_, strict=True))
     return all(value is None or values[column] == value for column, value in wanted.items())
+
+
+def has_values(row: Row, wanted: Mapping[str, Any]) -> bool:
+    """Whether a row has the values of a caller, in the form that rows show them or as texts."""
+    return all(row[name] == value or str(row[name]) == str(value) for name, value in wanted.items())
 
 
 def _inward(value: Any) -> Any:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from axlog.document.times import microseconds
-from axlog.errors import QueryError
 from axlog.evaluate.joins import picker
 from axlog.future.truth import column_of
+from axlog.query.columns import refuse_unknown_columns
 from axlog.query.compile import Column
 from axlog.query.pattern import Kind, Pattern
 from axlog.query.truth import Truth
@@ -90,9 +90,7 @@ class RowQuestion:
     def shown(self, row: Mapping[str, Any]) -> Shown:
         """The values that are asked about, times in microseconds; None where any may be."""
         if not row.keys() <= self._allowed:
-            unknown = min(row.keys() - self._allowed)
-            expected = ", ".join(self.names)
-            raise QueryError("AX203", f"the view has no column {unknown}", expected=expected)
+            refuse_unknown_columns(self.names, row)
         if self._times:
             row = {
                 **row,
