@@ -93,6 +93,11 @@ from lab.laws.statements_cases import make_statements_case, smaller_statements
 from lab.laws.statements_law import check_statements
 from lab.laws.swept_law import SweptCase, check_swept, make_swept_case, smaller_swept
 from lab.laws.systems_law import check_systems, make_systems_case, smaller_systems
+from lab.laws.threshold_never_law import (
+    check_threshold_never,
+    make_threshold_never_case,
+    smaller_threshold_never,
+)
 from lab.laws.thresholds_cases import make_threshold_case, smaller_thresholds
 from lab.laws.thresholds_law import check_thresholds
 from lab.laws.truth_law import check_truth
@@ -251,7 +256,10 @@ LAWS: dict[str, Law] = {
     "references": Law("truth and rows beside declared references by brute force",
                       make_reference_case, check_absence, 20, smaller_absences),
     "thresholds": Law("truth and rows of views with aggregates by brute force",
-                      make_threshold_case, check_thresholds, 20, smaller_thresholds),
+                      make_threshold_case, check_thresholds, 10, smaller_thresholds),
+    "threshold-never": Law("`never` of groups is that of its definition",
+                           make_threshold_never_case, check_threshold_never, 10,
+                           smaller_threshold_never),
     "collect": Law("collection changes nothing", _make_collected, _check_collected, 5,
                    _smaller_collected),
     "values": Law("values are ordered by their kind", make_values_case, check_values, 90,
@@ -279,6 +287,7 @@ PARTS = {
         "ground",
         "references",
         "thresholds",
+        "threshold-never",
         "collect",
         "replace-truth",
         "clock-truth",

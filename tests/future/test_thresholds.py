@@ -2,12 +2,15 @@
 
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 
 import axlog
 from axlog import Truth
 from axlog.errors import UndecidedError
+from axlog.future.group_tracker import GroupTracker
+from lab.laws.threshold_never_law import check_threshold_never, make_threshold_never_case
 from lab.laws.thresholds_cases import ThresholdCase, make_threshold_case
 from lab.laws.thresholds_law import check_thresholds
 
@@ -222,9 +225,10 @@ def test_a_row_of_a_group_has_its_reasons(condition: str, fed: int, row: str, wa
 
 
 def test_a_threshold_that_cannot_be_reached_is_a_never_change() -> None:
-    doc = axlog.Document(streams={"orders": {"most": "4"}}, options=axlog.Options(never="all"))
+    doc = axlog.Document(streams={"orders": {"most": "4"}})
     view = doc.watch(_ORDERS, "often")
-    assert view.explain().never == "reported by possible rows, worked out anew after every update"
+    said = "reported by the groups that can still come; messages are read as they arrive"
+    assert view.explain().never == said
     said = [
         (client, change.op, change.row["c"])
         for number, client in enumerate("ABBA")
@@ -233,4 +237,65 @@ def test_a_threshold_that_cannot_be_reached_is_a_never_change() -> None:
     # After A, B, B one order is left: A cannot have three any more. Then B cannot either.
     assert said == [("B", "never", "A"), ("A", "never", "B")]
     plain = axlog.Document(streams=["orders"], views={"often": _ORDERS})
-    assert 'never="all" does' in str(plain.view("often").explain().never)
+    assert "when a stream ends" in str(plain.view("often").explain().never)
+    for client in "ABBB":
+        plain.feed("orders", f'<order client="{client}"/>')
+    assert never(plain.end("orders")) == [("A", None)]
+
+
+def test_a_deadline_and_a_key_make_a_threshold_never() -> None:
+    query = (
+        "match /document[orders/order#t[@id = $x]][parts/part#u[@order = $x]]"
+        " where u - t <= 2h return $x, count() as n having count() >= 2"
+    )
+    doc = axlog.Document(
+        streams=["orders", "parts"], views={"v": query},
+        facts=["key orders/order by @id trusted"],
+    )  # fmt: skip
+    for number in (1, 2):
+        doc.feed("orders", f'<order id="{number}"/>', at=0)
+    doc.feed("parts", '<part order="1"/>', at=1)
+    assert [c.op for c in doc.feed("parts", '<part order="2"/><part order="2"/>', at=2)] == [
+        "insert"
+    ]
+    assert doc.advance(2 * 3600) == []
+    assert never(doc.advance(2 * 3600 + 1)) == [("1", None)]
+    assert never(doc.feed("parts", '<part order="1"/>')) == []
+    assert doc.end("orders") == []  # order 2 is there
+
+
+def test_never_of_groups_by_its_definition() -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(60):
+        seen += check_threshold_never(make_threshold_never_case(Random(seed)))
+    assert seen["never"] > 10, seen
+
+
+def test_a_message_examines_the_groups_that_it_concerns(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[object] = []
+    judge = GroupTracker._judge
+
+    def noted(self: GroupTracker, key: tuple[object, ...]) -> Any:
+        judged.append(key[0])
+        return judge(self, key)
+
+    monkeypatch.setattr(GroupTracker, "_judge", noted)
+    query = (
+        "match /document[orders/order#t[@id = $x]][parts/part#u[@order = $x]]"
+        " where u - t <= 2h return $x, count() as n having count() >= 2"
+    )
+    facts = ["key orders/order by @id trusted"]
+    doc = axlog.Document(streams=["orders", "parts"], views={"v": query}, facts=facts)
+    for number in range(40):
+        doc.feed("orders", f'<order id="{number}"/>', at=number)
+    judged.clear()
+    doc.feed("parts", '<part order="7"/>', at=40)
+    doc.feed("orders", '<order id="40"/>', at=41)
+    assert set(judged) == {"7", "40"}
+    judged.clear()
+    assert never(doc.advance(7202)) == [("0", None), ("1", None)]
+    assert set(judged) == {"0", "1"}
+
+
+def never(changes: list[axlog.Change]) -> list[tuple[Any, ...]]:
+    return [change.row.values_ for change in changes if change.op == "never"]

@@ -72,8 +72,10 @@ Groups: views with aggregates, conditions on values and computed columns.
 
     group_steps         the steps of a view, split at its group
     group_growth        how many tuples a scenario can still bring
+    group_members       the members of groups: sums of those there, and those to come
     group_conditions    which values aggregates can reach, and whether a condition can come to hold
     group_outlook       truth, possible rows and statuses of such a view
+    group_tracker       the groups of a view that can still come, kept as data arrives
 
 Types: futures restricted to a schema.
 

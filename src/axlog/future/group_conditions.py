@@ -15,21 +15,17 @@ from enum import Enum
 from math import inf
 from typing import Any
 
-from axlog.errors import ValueProblem
-from axlog.evaluate.native_values import number
 from axlog.future.generalized_rows import Brought
 from axlog.future.group_growth import Capacity
+from axlog.future.group_members import UNKNOWN, ZERO, Members, as_number
 from axlog.query.pattern import Comparison, Number
 from axlog.query.steps import Aggregate, Scalar
 from axlog.query.syntax_tree import Binary, Constant, Reference
 from axlog.query.values import compare_numbers, mirrored
 
-UNKNOWN = object()
-"""A value that data to come decides."""
 INFINITY = Decimal("Infinity")
 _UP, _DOWN = (">=", ">"), ("<=", "<")
 _EXACT_TRIES = 64
-_ZERO = Decimal(0)
 
 
 class Reach(Enum):
@@ -108,7 +104,7 @@ class GroupFuture:
     def __init__(
         self,
         aggregates: Sequence[Aggregate],
-        members: Sequence[Mapping[str, Any]],
+        members: Members,
         growths: Sequence[Growth],
         *,
         may_delete: bool,
@@ -117,9 +113,7 @@ class GroupFuture:
         limit: float = inf,
         single: frozenset[str] = frozenset(),
     ) -> None:
-        """`members`: the arguments of the present tuples.
-
-        `may_delete`: whether a stream may delete tuples. `is_wild`: whether data that comes may
+        """`may_delete`: whether a stream may delete tuples. `is_wild`: whether data that comes may
         remove some. `is_free`: whether all scenarios can come about together. `limit`:
         on the number of tuples. `single`: arguments with one value in the whole group.
         """
@@ -132,8 +126,8 @@ class GroupFuture:
     # Bounds ---------------------------------------------------------------------------------------
 
     def _count(self, argument: str | None) -> Bounds:
-        members = [m for m in self._members if argument is None or m[argument] is not None]
-        now = len(members)
+        members = self._members
+        now = members.count if argument is None else members.of[argument].present
         sure = [
             each.capacity.sure
             for each in self._growths
@@ -145,7 +139,7 @@ class GroupFuture:
         return _counted(now, least, most, now + reached, not self._is_wild)
 
     def _distinct(self, argument: str) -> Bounds:
-        there = {m[argument] for m in self._members if m[argument] is not None}
+        there = self._members.of[argument].values or set()
         known = there | {each.values[argument] for each in self._growths} - {UNKNOWN, None}
         most: float = len(known)
         sure: float = len(there)
@@ -166,18 +160,18 @@ class GroupFuture:
         return _counted(len(there), least, most, sure, not self._is_wild)
 
     def _sum(self, argument: str) -> Bounds:
-        addends = [n for m in self._members if (n := _number(m[argument])) is not None]
-        now = sum(addends, Decimal(0))
+        there = self._members.of[argument]
+        now = there.total
         least = most = sure_least = sure_most = now
         if self._may_shrink:
-            least += sum((each for each in addends if each > 0), Decimal(0)) * -1
-            most -= sum((each for each in addends if each < 0), Decimal(0))
+            least -= there.positive
+            most -= there.negative
         for each in self._growths:
             found = _range(each, argument)
             if found is None:
                 continue
-            least += _times(each.capacity.most, min(found.low, _ZERO))
-            most += _times(each.capacity.most, max(found.high, _ZERO))
+            least += _times(each.capacity.most, min(found.low, ZERO))
+            most += _times(each.capacity.most, max(found.high, ZERO))
             if each.is_sure and (each.values[argument] is not UNKNOWN or argument in each.ranges):
                 sure = each.capacity.sure
                 sure_most = max(sure_most, _reached(now, found.high, sure, found.is_high_open))
@@ -189,13 +183,11 @@ class GroupFuture:
         return Bounds(now, least, most, sure_least, sure_most, is_growing)
 
     def _extreme(self, argument: str, function: str) -> Bounds | None:
-        values = [m[argument] for m in self._members if m[argument] is not None]
-        numbers = [_number(value) for value in values]
-        if any(each is None for each in numbers) or self._may_shrink:
+        there = self._members.of[argument]
+        if not there.is_numeric or self._may_shrink:
             return None
-        known = [each for each in numbers if each is not None]
-        choose = max if function == "max" else min
-        now = choose(known) if known else None
+        now = there.most if function == "max" else there.least
+        known = [each for each in (there.least, there.most) if each is not None]
         ends = [found for each in self._growths if (found := _range(each, argument)) is not None]
         if any(each.values[argument] is UNKNOWN and argument not in each.ranges
                for each in self._growths):  # fmt: skip
@@ -279,11 +271,10 @@ class GroupFuture:
         constants = sorted({bound for each in conditions for bound in constants_of(each)})
         for more in range(1, int(min(growth.capacity.singles, _EXACT_TRIES)) + 1):
             for chosen in self._choices(growth, constants, more):
-                rows = [*self._members, *[chosen] * more]
                 yield {
                     name: found
                     for name, each in self._aggregates.items()
-                    if (found := value_of(each, rows)) is not UNKNOWN
+                    if (found := self._members.value_with(each, chosen, more)) is not UNKNOWN
                 }
 
     def _choices(
@@ -297,8 +288,8 @@ class GroupFuture:
         if len(unknown) > 1 or unknown[0] not in growth.ranges:
             return
         (name,) = unknown
-        total = sum((_number(m[name]) or _ZERO for m in self._members), _ZERO)
-        near = [each + step for each in (_ZERO, *constants) for step in (-1, 0, 1)]
+        total = self._members.of[name].total
+        near = [each + step for each in (ZERO, *constants) for step in (-1, 0, 1)]
         near += [(each - total + step) / more for each in constants for step in (-1, 0, 1)]
         for each in near:
             if growth.ranges[name].has(each):
@@ -401,19 +392,25 @@ def atom_of(condition: Scalar) -> tuple[str, str, Decimal] | None:
         left, operator, right = right, mirrored(operator), left
     if not isinstance(left, Reference) or not isinstance(right, Constant):
         return None
-    bound = _number(right.typed)
+    bound = as_number(right.typed)
     return None if bound is None else (left.name, operator, bound)
+
+
+def atoms_of(condition: Scalar) -> Iterator[Scalar]:
+    """The comparisons that a condition joins by `and` and `or`."""
+    if isinstance(condition, Binary) and condition.operator in ("and", "or"):
+        yield from atoms_of(condition.left)
+        yield from atoms_of(condition.right)
+        return
+    yield condition
 
 
 def constants_of(condition: Scalar) -> Iterator[Decimal]:
     """The numbers that a condition compares aggregates with."""
-    if isinstance(condition, Binary) and condition.operator in ("and", "or"):
-        yield from constants_of(condition.left)
-        yield from constants_of(condition.right)
-        return
-    atom = atom_of(condition)
-    if atom is not None:
-        yield atom[2]
+    for each in atoms_of(condition):
+        atom = atom_of(each)
+        if atom is not None:
+            yield atom[2]
 
 
 def holds(condition: Scalar, state: Mapping[str, Decimal | None]) -> bool | None:
@@ -431,24 +428,6 @@ def holds(condition: Scalar, state: Mapping[str, Decimal | None]) -> bool | None
     return value is not None and compare_numbers(value, atom[1], atom[2])
 
 
-def value_of(aggregate: Aggregate, rows: Sequence[Mapping[str, Any]]) -> Any:
-    """The value of an aggregate as a number; None: it has none; UNKNOWN: it is of another kind."""
-    if aggregate.argument is None:
-        return Decimal(len(rows))
-    values = [row[aggregate.argument] for row in rows if row[aggregate.argument] is not None]
-    numbers = [found for each in values if (found := _number(each)) is not None]
-    match aggregate.function:
-        case "count":
-            distinct = {(_number(each), str(each)) for each in values}
-            return Decimal(len(distinct) if aggregate.is_distinct else len(values))
-        case "sum":
-            return sum(numbers, _ZERO)
-        case "min" | "max" if len(numbers) == len(values):
-            choose = max if aggregate.function == "max" else min
-            return choose(numbers) if numbers else None
-    return UNKNOWN
-
-
 def _is_some(growth: Growth, argument: str) -> bool:
     """Whether a tuple of a scenario surely has a value for an argument."""
     value = growth.values[argument]
@@ -462,17 +441,8 @@ def _range(growth: Growth, argument: str) -> Interval | None:
         if argument in growth.names:
             return None
         return growth.ranges.get(argument, Interval())
-    found = _number(value)
+    found = as_number(value)
     return None if found is None else Interval(found, found)
-
-
-def _number(value: Any) -> Decimal | None:
-    if value is None:
-        return None
-    try:
-        return number(value)
-    except ValueProblem:
-        return None
 
 
 def _counted(now: int, least: int, most: float, sure: float, is_growing: bool) -> Bounds:
@@ -482,7 +452,7 @@ def _counted(now: int, least: int, most: float, sure: float, is_growing: bool) -
 
 def _times(factor: float, value: Decimal) -> Decimal:
     if not value or not factor:
-        return _ZERO
+        return ZERO
     return value * (INFINITY if factor == inf else Decimal(int(factor)))
 
 

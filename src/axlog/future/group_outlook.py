@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
-from typing import Any
+from typing import Any, Protocol
 
 from axlog.document.ids import Id
 from axlog.document.serializer import serialise
@@ -27,8 +27,9 @@ from axlog.errors import UndecidedError
 from axlog.evaluate.answers import answers
 from axlog.future.generalized_rows import Need, Values
 from axlog.future.grounding import has_not
-from axlog.future.group_conditions import UNKNOWN, GroupFuture, Growth, Interval, Reach
+from axlog.future.group_conditions import GroupFuture, Growth, Interval, Reach
 from axlog.future.group_growth import Capacity, capacity_of, has_or_that_binds, most_by_types
+from axlog.future.group_members import UNKNOWN, Key, MembersByGroup
 from axlog.future.group_steps import GroupSteps
 from axlog.future.negation import without_not
 from axlog.future.scenarios import is_limited
@@ -42,11 +43,21 @@ from axlog.query.steps import Scalar
 from axlog.query.truth import Truth
 
 Row = Mapping[str, Any]
-Key = tuple[Any, ...]
+
+
+class Coming(Protocol):
+    """The scenarios of the pattern, as groups read them."""
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+
+    def can_be_met(self, values: Values, need: Need) -> bool: ...
+
+    def deadline(self, values: Values, need: Need) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class _Member:
+class Member:
     """One row of the pattern, present or to come, as the group sees it."""
 
     base: Mapping[str, Any]  # the outputs of the pattern
@@ -78,7 +89,27 @@ class GroupOutlook:
     # Members --------------------------------------------------------------------------------------
 
     @cached_property
-    def _present(self) -> list[_Member]:
+    def _found_members(self) -> MembersByGroup[Member]:
+        found: MembersByGroup[Member] = MembersByGroup(self._steps.aggregates)
+        for member in self._present:
+            if member.passes is True:
+                found.add(member.key, member.values)
+        for member in self._coming:
+            if member.passes is not False:
+                found.add_coming(member)
+        return found
+
+    @property
+    def members(self) -> MembersByGroup[Member]:
+        """The members of all groups, present and to come."""
+        return self._found_members
+
+    @property
+    def _scenarios(self) -> Coming:
+        return self._outlook
+
+    @cached_property
+    def _present(self) -> list[Member]:
         columns = compile_pattern(self._pattern).root.columns
         return [
             self._member(columns, row, None, is_present=True)
@@ -86,7 +117,7 @@ class GroupOutlook:
         ]
 
     @cached_property
-    def _coming(self) -> list[_Member]:
+    def _coming(self) -> list[Member]:
         columns = self._outlook.columns
         return [
             self._member(columns, values, need, is_present=False)
@@ -115,14 +146,14 @@ class GroupOutlook:
 
     def _member(
         self, columns: Sequence[str], values: Sequence[Any], need: Need | None, *, is_present: bool
-    ) -> _Member:
+    ) -> Member:
         known = dict(zip(columns, values, strict=True))
         if need is not None:
             known |= {c: v for c, v in need.values.pins().items() if known.get(c) is None}
         base = {o.column: self._read(o, known, is_present) for o in self._plain.outputs}
         passes, found = self._steps.before(base)
         key = tuple(found[name] for name in self._steps.keys)
-        return _Member(base, key, found, passes, tuple(columns), tuple(values), need)
+        return Member(base, key, found, passes, tuple(columns), tuple(values), need)
 
     def _read(self, output: Output, known: Row, is_present: bool) -> Any:
         value = known.get(column_of(output))
@@ -155,19 +186,16 @@ class GroupOutlook:
 
     def _groups(self) -> Iterator[Key]:
         """The keys of the groups that have members, or may get some; UNKNOWN: a new value."""
-        found: dict[Key, None] = {}
-        for member in (*self._present, *self._coming):
-            if member.passes is not False:
-                found[member.key] = None
-        if not self._steps.keys:
-            found[()] = None
-        yield from found
+        yield from self.members.keys()
+        if not self._steps.keys and not self.members.has(()):
+            yield ()
 
     def _future(self, key: Key) -> GroupFuture:
-        members = [m for m in self._present if m.passes is True and m.key == key]
-        growths = [
-            growth for member in self._coming if (growth := self._growth(member, key)) is not None
-        ]
+        growths = (self._growth(member, key) for member in self.members.coming(key))
+        return self._future_with(key, [each for each in growths if each is not None])
+
+    def _future_with(self, key: Key, growths: Sequence[Growth]) -> GroupFuture:
+        """The future of a group in which some scenarios come about."""
         tree = self.tree
         calls = [tree.call(node) for node in tree.calls().values()]
         is_wild = self._has_not or any(call.replace is not None for call in calls)
@@ -180,7 +208,7 @@ class GroupOutlook:
             or (is_timed and any(call.mode == "one-shot" for call in calls))
         )
         return GroupFuture(
-            self._steps.aggregates, [m.values for m in members], growths,
+            self._steps.aggregates, self.members.there(key), growths,
             may_delete=may_delete, is_wild=is_wild, is_free=is_free,
             limit=most_by_types(tree.types, self._pattern), single=self._single,
         )  # fmt: skip
@@ -194,7 +222,13 @@ class GroupOutlook:
             each for each in steps.arguments if each in steps.keys or self._column_of(each) in keys
         )
 
-    def _growth(self, member: _Member, key: Key) -> Growth | None:
+    @cached_property
+    def _node_keys(self) -> frozenset[str]:
+        """The keys that are ids of nodes."""
+        ids = {output.column for output in self._plain.outputs if output.kind is Kind.ID}
+        return frozenset(name for name in self._steps.keys if self._steps.plain.get(name) in ids)
+
+    def _growth(self, member: Member, key: Key) -> Growth | None:
         """What a scenario can add to a group; None: nothing."""
         if member.passes is False or member.need is None:
             return None
@@ -207,7 +241,10 @@ class GroupOutlook:
                     return None
                 continue
             column = self._column_of(name)
-            if column is None:  # a computed key
+            if name in self._node_keys:
+                if asked is not UNKNOWN:
+                    return None  # a node to come is not the one that is there
+            elif column is None:  # a computed key
                 is_sure = False
             elif asked is UNKNOWN:
                 known[column] = UNKNOWN  # a value of its own
@@ -216,9 +253,10 @@ class GroupOutlook:
         if pins:
             values = tuple(known[c] if c in pins else v for c, v in
                            zip(member.columns, member.bound, strict=True))  # fmt: skip
-            if not self._outlook.can_be_met(values, member.need):
+            if not self._scenarios.can_be_met(values, member.need):
                 return None
-            if self._identity(member.columns, values) in self._identities - {None}:
+            identity = self._identity(member.columns, values)
+            if identity is not None and identity in self._identities:
                 return None  # an `or` brings this tuple once
         columns = map(self._column_of, self._steps.arguments)
         arguments = frozenset(column for column in columns if column is not None)
@@ -249,7 +287,7 @@ class GroupOutlook:
             return None
         return column_of(output)
 
-    def _arguments(self, member: _Member, pins: Row) -> dict[str, Any]:
+    def _arguments(self, member: Member, pins: Row) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for each in self._steps.arguments:
             value = member.values[each]
@@ -258,7 +296,7 @@ class GroupOutlook:
             found[each] = pins[column or ""] if is_given else value
         return found
 
-    def _ranges(self, member: _Member) -> dict[str, Interval]:
+    def _ranges(self, member: Member) -> dict[str, Interval]:
         """The numbers that unknown arguments may have, where these are plain variables."""
         assert member.need is not None
         needs = member.need.values
@@ -399,12 +437,12 @@ class GroupOutlook:
     def _ways(self, key: Key) -> Iterator[tuple[list[Wanted], int | None]]:
         """The needs and deadlines of the scenarios that add to a group; none: by a deletion."""
         is_some = False
-        for member in self._coming:
+        for member in self.members.coming(key):
             if self._growth(member, key) is not None:
                 assert member.need is not None
                 needs = [Wanted(s, str(relation.node)) for relation, s in member.need.brought]
                 is_some = True
-                yield needs, self._outlook.deadline(member.bound, member.need)
+                yield needs, self._scenarios.deadline(member.bound, member.need)
         if not is_some:
             yield [], None
 

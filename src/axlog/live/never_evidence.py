@@ -17,7 +17,11 @@ Law: whatever the evidence, the rows are those of this definition. `Choice.of` c
                          the number of trees can, each message is read as it arrives.
     `WalkEvidence`       possible rows computed anew after every update, which costs a walk over the
                          document each time. For views with `not` or under types, with `never="all"`
-    `StepEvidence`       the same for views with steps: groups, conditions on them, the clock
+    `GroupEvidence`      groups kept as data arrives (`future/group_tracker.py`), for views with
+                         computed values, groups and conditions on them. Read like scenarios; an
+                         update examines the groups that it concerns
+    `StepEvidence`       possible rows computed anew for other views with steps: beside `not` and
+                         types, about the clock, other conditions. With `never="all"`
     `Evidence`           none, for a reason: the option `never`, or messages that were not kept
                          (`keep="needed"`)
 
@@ -37,7 +41,9 @@ from axlog.evaluate.gathered import Bags
 from axlog.future.clock_outlook import lower_bounds
 from axlog.future.generalized_rows import Values
 from axlog.future.grounding import has_not
+from axlog.future.group_tracker import GroupTracker, may_lose_groups, why_not_followed
 from axlog.future.references import referred
+from axlog.future.restoration import loses_no_future
 from axlog.future.scenario_tracker import Scenario, ScenarioTracker, may_fall_by_message
 from axlog.future.scenarios import is_limited
 from axlog.future.truth import Outlook, column_of, row_of
@@ -88,6 +94,7 @@ class Evidence:
 
     is_kept = False  # whether the possible rows are known now
     reads_nodes = True  # whether it needs messages as nodes
+    reads_messages = False  # whether it needs every message, sooner or later
 
     def __init__(
         self,
@@ -119,6 +126,14 @@ class Evidence:
     def never(self, update: Update) -> list[Change]:
         """Return the changes for the rows that an update made impossible."""
         return []
+
+    def may_lose_by_message(self, tree: Tree) -> bool:
+        """Return whether a single message can make a row impossible."""
+        return True
+
+    def loses_no_future(self, tree: Tree) -> bool:
+        """Return whether no row becomes impossible by what can be brought again."""
+        return False
 
     def changes(self, rows: Iterable[Shown]) -> list[Change]:
         return [Change("never", Row(self.view.columns, row)) for row in rows]
@@ -181,6 +196,7 @@ def waiting_values(prospects: Prospects) -> Iterator[dict[str, Any]]:
 class ScenarioEvidence(Evidence):
     """The scenarios of a view, kept as data arrives."""
 
+    reads_messages = True
     scenarios: ScenarioTracker
 
     def __init__(self, view: MaintainedView, tree: Tree) -> None:
@@ -216,6 +232,12 @@ class ScenarioEvidence(Evidence):
     def _new(self, update: Update) -> list[int]:
         """Return the subtrees to read: rows of messages that were set aside have arrived."""
         return update.added if self.root is not None else update.aside + update.added
+
+    def may_lose_by_message(self, tree: Tree) -> bool:
+        return may_fall_by_message(tree, self.view.pattern)
+
+    def loses_no_future(self, tree: Tree) -> bool:
+        return loses_no_future(tree, self.view.pattern)
 
     def shown(self) -> dict[Values, Shown]:
         if not any(output.kind in _NODES for output in self.view.pattern.outputs):
@@ -302,6 +324,40 @@ class WalkEvidence(Evidence):
         )
 
 
+class GroupEvidence(Evidence):
+    """The groups of a view, kept as data arrives."""
+
+    reads_messages = True
+    groups: GroupTracker
+
+    def __init__(self, view: MaintainedView, tree: Tree) -> None:
+        super().__init__(view, is_eager=may_lose_groups(tree, view.query.row_key))
+        self.way = "reported by the groups that can still come; messages are read "
+        self.way += "as they arrive" if self.is_eager else "when a stream ends"
+
+    def build(self) -> None:
+        self.groups = GroupTracker(self.view.around.nodes_left(), self.view.query.row_key)
+        self.is_kept = True
+
+    def may_lose_by_message(self, tree: Tree) -> bool:
+        return may_lose_groups(tree, self.view.query.row_key)
+
+    def loses_no_future(self, tree: Tree) -> bool:
+        pattern = self.view.query.row_key.pattern
+        return not self.may_lose_by_message(tree) and loses_no_future(tree, pattern)
+
+    def read(self, update: Update) -> None:
+        self.groups.grow(update.aside + update.added)
+
+    def never(self, update: Update) -> list[Change]:
+        if not update.is_stale:
+            return self.changes(self.groups.grow(update.aside + update.added, update.closed))
+        before = self.groups.possible_rows()
+        self.build()
+        now = set(self.groups.possible_rows())
+        return self.changes(row for row in before if row not in now and self.groups.is_over(row))
+
+
 class StepEvidence(Evidence):
     """The possible rows of a view with steps, found by a walk after every update."""
 
@@ -376,12 +432,16 @@ class Choice:
         for stream in replacing_streams(self.document, view):
             reason = f"the stream {stream!r} replaces its messages: rows may go and come again"
             return Evidence(view, reason=reason)
+        is_referring = self._is_referring(view)
         if view.query.steps:
+            what = "types" if tree.types else "references" if is_referring else None
+            what = what or why_not_followed(view.query.row_key)
+            if what is None:
+                return GroupEvidence(view, tree)
             if self.how == "all":
                 return StepEvidence(view)
-            reason = 'computed rows: possible rows are worked out anew; never="all" does'
+            reason = f'{what}: possible rows are worked out anew; never="all" does'
             return Evidence(view, reason=reason, instead=StepEvidence)
-        is_referring = self._is_referring(view)
         if has_not(pattern) or tree.types is not None or is_referring:
             if self.how == "all":
                 return WalkEvidence(view)

@@ -23,8 +23,6 @@ from math import inf
 from axlog.document.delta import Delta, takes_away
 from axlog.errors import AxlogError, UndecidedError, UnsupportedError, UpdateError
 from axlog.evaluate.joins import Bag
-from axlog.future.restoration import loses_no_future
-from axlog.future.scenario_tracker import may_fall_by_message
 from axlog.future.scenarios import may_bring
 from axlog.live.family_never import join_of_members, may_report, reports
 from axlog.live.hooks import How
@@ -223,11 +221,7 @@ class NeverTracker:
             alone = self._choice.without_join(sample)
         if alone.reason is not None:
             return None if is_joined else "off"
-        if isinstance(alone, ScenarioEvidence) and not may_fall_by_message(
-            self._document.tree, sample.pattern
-        ):
-            return "end"
-        return None
+        return None if alone.may_lose_by_message(self._document.tree) else "end"
 
     def _admit_guests(self) -> None:
         """Examine the members of families too, while a stream ends."""
@@ -409,7 +403,7 @@ class NeverTracker:
                 if evidence.is_kept and self._loses_nothing(evidence):
                     self._evidence[view] = self._choice.without_join(view)  # made anew when needed
         every = self._evidence.values()
-        if not any(isinstance(e, ScenarioEvidence) and e.is_kept for e in every):
+        if not any(e.reads_messages and e.is_kept for e in every):
             return
         update = self._update
         if was_aside:
@@ -443,12 +437,9 @@ class NeverTracker:
 
     def _loses_nothing(self, evidence: Evidence) -> bool:
         """Return whether no row of a view becomes impossible by what can be brought again."""
-        if not isinstance(evidence, ScenarioEvidence):
-            return False
-        view = evidence.view  # the engine of counting knows which values above the call are read
-        return isinstance(view.maintainer, Counting) and loses_no_future(
-            self._document.tree, view.pattern
-        )
+        # The engine of counting knows which values above the call are read.
+        tree = self._document.tree
+        return isinstance(evidence.view.maintainer, Counting) and evidence.loses_no_future(tree)
 
     def abandon(self) -> None:
         """Discard the preparations for an update that was rejected."""
