@@ -2,12 +2,15 @@
 
 Without deletions, data only adds matches. So a row disappears because something that must be absent
 has come. If that does not depend on anything but the row's own values, and nothing removes it, the
-row is gone for good: order 17 has shipped.
+row is gone for good: order 17 has shipped. A stream that deletes elsewhere, such as among the
+orders, changes nothing about that.
 
     is_lasting    of the query: every `not` stands at the document or its root element, of which
                   there is one; its body has no `not`; what it shares with the rest is in the row
-    may_return    of the document: a stream may delete or replace, or change a value that the
-                  query compares
+    may_return    of the document: a stream may delete what must be absent (`deletions.py`),
+                  replace, or change a value that the query compares
+
+Both are about rows that an insertion removes. A row whose own data is deleted may come again.
 
 A row that is not lasting by this rule may still be gone for good: `View.status` decides.
 """
@@ -16,9 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 
 from axlog.document.tree import Tree
 from axlog.future.clock_outlook import lower_bounds, shown_outputs
+from axlog.future.deletions import can_match_at, deletion_places
 from axlog.query.hoist import mentioned_by, mentions
 from axlog.query.normalize import normalise
 from axlog.query.pattern import (
@@ -83,11 +88,15 @@ def _has_not(branches: Iterable[Branch]) -> bool:
 
 
 def may_return(tree: Tree, pattern: Pattern) -> bool:
-    """Whether an open stream may delete or replace, or change a value that the query compares."""
+    """Whether an open stream may remove what must be absent, or change a compared value."""
     calls = tree.calls()
     declared = [tree.call(node) for node in calls.values()]
-    if any(call.deletes != "no" or call.replace is not None for call in declared):
+    if any(call.replace is not None for call in declared):
         return True
+    if any(call.deletes != "no" for call in declared):
+        bodies = _bodies(pattern)
+        if any(can_match_at(tree, bodies, place) for place in deletion_places(tree)):
+            return True
     compared = [n for n in pattern.nodes() if n.comparisons and _is_of_element(n)]
     if not compared:
         return False
@@ -95,6 +104,20 @@ def may_return(tree: Tree, pattern: Pattern) -> bool:
         return True
     above = {tree.label(n) for call in calls.values() for n in tree.ancestors(call) if n}
     return any(not isinstance(n.test, Name) or n.test.label in above for n in compared)
+
+
+@lru_cache(maxsize=256)
+def _bodies(pattern: Pattern) -> Pattern:
+    """What must be absent, as a pattern: more documents match it than a lasting query excludes."""
+    found: list[Branch] = []
+    for branch in normalise(pattern).branches:
+        if isinstance(branch, Not):
+            found += branch.branches
+        elif isinstance(branch, PatternNode):
+            inside = [each for n in branch.branches if isinstance(n, Not) for each in n.branches]
+            if inside:
+                found.append(replace(branch, comparisons=(), branches=tuple(inside)))
+    return Pattern(tuple(found), ())
 
 
 def _is_of_element(node: PatternNode) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from axlog.errors import UndecidedError, ValueProblem
 from axlog.evaluate.scalars import compile_scalar
 from axlog.evaluate.steps_definition import apply_steps
-from axlog.future.group_conditions import UNKNOWN
+from axlog.future.group_members import UNKNOWN
 from axlog.query.row_key import RowKey
 from axlog.query.steps import (
     Aggregate,

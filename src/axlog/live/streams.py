@@ -267,10 +267,16 @@ class Streams(StreamHooks):
                 tree, stream, lambda call: self._deletes.matching(tree, pattern, index, call)
             )
 
-        changes = self._message_deletes.apply(stream, pattern, at, latest)
-        if changes is not None:
-            return changes
-        return self._take(stream, pattern, at, latest, operations, is_deletion=True)
+        current = self.maintained.current
+        with self.maintained.lock:
+            current.is_deletion = True
+            try:
+                changes = self._message_deletes.apply(stream, pattern, at, latest)
+                if changes is not None:
+                    return changes
+                return self._take(stream, pattern, at, latest, operations, is_deletion=True)
+            finally:
+                current.is_deletion = False
 
     def end(self, stream: str, at: Time | None, latest: int | None) -> list[Change]:
         if stream in self.collector.closed:

@@ -250,10 +250,11 @@ unknown. A plain value, because one is made for every message; `Change.cause` na
 class Current:
     """The update that a document is applying; all its views read it."""
 
-    __slots__ = ("origin",)
+    __slots__ = ("is_deletion", "origin")
 
     def __init__(self) -> None:
         self.origin: From = None
+        self.is_deletion = False  # whether a stream deletes
 
 
 @dataclass(slots=True, unsafe_hash=True)  # frozen dataclasses take much longer to create

@@ -516,7 +516,7 @@ class MaintainedView(FutureRows):
 
     def _is_final(self, change: Change) -> bool:
         """Whether a deleted row can never return: a stream or the clock deleted it, and no stream
-        is open, or what had to be absent stays. A statement can be undone by another.
+        is open, or what had to be absent came and stays. A statement can be undone by another.
         """
         if not isinstance(change.origin, tuple | str):
             return False  # a statement deleted it
@@ -526,6 +526,8 @@ class MaintainedView(FutureRows):
         )  # time may bring it back
         if is_over or change.origin == CLOCK or not self._is_lasting:
             return is_over
+        if self.around.current.is_deletion:
+            return False  # of its own data, perhaps, which may come again
         from axlog.future.finality import may_return
 
         return not may_return(self.maintainer.tree, self.query.pattern)
