@@ -54,6 +54,9 @@ def streams(spark: Session, task: dict[str, Any]) -> dict[str, Any]:
     sides["axlog, state with the executors"] = partial(_axlog, state="executors")
     sides["axlog, changes as a DataFrame"] = _axlog_changes
     sides["written by hand"] = _by_hand
+    # Those of `maintain`, for all sides; on a cluster Spark's default are 200.
+    partitions = 4 if "master" in task else min(4, task["cores"])
+    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
     found: dict[str, Any] = {side: [] for side in task["sides"]}
     for number in range(task["rounds"]):
         batch = task["batch"] if number else task.get("warm", task["batch"])
@@ -188,7 +191,6 @@ def _axlog_changes(spark: Session, task: dict[str, Any], checkpoint: str) -> dic
         return JsonLinesSource(JsonLinesOptions(path="messages.jsonl"), Origin(directory=place))
 
     doc = Document(orders.DOCUMENT, views={"v": QUERIES[task["view"]]}, facts=orders.KEYS)
-    spark.conf.set("spark.sql.shuffle.partitions", "4")  # of `maintain`
     told = changes(spark, doc, [source], hold=0.0, limit=task["batch"]).where("op = 'insert'")
     writer = told.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
     query = writer.option("checkpointLocation", checkpoint).start()

@@ -80,6 +80,10 @@ class Horizon:
     is_dated: bool = False  # whether numbers are dates
     now: Clock = wall_clock
 
+    def bounds_numbers(self, stream: str) -> bool:
+        """Whether a number can be too far ahead as the time of a message of this stream."""
+        return self.is_dated or self.declared.get(stream) is not None
+
     def check(self, stream: str, at: Time | None) -> None:
         """Reject a message received now if its time is too far ahead."""
         latest = latest_for(at, self.declared.get(stream), self.is_dated, self.now)

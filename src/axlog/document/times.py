@@ -29,6 +29,9 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any, Literal, TypeAlias, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from axlog.errors import QueryError, StreamError
 
 Time: TypeAlias = "int | float | Fraction | Decimal | timedelta | datetime | date | str"
@@ -80,6 +83,21 @@ def microseconds(given: Time) -> int:
         found = _from_other(given)
     if not EARLIEST <= found <= LATEST:
         raise StreamError("AX409", "the time does not fit in 64 bits of microseconds")
+    return found
+
+
+def exact_microseconds(given: NDArray[np.float64]) -> NDArray[np.int64] | None:
+    """Times in seconds as microseconds; None if one is not finite, or so large that it may be an
+    integer that is no float.
+    """
+    with np.errstate(all="ignore"):
+        scaled = given * SECOND
+    if not (np.abs(scaled) < _PRODUCT).all():
+        return None
+    rounded = np.rint(scaled)
+    found = rounded.astype(np.int64)
+    for at in np.flatnonzero(np.abs(scaled - rounded) > 0.25):
+        found[at] = microseconds(float(given[at]))
     return found
 
 

@@ -67,6 +67,7 @@ from axlog.runtime.order import (
 )
 from axlog.runtime.plan import Unit
 from axlog.runtime.relation_shapes import relation_shapes
+from axlog.runtime.row_columns import whole
 from axlog.views.change import Change
 from axlog.views.counting.join_prospects import Watch
 from axlog.views.counting.stepped import SteppedCounting
@@ -80,6 +81,8 @@ TUNE_EVERY = 16
 """Batches between two tunings."""
 _NOTHING: Bag = {}
 _ROWS = {"insert": 1, "delete": -1}
+_KINDS = {BINDINGS, UNREAD, NOTHING}
+"""The kinds of items of units of bindings."""
 _ANY = "/*"
 """The pattern of every message."""
 
@@ -162,7 +165,7 @@ class Instance:
         for item in tables:
             outcome.refused += self._members.take(item, self._engine)
         with self._engine.batch():
-            for are_bindings, items in groupby(released, _are_bindings):
+            for are_bindings, items in _by_kind(released):
                 if are_bindings:
                     self._apply_bindings(items, outcome)
                     continue
@@ -327,9 +330,14 @@ class Instance:
         takes = {s for s in self.order.streams if streaming.plan(s) is not None}
         numbers = {stream: self._numbers(stream) for stream in self.order.streams}
         plain = {s: n == list(range(len(self._shapes[s]))) for s, n in numbers.items()}
+        simple = {s for s in takes - self._replacing if plain[s]}
         updates: list[Read] = []
         for item in items:
             time, stream, bags = item[TIME], item[STREAM], item[BODY]
+            if item[KIND] == BINDINGS and time >= clock and stream in simple:
+                updates.append((stream, bags, time))
+                clock = time
+                continue
             try:
                 if time < clock:
                     time = self._time(item, clock)
@@ -352,7 +360,7 @@ class Instance:
                 bags = tuple([bags[n] if n >= 0 else _NOTHING for n in numbers[stream]])
             updates.append((stream, bags, time, key))
             clock = time
-        streaming.apply_all(updates)
+        streaming.apply_all((stream, whole(bags), *rest) for stream, bags, *rest in updates)
         outcome.applied += len(updates)
 
     def _read(self, item: Item, time: int) -> tuple[Bag, ...] | Keyed:
@@ -532,8 +540,11 @@ def _without_tables(packets: Sequence[Packet]) -> tuple[list[Item], Sequence[Pac
     return tables, [p._replace(items=items) for p, items in zip(packets, rest, strict=True)]
 
 
-def _are_bindings(item: Item) -> bool:
-    return item[KIND] in (BINDINGS, UNREAD, NOTHING)
+def _by_kind(items: Sequence[Item]) -> Iterable[tuple[bool, Iterable[Item]]]:
+    """Yield consecutive items, and whether they are bindings."""
+    if {item[KIND] for item in items} <= _KINDS:
+        return [(True, items)] if items else []
+    return groupby(items, lambda item: item[KIND] in _KINDS)
 
 
 def _late(item: Item, clock: int) -> LateError:

@@ -54,8 +54,9 @@ from axlog.runtime.order import (
     lane_of,
 )
 from axlog.runtime.past import Past
-from axlog.runtime.plain_route import FAR, PlainRoute, Progress, Row, Shared, UnitRoute
+from axlog.runtime.plain_route import FAR, PlainRoute, Progress, Shared, UnitRoute
 from axlog.runtime.plan import SparkPlan, Unit
+from axlog.runtime.row_columns import Row
 from axlog.runtime.upstream_filters import tests_time
 
 _NOTES = frozenset({"mark", "rest", "part", "ends", "joint", PARAMETERS})

@@ -6,12 +6,14 @@ ahead) becomes a row with the action `refused` and the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from axlog.connect.protocol import Reading
+from axlog.connect.protocol import Reading, Refusal
+from axlog.connect.sources.insert_columns import InPieces, InsertColumns, Piece, Pieces
 from axlog.document.clock_bounds import Horizon
 from axlog.document.parser import is_encodable
 from axlog.document.stream_update import StreamUpdate
@@ -49,13 +51,62 @@ def rows_of(
     reading: Reading, index: int, number: int, horizon: Horizon | None = None
 ) -> Iterator[Values]:
     """Yield the rows of a range: its updates, then the rejected inputs, each with its number."""
-    partitions = reading.partitions or (None,) * len(reading.updates)
-    for at, (partition, update) in enumerate(zip(partitions, reading.updates, strict=True), number):
-        yield _row(update, index, at, partition, horizon)
-    for at, refusal in enumerate(reading.refused, number + len(reading.updates)):
+    updates = reading.updates
+    if isinstance(updates, Pieces):
+        for rows in rows_of_pieces(updates.pieces, index, number, horizon):
+            yield from rows
+    else:
+        partitions = reading.partitions or (None,) * len(updates)
+        for at, (partition, update) in enumerate(zip(partitions, updates, strict=True), number):
+            yield _row(update, index, at, partition, horizon)
+    yield from refused_rows(reading.refused, index, number + len(updates))
+
+
+def rows_in_pieces(
+    source: InPieces, work: Any, index: int, number: int, horizon: Horizon | None = None
+) -> Iterator[list[Values]]:
+    """Yield the rows that `rows_of` yields for a part, piece by piece."""
+    refused: list[Refusal] = []
+    for rows in rows_of_pieces(source.pieces(work, refused), index, number, horizon):
+        if piece := list(rows):
+            number += len(piece)
+            yield piece
+    if refused:
+        yield list(refused_rows(refused, index, number))
+
+
+def rows_of_pieces(
+    pieces: Iterable[Piece], index: int, number: int, horizon: Horizon | None
+) -> Iterator[Iterable[Values]]:
+    """Yield the rows of each piece of a sequence, some of which are columns."""
+    for piece in pieces:
+        if isinstance(piece, InsertColumns) and not _are_bounded(piece, horizon):
+            contents: Sequence[bytes] = piece.contents
+            if any(content.startswith(b"<?xml") for content in contents):
+                contents = [_marked(content) for content in contents]
+            nothing = repeat(None)
+            yield zip(
+                repeat(index), piece.streams, repeat("insert"), contents, piece.times,
+                range(number, number + len(piece)), piece.origins,
+                nothing, nothing, nothing, nothing,
+            )  # fmt: skip
+        else:
+            updates = piece if isinstance(piece, list) else piece.updates()
+            yield [_row(each, index, at, None, horizon) for at, each in enumerate(updates, number)]
+        number += len(piece)
+
+
+def refused_rows(refused: Iterable[Refusal], index: int, number: int) -> Iterator[Values]:
+    """Yield the rows of rejected inputs."""
+    for at, refusal in enumerate(refused, number):
         stream, content, origin = whole(refusal.stream), encoded(refusal.content), refusal.origin
         error = whole(refusal.error)
         yield (index, stream, "refused", content, None, at, origin, None, error, None, None)
+
+
+def _are_bounded(columns: InsertColumns, horizon: Horizon | None) -> bool:
+    """Whether the numbers of a time may be too far ahead in one of the streams."""
+    return horizon is not None and any(map(horizon.bounds_numbers, set(columns.streams)))
 
 
 def _row(
@@ -86,7 +137,11 @@ def _row(
 
 def text_bytes(text: str) -> bytes:
     """Return a text as bytes; its declared encoding is overridden."""
-    return MARK + text.encode() if text.startswith("<?xml") else text.encode()
+    return _marked(text.encode())
+
+
+def _marked(content: bytes) -> bytes:
+    return MARK + content if content.startswith(b"<?xml") else content
 
 
 def encoded(content: str | bytes) -> bytes:

@@ -41,7 +41,8 @@ Item: TypeAlias = list[Any]
 
 `place` is the stream by which the item is ordered among those of its time: its own, or that of an
 item before it in its partition, if that is later. `kind` is bindings, unread, nothing, or an
-action. `body` is the bags of a message, one for each relation of its stream's plan, or the content.
+action. `body` is the bags of a message, one for each relation of its stream's plan, which may be
+brief (`row_columns.py`), or the content.
 `floor` is present only if it is later than the item's time, or if the item has no time: then it is
 the time of its place, also in an item that was taken. `message` is a number that all items of one
 message share, and no other message of the batch has. `content` is present if `body` is not the
@@ -91,6 +92,8 @@ class Packet(NamedTuple):
     passed: int = 0  # no item of this time or earlier can come any more
     frontier: Mapping[str, Any] | None = None
     """How far the lanes had advanced before the batch, for an engine that missed batches."""
+    runs: Sequence[list[Item]] = ()
+    """More items: each list is of one lane, in the order of time and place. All have a time."""
 
 
 @dataclass(slots=True)
@@ -187,7 +190,13 @@ class Order:
         now = max(self.clock, self.passed)
         pending = self.pending
         for packet, floors, places in self._in_order(packets):
-            for item in packet.items:
+            items = packet.items
+            for run in packet.runs:
+                if _follows(run[0], floors, places):
+                    pending += run
+                else:
+                    items = [*items, *run]
+            for item in items:
                 time, before = item[TIME], floors.get(item[LANE])
                 if (
                     time is None
@@ -375,6 +384,13 @@ class Order:
         self.pending = [list(item) for item in state["pending"]]
         self.clock, self.latest, self.passed = state["clock"], state["heard"], state["passed"]
         self.places = {name: (time, stream) for name, (time, stream) in state["places"].items()}
+
+
+def _follows(item: Item, floors: Mapping[str, int | None], places: Mapping[str, Place]) -> bool:
+    """Whether an item with a time comes after all that its lane brought before."""
+    time, lane = item[TIME], item[LANE]
+    before, place = floors.get(lane), places.get(lane)
+    return (before is None or time >= before) and (place is None or (time, item[PLACE]) >= place)
 
 
 def lane_of(source: int, stream: str, partition: int | None = None) -> str:

@@ -15,8 +15,9 @@ from typing import NamedTuple
 from axlog.runtime.extraction import ASIDE, Extracted
 from axlog.runtime.order import Item, Lane, Packet
 from axlog.runtime.packets import pack, unpack
-from axlog.runtime.plain_route import all_items
+from axlog.runtime.plain_route import Shared
 from axlog.runtime.plan import SparkPlan
+from axlog.runtime.row_columns import read_rows, write_rows
 
 Row = tuple[str, bytes]
 """A bucket's name (its number, or `ASIDE`), and its input or output."""
@@ -42,7 +43,7 @@ def packed(extracted: Extracted, plan: SparkPlan) -> Iterator[Row]:
             if unit.kind != "documents":
                 full = extracted.items.get((name, number), {}).get("", [])
                 plain = extracted.plain.get((name, number), {})
-                body = pack((full, {tuple(shared): rows for shared, rows in plain.items()}))
+                body = pack((full, {tuple(s): write_rows(rows) for s, rows in plain.items()}))
                 inside[plan.place(unit, number)][name, number] = body
         latest = _latest(extracted)
         for bucket, engines in enumerate(inside):
@@ -70,13 +71,11 @@ def written(
 
 def read_packet(written: bytes) -> Packet:
     """Return the packet that `written` wrote."""
-    items, census, passed, frontier = unpack(written)
-    return Packet(
-        all_items(*unpack(items)) if items else [],
-        _lanes(census),
-        passed,
-        unpack(frontier) if frontier else None,
-    )
+    body, census, passed, frontier = unpack(written)
+    items, plain = unpack(body) if body else ([], {})
+    runs = [Shared(*shared).items(read_rows(rows)) for shared, rows in plain.items()]
+    before = unpack(frontier) if frontier else None
+    return Packet(list(items), _lanes(census), passed, before, runs)
 
 
 def _lanes(census: bytes) -> dict[str, Lane]:

@@ -13,8 +13,8 @@ Law: the items, the census and the counts are those of the full path.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from zlib import crc32
 
 from axlog.document.parser import Element
@@ -25,13 +25,11 @@ from axlog.match.stream_plan import MessagePlan
 from axlog.runtime.grid import ALL
 from axlog.runtime.order import BINDINGS, SOURCES_APART, Item
 from axlog.runtime.plan import Unit
+from axlog.runtime.row_columns import Brief, Row, brief
 
 if TYPE_CHECKING:
     from axlog.runtime.extraction import Extracted, ReadPart, Seen
 
-Row: TypeAlias = tuple[Any, ...]
-"""(time, place, number, bags, origin): the values of an item that differ; for messages of a user's
-DataFrame also the row that identifies it."""
 Rows: TypeAlias = dict[int, list[Row]]
 """By bucket."""
 _DIFFERENT = object()
@@ -48,22 +46,21 @@ class Shared(NamedTuple):
     stream: str
     has_rows: bool  # whether rows identify the messages, because numbers may be equal
 
-    def items(self, rows: Iterable[Row]) -> Iterator[Item]:
-        """Yield the items of rows, as `order.py` describes them."""
+    def items(self, rows: Iterable[Row]) -> list[Item]:
+        """Return the items of rows, as `order.py` describes them."""
         source, lane, stream, has_rows = self
         first = source * SOURCES_APART
         if has_rows:
-            for time, place, number, bags, origin, row in rows:
-                yield [
-                    time, place, first + number, BINDINGS, bags, None, lane, origin, first + row,
-                    None, stream,
-                ]  # fmt: skip
-            return
-        for time, place, given, bags, origin in rows:
-            number = first + given
-            yield [
-                time, place, number, BINDINGS, bags, None, lane, origin, number, None, stream,
+            return [
+                [time, place, first + number, BINDINGS, bags, None, lane, origin, first + row,
+                 None, stream]
+                for time, place, number, bags, origin, row in rows
             ]  # fmt: skip
+        return [
+            [time, place, first + number, BINDINGS, bags, None, lane, origin, first + number,
+             None, stream]
+            for time, place, number, bags, origin in rows
+        ]  # fmt: skip
 
 
 class UnitRoute:
@@ -92,21 +89,32 @@ class UnitRoute:
         # all relations have the same columns of the grid
         return all(len({at == ALL for at in each}) == 1 for each in places)
 
-    def buckets(self, bags: tuple[Bag, ...]) -> Sequence[int] | None:
-        """Return the buckets of all rows of a message; None if the rows have different ones."""
+    def sent(self, bags: tuple[Bag, ...]) -> tuple[Sequence[int], list[Brief]] | None:
+        """Return the buckets of all rows of a message, and its bags, brief; None if the rows have
+        different buckets.
+        """
         if len(self.cells) == 1:
-            return self.cells[0]
+            return self.cells[0], list(map(brief, bags))
         positions = self.positions
         if positions is None:
             values = [self._value(bags, each) for each in self.places]
-            return None if _DIFFERENT in values else self.unit.cells(values)
+            buckets = None if _DIFFERENT in values else self.unit.cells(values)
+            return None if buckets is None else (buckets, list(map(brief, bags)))
         found: object = None
+        each: list[Brief] = []
         for bag, at in zip(bags, positions, strict=True):
-            for row in bag:
+            if not bag:
+                each.append(None)
+                continue
+            is_alone = len(bag) == 1
+            one: Brief = bag
+            for row, count in bag.items():
                 if found is not None and row[at] != found:
                     return None
                 found = row[at]
-        return self.cells[crc32(str(found).encode()) % len(self.cells)]
+                one = row if is_alone and count == 1 else bag
+            each.append(one)
+        return self.cells[crc32(str(found).encode()) % len(self.cells)], each
 
     @staticmethod
     def _value(bags: tuple[Bag, ...], positions: Sequence[int]) -> object:
@@ -177,17 +185,17 @@ class PlainRoute:
         progress = self._progress
         if time < progress.floor or time < self._least:
             return False
-        found: list[tuple[UnitRoute, Sequence[int], tuple[Bag, ...]]] = []
+        found: list[tuple[UnitRoute, Sequence[int], list[Brief]]] = []
         try:
             for route in self._units:
                 bags = route.bags(content, time, root)
                 if bags is None:
                     return False
                 if any(bags):
-                    buckets = route.buckets(bags)
-                    if buckets is None:
+                    sent = route.sent(bags)
+                    if sent is None:
                         return False
-                    found.append((route, buckets, bags))
+                    found.append((route, *sent))
         except AxlogError:
             return False
         place = self._stream
@@ -195,8 +203,8 @@ class PlainRoute:
             progress.time, progress.stream = time, place
         elif time == progress.time:
             place = progress.stream
-        for route, buckets, bags in found:
-            item: Row = (time, place, number, bags, origin)
+        for route, buckets, each in found:
+            item: Row = (time, place, number, each, origin)
             if row is not None:
                 item = (*item, row)
             for bucket in buckets:
@@ -232,13 +240,3 @@ class PlainRoute:
         for route in self._units:
             for bucket, rows in route.rows.items():
                 out.plain.setdefault((route.unit.name, bucket), {})[self.shared] = rows
-
-
-def all_items(
-    items: Iterable[Item], plain: Mapping[tuple[int, str, str, bool], list[Row]]
-) -> list[Item]:
-    """Return the items of a packet: those written in full, and those of the short path."""
-    found = list(items)
-    for shared, rows in plain.items():
-        found += Shared(*shared).items(rows)
-    return found

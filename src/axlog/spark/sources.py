@@ -43,6 +43,7 @@ from pyspark.sql.streaming.datasource import (
 
 from axlog.connect.channels.streams import ChannelSource
 from axlog.connect.protocol import PART, Load, Plan, Planned, Source, plan_of
+from axlog.connect.sources.insert_columns import InPieces
 from axlog.connect.sources.times import Timing
 from axlog.document.clock_bounds import Horizon
 from axlog.errors import AxlogError, PipelineError
@@ -51,6 +52,7 @@ from axlog.runtime.message_rows import (
     MESSAGES,
     Values,
     record_batch,
+    rows_in_pieces,
     rows_of,
 )
 from axlog.runtime.order import EVERY
@@ -377,7 +379,9 @@ def read_part(
     slow = Slow(f"source {index}")
     try:
         if isinstance(source, Planned):
-            if part.size:
+            if part.size and isinstance(source, InPieces):
+                yield from rows_in_pieces(source, part.work, index, part.number, horizon)
+            elif part.size:
                 reading = source.fetch(part.work)
                 yield list(rows_of(reading, index, part.number, horizon))
                 if reading.joint is not None:

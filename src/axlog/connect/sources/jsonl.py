@@ -24,6 +24,7 @@ from pydantic import Field
 from axlog.connect.kinds import LocalPath, Origin, SourceKind
 from axlog.connect.protocol import Load, Part, Plan, Position, Reading, Refusal
 from axlog.connect.sources.formats import ELEMENT
+from axlog.connect.sources.insert_columns import Piece, Pieces, insert_columns
 from axlog.connect.sources.times import TimeOptions, Timing
 from axlog.document.json_messages import xml_of_text
 from axlog.document.list_codec import from_json, to_json
@@ -102,11 +103,13 @@ class JsonLinesSource:
 
     def fetch(self, work: Any) -> Reading:
         """Return the lines between two byte offsets."""
-        start, end = work
-        updates: list[StreamUpdate] = []
         refused: list[Refusal] = []
+        return Reading(Pieces(self.pieces(work, refused)), [work[1], None], refused)
+
+    def pieces(self, work: Any, refused: list[Refusal]) -> Iterator[Piece]:
+        """Yield the lines between two byte offsets piece by piece; append what is refused."""
+        start, end = work
         is_plain = self.options.format != "json" and self._read is read_update
-        name, stream = self.path.name, self.stream
         with self._opened(end) as (file, _):
             file.seek(start)
             offset, rest = start, b""
@@ -114,20 +117,36 @@ class JsonLinesSource:
                 piece = file.read(min(_PIECE, end - file.tell()))
                 if not piece:
                     raise _shorter(self.path, file.tell(), end)
-                *lines, rest = (rest + piece).split(b"\n")
-                for line in lines:
-                    where = f"{name}@{offset}"
-                    plain = _plain_line(line, stream, where) if is_plain else None
-                    if plain is not None:
-                        updates.append(plain)
-                    elif line and not line.isspace():
-                        self._take(line + b"\n", where, updates, refused)
-                    offset += len(line) + 1
+                piece = rest + piece
+                cut = piece.rfind(b"\n") + 1
+                lines, rest = piece[:cut], piece[cut:]
+                columns = None
+                if is_plain and lines:
+                    columns = insert_columns(lines, self.stream, self.path.name, offset)
+                yield self._each(lines, offset, is_plain, refused) if columns is None else columns
+                offset += cut
                 if file.tell() >= end:
                     break
             if rest and not rest.isspace():
+                updates: list[StreamUpdate] = []
                 self._take(rest, f"{self.path.name}@{offset}", updates, refused)
-        return Reading(updates, [end, None], refused)
+                yield updates
+
+    def _each(
+        self, lines: bytes, offset: int, is_plain: bool, refused: list[Refusal]
+    ) -> list[StreamUpdate]:
+        """Return the updates of whole lines, read one by one."""
+        updates: list[StreamUpdate] = []
+        name, stream = self.path.name, self.stream
+        for line in lines.split(b"\n")[:-1]:
+            where = f"{name}@{offset}"
+            plain = _plain_line(line, stream, where) if is_plain else None
+            if plain is not None:
+                updates.append(plain)
+            elif line and not line.isspace():
+                self._take(line + b"\n", where, updates, refused)
+            offset += len(line) + 1
+        return updates
 
     def origin(self, found: str) -> str:
         """Return the line that contains a byte: `in.jsonl:17` for `in.jsonl@1024`."""
