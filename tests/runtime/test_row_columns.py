@@ -21,7 +21,7 @@ def _bag(random: Random, width: int) -> dict[tuple[Any, ...], int]:
     if random.random() < 0.05:
         rows = [tuple(random.choices(VALUES, k=width)) for _ in range(3)]
         return {row: random.choice([1, 2]) for row in rows}
-    values = random.choice([VALUES, ["a", "b"], [7, 8]])
+    values = random.choice([VALUES, ["a", "b"], ["a", "x\0y"], [7, 8]])
     return {tuple(random.choices(values, k=width)): 1} if random.random() < 0.7 else {}
 
 
