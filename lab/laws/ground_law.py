@@ -9,12 +9,13 @@
                a message is applied: a row whose deadline passes is not listed any more
 
 A message is a stream, a key `k`, a value `y`, a mark `w` or none, and a time. The query is one or
-two parts and one or two `not`s over such messages, with keys, limits, differences of times, and
-`now`. It is evaluated here from its definition over all choices of messages. The futures are all
-choices of at most one message of each stream, with every value that is there and one that is new,
-at every time that the constraints distinguish; a part takes one message, so more bring no other
-rows. What only a `not` reads is left out of futures: it takes rows away. Where its stream deletes,
-all of it may go; where its stream replaces, a message may lose all but its key.
+two parts and up to two `not`s over such messages, with variables and constants, keys, limits,
+differences of times, and `now`. It is evaluated here from its definition over all choices of
+messages. The futures are all choices of at most one message of each stream, with every value that
+is there and one that is new, at every time that the constraints distinguish; a part takes one
+message, so more bring no other rows. What only a `not` reads is left out of futures: it takes rows
+away. Where its stream deletes, all of it may go; where its stream replaces, a message may lose all
+but its key.
 
 In a third of the cases values are attributes. A key forbids a value that a deleted message had.
 
@@ -96,16 +97,28 @@ class Branch(NamedTuple):
     def text(self) -> str:
         named = f"#{self.name}" if self.name else ""
         tests = "[w]" if self.w else ""
-        tests += f"[k/${self.k}{named}]" if self.k else ""
+        tests += f"[k/{self.k if self.is_constant else f'${self.k}'}{named}]" if self.k else ""
         return f"{self.stream}/a{tests}" + (f"[y/${self.y}]" if self.y else "")
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether `k` is a quoted string, and no variable."""
+        return self.k is not None and self.k.startswith('"')
+
+    @property
+    def variables(self) -> set[str]:
+        """The variables that a message binds."""
+        return {v for v in (None if self.is_constant else self.k, self.y) if v}
 
     def binding(self, message: Message) -> dict[str, str] | None:
         """What a message binds; None: it does not match."""
         if message.stream != self.stream or (self.w and not message.w):
             return None
+        if self.is_constant and self.k != f'"{message.k}"':
+            return None
         found: dict[str, str] = {}
         for variable, value in ((self.k, message.k), (self.y, message.y)):
-            if variable is not None and found.setdefault(variable, value) != value:
+            if variable in self.variables and found.setdefault(str(variable), value) != value:
                 return None
         return found
 
@@ -141,8 +154,10 @@ class GroundCase:
 
     @property
     def is_walked(self) -> bool:
-        """Whether questions search the document: streams delete, replace, or have limits."""
-        return bool(self.deleting or self.replacing or self.limits)
+        """Whether questions search the document: not all is read off a join."""
+        keyed = [p for p in (*self.parts, *self.absent) if p.is_constant and p.stream in self.keyed]
+        is_joined = len(self.parts) + len(self.absent) > 1
+        return bool(self.deleting or self.replacing or self.limits or keyed or not is_joined)
 
     @property
     def facts(self) -> list[str]:
@@ -162,9 +177,10 @@ class GroundCase:
 
 
 _FIRST = (Branch("f", "x", name="t1"), Branch("f", "x", "y", name="t1"),
-          Branch("f", "x", None, True, "t1"))  # fmt: skip
+          Branch("f", "x", None, True, "t1"), Branch("f", '"1"', "x", True, "t1"))  # fmt: skip
 _SECOND = (Branch("g", "x", name="t2"), Branch("g", "x", "y", name="t2"),
-           Branch("g", "y", "z", name="t2"), Branch("g", "z", "x", name="t2"))  # fmt: skip
+           Branch("g", "y", "z", name="t2"), Branch("g", "z", "x", name="t2"),
+           Branch("g", '"2"', "x", name="t2"))  # fmt: skip
 _ABSENT = (Branch("n", "x"), Branch("n", "x"), Branch("n", "x", None, True), Branch("n", None, "x"),
            Branch("n", "x", "y"), Branch("n", None, "y"), Branch("n", None, None, True),
            Branch("n", "x", "q"))  # fmt: skip
@@ -175,9 +191,9 @@ def make_ground_case(random: Random) -> GroundCase:
     parts = [random.choice(_FIRST)]
     if random.random() < 0.5:
         parts.append(random.choice(_SECOND))
-    bound = {v for part in parts for v in (part.k, part.y) if v}
+    bound = {v for part in parts for v in part.variables}
     known = [each for each in _ABSENT if {each.k, each.y} - {None, "q"} <= bound]
-    absent = tuple(random.sample(known, 1 if random.random() < 0.8 else 2))
+    absent = tuple(random.sample(known, random.choice((0, 1, 1, 1, 1, 1, 1, 2))))
     shown = tuple(v for v in sorted(bound) if random.random() < 0.85)
     keyed = tuple(stream for stream in "fgn" if random.random() < 0.6)
     within = random.choice((None, None, 0, 2)) if len(parts) > 1 else None

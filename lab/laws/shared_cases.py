@@ -226,7 +226,19 @@ def make_shared_case(random: Random) -> SharedCase:
     ordered = tuple(sorted(options.items()))
     said = tuple(sorted(attributes.items()))
     is_heard = random.random() < 0.7
+    if facts and not attributes and random.random() < 0.15:
+        facts = tuple(fact.replace("by x", "by k") for fact in facts)
+        steps = [_exchanged(step) for step in steps]
     return SharedCase(tuple(steps), facts, ordered, opened, is_many, is_requested, said, is_heard)
+
+
+def _exchanged(part: Any) -> Any:
+    """A step whose messages have their `k` as `x`: keys have values that queries give."""
+    if isinstance(part, tuple):
+        return tuple(map(_exchanged, part))
+    if not isinstance(part, str) or not part.startswith("<"):
+        return part
+    return re.sub(r"(?<=[</])[kx](?=>)", lambda found: "kx"[found[0] == "k"], part)
 
 
 def _steps(

@@ -24,6 +24,7 @@ from axlog.query.values import compare_numbers
 from lab.laws.absence_cases import AbsenceCase, make_absence_case, smaller_absences
 from lab.laws.absence_law import check_absence, future_of
 from lab.laws.ground_law import Branch, GroundCase, Message, check_ground, make_ground_case
+from lab.laws.prospects_law import ProspectsCase
 from tests.amounts import cases, chunks
 from tests.papers import document, feed
 
@@ -428,3 +429,25 @@ def test_a_final_row_that_shows_a_time_never_returns() -> None:
     query = "match /r[p/a[k/$x#t]][not(q/d#s[k/$x])] where t - s <= 1us return $x, t.time"
     steps = (("f", "<a><k>1</k></a>", 1), ("g", "<d><k>1</k></d>", 2))
     assert check_absence(AbsenceCase(document, query, steps))["delete True, never"] == 1
+
+
+def test_a_way_that_a_hidden_value_blocks_is_not_listed() -> None:
+    # Law `prospects`, seed 5560095: $x = 1 is blocked, and with $x = 2 the key of g is used.
+    case = ProspectsCase(
+        parts=3,
+        query="match /r[not(n/a/k/$x)][f/a/y/$x][g/a[k/$x]/y/$y][h/a/k/$y] return $y",
+        facts=("key g/a by k trusted",),
+        inside=(),
+        steps=(
+            ("g", "<a><k>2</k><y>2</y></a>", 2),
+            ("f", "<a><y>2</y></a>", 3),
+            ("f", "<a><y>1</y></a>", 4),
+            ("n", "<a><k>1</k></a>", 5),
+        ),
+    )
+    doc = Document(case.document, facts=case.facts)
+    for stream, content, time in case.steps:
+        doc.feed(stream, content, at=time)
+    found = Outlook(maintained(doc).nodes(), parse_pattern(case.query)).possible()
+    listed = {(one.row["y"], "".join(need.stream for need in one.needs)) for one in found}
+    assert listed == {(None, "fgh"), ("2", "h")}

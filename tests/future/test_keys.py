@@ -8,10 +8,11 @@ import pytest
 
 import axlog
 from axlog.document.tree import Tree
-from axlog.errors import QueryError, StreamError
+from axlog.errors import QueryError, StreamError, UpdateError
 from axlog.future.keys import is_broken, parse_fact
 from axlog.future.relevance import relevance
 from axlog.future.truth import Outlook
+from axlog.live.options import Keep, Share
 from axlog.query.native import parse_pattern
 from axlog.query.truth import Truth
 from lab.laws.fuzz_cases import Case
@@ -37,6 +38,17 @@ def keyed(notation: str, *facts: str) -> Tree:
         ('r[a[b["1"]], a[?f]]', "match /r/a[b/$x]/c return $x", Truth.NEVER),
         ('r[a[b["1"], ?f]]', "match /r/a[b/$x]/c return $x", Truth.POSSIBLE),
         ('r[a[b["1"], ?f]]', "match /r/a[b = $x] return $x", Truth.TRUE),
+        # the query gives the value
+        ('r[a[b["1"]], ?f]', 'match /r/a[b/"1"]/c', Truth.NEVER),
+        ('r[a[b["1"]], ?f]', 'match /r/a[b = "1"]/c', Truth.NEVER),
+        ('r[a[b["1"]], ?f]', 'match /r/a[b = $x]/c where $x = "1"', Truth.NEVER),
+        ('r[a[b["1"]], ?f]', 'match /r/a[b/text() = "1"]/c', Truth.NEVER),
+        ('r[a[b["2"]], ?f]', 'match /r/a[b/"1"]/c', Truth.POSSIBLE),
+        ('r[a[b["2"]], ?f]', 'match /r/a[b = $x]/c where $x != "2"', Truth.POSSIBLE),
+        ('r[a[b["1"], ?f]]', 'match /r/a[b/"1"]/c', Truth.POSSIBLE),
+        ('r[a[b["1"]], a[?f]]', 'match /r/a[b/"1"]/c', Truth.NEVER),
+        ("r[?f]", 'match /r[a#t[b/"1"]][a#u[b/"1"]] where t < u', Truth.NEVER),
+        ("r[?f]", 'match /r[a#t[b/"1"]][a#u[b/$x]] where t < u return $x', Truth.NEVER),
         # two nodes to come with one value are one node
         ("r[?f]", "match /r[a[b/$x]/c][a[b/$x]/d] return $x", Truth.POSSIBLE),
         ("r[?f]", 'match /r[a[b/$x]/@k = "1"][a[b/$x]/@k = "2"] return $x', Truth.NEVER),
@@ -47,7 +59,9 @@ def keyed(notation: str, *facts: str) -> Tree:
     ],
 )
 def test_keys_narrow_exactly(notation: str, query: str, status: Truth) -> None:
-    assert Outlook(keyed(notation), parse_pattern(query)).status({"x": "1"}) is status
+    pattern = parse_pattern(query)
+    outlook = Outlook(keyed(notation), pattern)
+    assert (outlook.status({"x": "1"}) if pattern.outputs else outlook.truth) is status
 
 
 def test_two_nodes_of_a_deeper_key_are_one_with_all_above_them() -> None:
@@ -114,3 +128,26 @@ def test_a_key_speaks_of_nodes_at_its_own_path_only() -> None:
         assert each.view("join").status({"x": "1"}) is Truth.POSSIBLE
         (change,) = each.feed("b", "<item><k>1</k></item>", at=2)
         assert (change.op, change.row["x"]) == ("insert", "1")
+
+
+@pytest.mark.parametrize("keep", ["all", "needed"])
+@pytest.mark.parametrize("share", ["auto", "always"])
+def test_a_key_rules_out_what_the_query_gives_as_its_value(keep: Keep, share: Share) -> None:
+    calls = "".join(f'<{s}><ax:call xmlns:ax="urn:axlog" stream="{s}"/></{s}>' for s in "pq")
+    doc = axlog.Document(
+        f"<r>{calls}</r>",
+        facts=["key p/a by k trusted"],
+        views={n: f'match /r[p/a[k/"{n}"]/x/$x][q/b/x/$x] return $x' for n in "123"},
+        options=axlog.Options(keep=keep, share=share),
+    )
+    changes = doc.feed("p", "<a><k>2</k></a>")
+    if keep == "needed":  # the joins do not follow the values of this key
+        assert changes == []
+        with pytest.raises(UpdateError, match="AX307"):
+            _ = doc.view("2").truth
+        return
+    assert [(c.op, c.view, c.row["x"]) for c in changes] == [("never", "2", None)]
+    assert [doc.view(n).truth for n in "123"] == [Truth.POSSIBLE, Truth.NEVER, Truth.POSSIBLE]
+    doc.feed("p", "<a><k>1</k><x>5</x></a>")
+    assert doc.view("1").status({"x": "6"}) is Truth.NEVER
+    assert doc.view("1").status({"x": "5"}) is Truth.POSSIBLE

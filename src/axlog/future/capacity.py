@@ -83,7 +83,7 @@ def _same_nodes(
         return []
     known = dict(zip(columns, values, strict=True))
     found: Same = []
-    for group in sharing(need.new, known, need.values.same):
+    for group in sharing(need.new, known, need.values):
         where = group[0].where
         if isinstance(where, str):
             found += merged_relations(group, asked[where])

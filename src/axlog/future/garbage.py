@@ -32,7 +32,7 @@ Truth. (Paper 1, section 5, example 6; paper 2, section 5.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
@@ -42,7 +42,7 @@ from axlog.errors import UndecidedError
 from axlog.evaluate.joins import Row
 from axlog.future.arrivals import bringable
 from axlog.future.generalized_rows import add_need, project
-from axlog.future.keys import Key, mentions
+from axlog.future.keys import Key, constant_of, mentions
 from axlog.future.references import ForeignKey
 from axlog.future.time_constraints import CLOCK, Inequality, TimeSystem, at_or_after, inequalities
 from axlog.query.compile import Column, Form, Relation, Test, form_of
@@ -286,18 +286,36 @@ def pair_of(
         refers = [_refers(sides[n], sides[1 - n], shared, sources, references) for n in range(2)]
         pairs = zip(sides, refers, strict=True)
         sides = [replace(side, is_referring=each) for side, each in pairs]
-    return judged(Pair(relation, (sides[0], sides[1]), is_exact=False, both_until=None), feeders)
+    pair = Pair(relation, (sides[0], sides[1]), is_exact=False, both_until=None)
+    return judged(pair, feeders, keyed)
 
 
-def judged(pair: Pair, feeders: tuple[tuple[Feeder, ...], tuple[Feeder, ...]]) -> Pair:
+def judged(
+    pair: Pair,
+    feeders: tuple[tuple[Feeder, ...], tuple[Feeder, ...]],
+    keyed: dict[Relation, list[tuple[Column, Key]]],
+) -> Pair:
     """The same verdict on a join, and whether it is exact with these streams."""
     relation, (one, other) = pair.relation, pair.sides
     is_exact = all(_is_plain(test, one.columns, other.columns) for test in relation.tests)
     is_exact = is_exact and all(len(side.windows) <= 1 for side in pair.sides)
     shared = set(one.columns) & set(other.columns)
-    is_exact = is_exact and _are_free([f for each in feeders for f in each], shared)
+    every = [feeder for each in feeders for feeder in each]
+    keys = [column for feeder in every for column, _ in keys_of(feeder, keyed)]
+    is_exact = is_exact and all(constant_of(column) is None for column in keys)
+    is_exact = is_exact and _are_free(every, shared)
     both_until = _both_until(relation.tests) if is_exact else None
     return replace(pair, is_exact=is_exact, both_until=both_until)
+
+
+def keys_of(
+    feeder: Feeder, keyed: Mapping[Relation, Sequence[tuple[Column, Key]]]
+) -> Iterator[tuple[Column, Key]]:
+    """The keys of a stream's nodes. Nodes deeper in a message are at no path of a key."""
+    for below in feeder.relation.walk() if feeder.is_root else ():
+        for column, key in keyed.get(below, ()):
+            if mentions(key, feeder.place, feeder.relation, below):
+                yield column, key
 
 
 def rebound(pair: Pair, tests: tuple[Test, ...]) -> Pair:
@@ -319,12 +337,7 @@ def _key(
     """A key on every tree that can deliver rows of an input, over a column that joins."""
     common: set[tuple[Column, Key]] | None = None
     for feeder in feeders:
-        pairs = {
-            (column, key)
-            for below in feeder.relation.walk()
-            for column, key in keyed.get(below, ())
-            if feeder.is_root and mentions(key, feeder.place, feeder.relation, below)
-        }
+        pairs = set(keys_of(feeder, keyed))
         common = pairs if common is None else common & pairs
     for column, key in sorted(common or (), key=str):
         if column in shared:

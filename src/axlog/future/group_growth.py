@@ -23,6 +23,7 @@ from axlog.document.schema import Schema
 from axlog.document.tree import Tree
 from axlog.future.capacity import trees_left
 from axlog.future.generalized_rows import Need
+from axlog.future.keys import constant_of
 from axlog.query.aggregate_patterns import binds
 from axlog.query.compile import Relation
 from axlog.query.pattern import (
@@ -256,7 +257,7 @@ class _Fixed:
     known: Mapping[str, object]
 
     def surely(self, column: str) -> bool:
-        if self._has_value(column):
+        if constant_of(column) is not None or self._has_value(column):
             return True
         pairs = [pair for pair in self.need.values.same if column in pair]
         return any(self._has_value(other) for pair in pairs for other in pair)

@@ -15,12 +15,12 @@ document decide (`future/truth.py`). `views/counting/join_outlook.py` reads the 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from axlog.future.garbage import Feeder, never_empty
-from axlog.future.keys import Key, mentions
+from axlog.future.garbage import Feeder, keys_of, never_empty
+from axlog.future.keys import Key, constant_of
 from axlog.future.time_constraints import Inequality, TimeSystem, at_or_after, not_before
 from axlog.query.compile import Column, Relation, Test
 from axlog.query.pattern import TimeConstraint
@@ -244,8 +244,13 @@ def _part(
         found = never_empty(feeder.relation, feeder.is_root)
         if found is None:
             return f"the stream {feeder.stream!r} cannot bring any value"
+        mine = list(keys_of(feeder, keyed))
+        if any(constant_of(column) is not None for column, _ in mine):
+            return "the value of a key is a constant"
         texts.add(frozenset(columns.index(column) for column in found if column in columns))
-        keys.add(frozenset(_keys(feeder, columns, keyed)))
+        keys.add(
+            frozenset((columns.index(c), k) for c, k in keys_of(feeder, keyed) if c in columns)
+        )
     if len(texts) > 1 or len(keys) > 1:
         return "streams of one part differ in what they can bring"
     is_timed = any(columns[at] in timed for at in times)
@@ -257,14 +262,6 @@ def _part(
         times[0] if times else None,
         is_timed,
     )
-
-
-def _keys(feeder: Feeder, columns: tuple[Column, ...], keyed: Keyed) -> Iterator[tuple[int, Key]]:
-    """The keys of a stream's nodes. Nodes deeper in a message are at no path of a key."""
-    for below in feeder.relation.walk() if feeder.is_root else ():
-        for column, key in keyed.get(below, ()):
-            if column in columns and mentions(key, feeder.place, feeder.relation, below):
-                yield columns.index(column), key
 
 
 def _conflict(parts: Sequence[JoinPart]) -> str | None:

@@ -3,8 +3,8 @@
 A key states that at most one node at its path ever exists for each value. The path starts below the
 root element and consists of child steps. `by` leads to the element or attribute whose string is the
 value. Patterns read that value as `oid = $x` or as `oid/$x`, which are the same if the element
-holds one text. If it holds more, the labels of its children count as values too, so that a key has
-the same meaning for both.
+holds one text, or compare it with a constant (`oid/"7"`). If it holds more, the labels of its
+children count as values too, so that a key has the same meaning for both.
 
 A key narrows the future: no second node with an existing value, no two future nodes with one value,
 and no value below an existing node that another node has. `trusted` keys are assumed to hold.
@@ -25,11 +25,14 @@ from axlog.document.parser import Element
 from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, ELEMENT, TEXT, Tree
 from axlog.errors import QueryError
 from axlog.evaluate.answers import answers
+from axlog.future.unknowns import ValueNeeds
 from axlog.query.compile import Column, Relation
 from axlog.query.pattern import (
+    AnyText,
     Axis,
     Comparison,
     Kind,
+    Literal,
     Name,
     Output,
     Pattern,
@@ -79,7 +82,7 @@ class Key:
 class KeyedNode(NamedTuple):
     """A node of a key whose value is in a column: a future node, or an existing one."""
 
-    column: Column
+    column: Column  # or a constant (`constant_of`)
     key: Key
     relation: Relation
     where: str | int  # the stream that brings it, or the node
@@ -231,7 +234,10 @@ def _read(by: Element) -> Iterator[str]:
 def keyed_relations(
     root: Relation, keys: Iterable[Key]
 ) -> dict[Relation, list[tuple[Column, Key]]]:
-    """The relations that match nodes of a key, with the column that holds the key's value."""
+    """The relations that match nodes of a key, with the column that holds the key's value.
+
+    Where the query gives the value as a constant, the column stands for it (`constant_of`).
+    """
     found: dict[Relation, list[tuple[Column, Key]]] = {}
     for key in keys:
         for top in _below(root, Axis.CHILD, None):
@@ -279,76 +285,112 @@ def _along(relation: Relation, path: tuple[str, ...]) -> Iterator[Relation]:
 
 
 def _value_columns(relation: Relation, by: tuple[str, ...]) -> Iterator[Column]:
-    """The variables that a relation binds to the key's value: `oid = $x`, or `oid/$x`."""
+    """The variables or constants that a relation compares with the key's value.
+
+    Such as `oid = $x`, `oid/$x`, `oid = "7"` and `oid/"7"`.
+    """
     if by:
         for below in _below(relation, _axis(by[0]), by[0].lstrip("@")):
             yield from _value_columns(below, by[1:])
         return
-    yield from (column for column, source in relation.own if source == "value")
+    yield from _compared(relation)
     for edge in relation.edges:
         node = edge.relation.node
-        if edge.axis is Axis.CHILD and node is not None and isinstance(node.test, Variable):
+        if edge.axis is not Axis.CHILD or node is None:
+            continue
+        if isinstance(node.test, Variable):
             yield f"${node.test.name}"
+        elif isinstance(node.test, Literal):
+            yield f"{_CONSTANT}{node.test.text}"
+        elif isinstance(node.test, AnyText):
+            yield from _compared(edge.relation)
+
+
+def _compared(relation: Relation) -> Iterator[Column]:
+    """The variables and strings that the value of a node is equal to."""
+    yield from (column for column, source in relation.own if source == "value")
+    for each in () if relation.node is None else relation.node.comparisons:
+        if each.operator == "=" and isinstance(each.operand, str):
+            yield f"{_CONSTANT}{each.operand}"
+
+
+_CONSTANT = "="
+"""Begins a column that no row has: it stands for the string after it."""
+
+
+def constant_of(column: Column) -> str | None:
+    """The constant that stands for a key's value in place of a column; None: it is a column."""
+    return column.removeprefix(_CONSTANT) if column.startswith(_CONSTANT) else None
 
 
 # Conflicts ----------------------------------------------------------------------------------------
 
 
 Known = Mapping[str, str | int | None]
-Same = Iterable[tuple[str, str]]
 
 
 def is_repeated(
-    nodes: Iterable[KeyedNode], known: Known, same: Same, seen: Mapping[Key, Mapping[str, set[int]]]
+    nodes: Iterable[KeyedNode],
+    known: Known,
+    needs: ValueNeeds,
+    seen: Mapping[Key, Mapping[str, set[int]]],
 ) -> bool:
     """Whether nodes violate a key: with existing nodes, or with each other."""
-    known = _filled(known, same)
+    known = _filled(known, needs)
     for each in nodes:
-        value = known.get(each.column)
+        value = _value_of(each, known)
         if value is not None and seen[each.key].get(str(value), set()) - {each.where}:
             return True
-    return any(len({each.where for each in group}) > 1 for group in sharing(nodes, known, same))
+    return any(len({each.where for each in group}) > 1 for group in sharing(nodes, known, needs))
 
 
-def has_value(nodes: Iterable[KeyedNode], known: Known, same: Same) -> bool:
+def has_value(nodes: Iterable[KeyedNode], known: Known, needs: ValueNeeds) -> bool:
     """Whether the key value of some node is known, so that another node may take it first.
 
     A column that is not shown counts as known: a join may have fixed its value.
     """
-    filled = _filled(known, same)
-    return any(filled.get(each.column, "") is not None for each in nodes)
+    filled = _filled(known, needs)
+    return any(c in filled or c not in known for c in (each.column for each in nodes))
 
 
-def keyed_values(nodes: Iterable[KeyedNode], known: Known, same: Same) -> Iterator[tuple[Key, str]]:
+def keyed_values(
+    nodes: Iterable[KeyedNode], known: Known, needs: ValueNeeds
+) -> Iterator[tuple[Key, str]]:
     """The known key values of some nodes."""
-    filled = _filled(known, same)
+    filled = _filled(known, needs)
     for each in nodes:
-        value = filled.get(each.column)
+        value = _value_of(each, filled)
         if value is not None:
             yield each.key, str(value)
 
 
-def sharing(nodes: Iterable[KeyedNode], known: Known, same: Same) -> list[list[KeyedNode]]:
+def sharing(nodes: Iterable[KeyedNode], known: Known, needs: ValueNeeds) -> list[list[KeyedNode]]:
     """Groups of required nodes of a key that have one value and must therefore be one node."""
     groups: dict[tuple[Key, object], list[KeyedNode]] = {}
-    first, known = _representatives(same), _filled(known, same)
+    first, known = _representatives(needs), _filled(known, needs)
     for each in sorted(nodes, key=lambda n: (n.relation.name, n.column)):
-        value = known.get(each.column)
+        value = _value_of(each, known)
         shown = first.get(each.column, each.column) if value is None else ("=", value)
         groups.setdefault((each.key, shown), []).append(each)
     return [group for group in groups.values() if len({n.relation for n in group}) > 1]
 
 
-def _filled(known: Known, same: Same) -> Known:
-    """The values, extended to columns that equal known ones."""
-    first = _representatives(same)
-    values = {first[c]: v for c, v in known.items() if c in first and v is not None}
+def _value_of(node: KeyedNode, known: Known) -> str | int | None:
+    constant = constant_of(node.column)
+    return known.get(node.column) if constant is None else constant
+
+
+def _filled(known: Known, needs: ValueNeeds) -> Known:
+    """The values, extended to columns that must have one value, and to those that equal others."""
+    known = {**needs.pins(), **{c: v for c, v in known.items() if v is not None}}
+    first = _representatives(needs)
+    values = {first[c]: v for c, v in known.items() if c in first}
     return {**known, **{c: values[one] for c, one in first.items() if one in values}}
 
 
-def _representatives(same: Same) -> dict[str, str]:
+def _representatives(needs: ValueNeeds) -> dict[str, str]:
     first: dict[str, str] = {}
-    for left, right in sorted(same):
+    for left, right in sorted(needs.same):
         one, other = first.setdefault(left, left), first.setdefault(right, right)
         first = {column: one if at == other else at for column, at in first.items()}
     return first

@@ -5,7 +5,8 @@ cover all possible rows. For each of them, `profiles.py` decides whether the row
 the values of the row put into the pattern (`grounding.py`). Tied values that the row does not show
 are tried: those that the document and the pattern have, and one that neither has.
 
-A scenario is listed if its row can appear by data from its own streams alone. A row that also needs
+A scenario is listed if its row can appear by data from its own streams alone, with the tied values
+of the scenario, shown or not: another way to the same row may be blocked. A row that also needs
 other streams (for a `not` inside a `not`) is listed with the needs of its scenario, unless another
 listed row covers it.
 """
@@ -37,6 +38,7 @@ from axlog.query.pattern import (
     Kind,
     Not,
     Or,
+    Output,
     Pattern,
     PatternNode,
     TimeConstraint,
@@ -136,8 +138,22 @@ class Negation:
         return Truth.POSSIBLE if self.may_come({}) else Truth.NEVER
 
     def scenarios(self, *, together: bool) -> Scenarios:
-        """Every scenario of the pattern without `not`; dominating ones may be ruled out later."""
-        return Scenarios(self.tree, without_not(self.pattern), together=together, prune="none")
+        """Every scenario of the pattern without `not`; dominating ones may be ruled out later.
+
+        They have the tied values that rows do not show, too.
+        """
+        shown = {o.of for o in self.pattern.outputs if o.kind is Kind.VARIABLE}
+        hidden = [Output(Kind.VARIABLE, name) for name in self._tied if name not in shown]
+        whole = replace(self.pattern, outputs=(*self.pattern.outputs, *hidden))
+        return Scenarios(self.tree, without_not(whole), together=together, prune="none")
+
+    @cached_property
+    def _tied(self) -> tuple[str, ...]:
+        """The variables that tie places; none if the query is not decided."""
+        try:
+            return self._ties.variables
+        except UndecidedError:
+            return ()
 
     # Rows -----------------------------------------------------------------------------------------
 
@@ -262,7 +278,7 @@ class Negation:
 
     def deadline(self, pins: Pins, among: frozenset[str] | None = None) -> int | None:
         """The latest clock at which a row can still appear; None: it has no limit, or cannot."""
-        if not any(isinstance(c, TimeConstraint) for c in constraints_of(normalise(self.pattern))):
+        if not self._has_deadlines:
             return None
         turns = sorted(self._turns(pins))
         if self.future(pins, among, turns[-1] + 1) is not None:
@@ -276,6 +292,11 @@ class Negation:
                 high = middle - 1
         return turns[low]
 
+    @cached_property
+    def _has_deadlines(self) -> bool:
+        constraints = constraints_of(normalise(self.pattern))
+        return any(isinstance(each, TimeConstraint) for each in constraints)
+
     def _turns(self, pins: Pins) -> set[int]:
         """The clock, and the later times around which the verdict on a row may change."""
         clock = self.tree.clock
@@ -288,39 +309,65 @@ class Negation:
 
     # Scenarios ------------------------------------------------------------------------------------
 
-    def shown(self, pins: Pins) -> dict[str, str | int]:
-        """The values of a scenario that its row shows."""
-        return {column: value for column, value in pins.items() if column in self._columns}
-
     def open_scenarios(
         self, scenarios: Scenarios, met: Iterable[tuple[Values, Need]]
     ) -> list[tuple[Values, Need]]:
-        """The possible scenarios that no other dominates."""
-        by_row: dict[Values, list[Need]] = {}
+        """The possible scenarios that no other dominates.
+
+        Where rows have no deadlines, one scenario stands for those that show and need the same.
+        """
+        at = [scenarios.columns.index(column) for column in self._columns]
+        by_row: dict[Values, dict[object, list[tuple[Values, Need]]]] = {}
         for values, need in met:
-            by_row.setdefault(values, []).append(need)
+            same = by_row.setdefault(tuple(values[i] for i in at), {})
+            same.setdefault(need.brought, []).append((values, need))
         found: list[tuple[Values, Need]] = []
         uncertain: list[tuple[Values, Need]] = []
-        for values, needs in by_row.items():
-            pins = self.shown(pins_of(scenarios.columns, values))
-            if not self.may_come(pins):
+        for row, by_need in by_row.items():
+            shown = pins_of(self._columns, row)
+            if not self.may_come(shown):
                 continue
-            own = [n for n in needs if self.may_come(pins, _streams(n))]
+            own = [each for same in by_need.values() for each in self._own(scenarios, same)]
             if not own:
-                uncertain.append((values, needs[0]))
+                uncertain.append(next(iter(by_need.values()))[0])
                 continue
-            least = [n for n in own if not any(self._dominates(pins, o, n) for o in own)]
-            found += [(values, n) for n in least if n.brought or not self.is_there(pins)]
+            found += [
+                one
+                for one in own
+                if not any(self._dominates(scenarios, other, one) for other in own)
+                and (one[1].brought or not self.is_there(shown))
+            ]
         # a more general row covers it: its existing parts may contribute nothing
-        shown = [values for values, _ in found]
-        found += [(v, n) for v, n in uncertain if not any(_covers(each, v) for each in shown)]
+        general = [tuple(values[i] for i in at) for values, _ in found]
+        found += [
+            (values, need)
+            for values, need in uncertain
+            if not any(_covers(each, tuple(values[i] for i in at)) for each in general)
+        ]
         return found
 
-    def _dominates(self, pins: Pins, other: Need, need: Need) -> bool:
+    def _own(
+        self, scenarios: Scenarios, same: Iterable[tuple[Values, Need]]
+    ) -> list[tuple[Values, Need]]:
+        """The scenarios that data of their own streams can bring; one if none has a deadline."""
+        found: list[tuple[Values, Need]] = []
+        for values, need in same:
+            if self.may_come(pins_of(scenarios.columns, values), _streams(need)):
+                found.append((values, need))
+                if not self._has_deadlines:
+                    break
+        return found
+
+    def _dominates(
+        self, scenarios: Scenarios, one: tuple[Values, Need], than: tuple[Values, Need]
+    ) -> bool:
         """Whether one scenario of a row needs less than another, and can come about as long."""
-        if not other.brought < need.brought:
+        if not one[1].brought < than[1].brought:
             return False
-        late, until = (self.lasts(pins, each, _streams(each)) for each in (other, need))
+        late, until = (
+            self.lasts(pins_of(scenarios.columns, values), need, _streams(need))
+            for values, need in (one, than)
+        )
         return late is None or (until is not None and until <= late)
 
     def lasts(self, pins: Pins, need: Need, among: frozenset[str] | None) -> int | None:

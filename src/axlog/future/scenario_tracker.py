@@ -464,7 +464,7 @@ class ScenarioTracker(Scenarios):
             heappush(self._heap, (until, next(self._number), values, need))
         if need.new:
             known = dict(zip(self.columns, values, strict=True))
-            for key, value in keyed_values(need.new, known, need.values.same):
+            for key, value in keyed_values(need.new, known, need.values):
                 self._by_key.setdefault((key, value), []).append((values, need))
 
     # Removals -------------------------------------------------------------------------------------

@@ -401,7 +401,7 @@ class Scenarios:
         known = dict(zip(columns, values, strict=True))
         for key in {each.key for each in need.new} - self._seen.keys():
             self._seen[key] = values_seen(self.tree, key)
-        return is_repeated(need.new, known, need.values.same, self._seen)
+        return is_repeated(need.new, known, need.values, self._seen)
 
     def _with_arrival_time(
         self, stream: str, relation: Relation, axis: Axis, need: Need, is_whole: bool

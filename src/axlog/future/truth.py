@@ -291,7 +291,7 @@ class Outlook:
             (values, need)
             for values, needs in self._decisive.rows.items()
             for need in needs
-            if not has_value(need.new, dict(zip(columns, values, strict=True)), need.values.same)
+            if not has_value(need.new, dict(zip(columns, values, strict=True)), need.values)
         ]
         found.sort(key=lambda one: (bool(one[1].times), len(one[1].brought)))
         best: Witness | None = None
@@ -355,7 +355,7 @@ class Outlook:
         """The latest clock at which a scenario can come about."""
         if self._negation is None:
             return deadline(need.times, need.unknown_times)
-        pins = self._negation.shown(pins_of(self._scenarios.columns, values))
+        pins = pins_of(self._scenarios.columns, values)
         own = frozenset(stream for _, stream in need.brought)
         among = own if self._negation.may_come(pins, own) else None
         return self._negation.lasts(pins, need, among)

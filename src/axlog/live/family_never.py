@@ -8,7 +8,8 @@
     three and more parts, `not`           judged for each member (`views/family_watch.py`), also
                                           where time brings the rows ("overdue")
 
-The join of a view alone then gives the same changes. Other views stay alone.
+The join of a view alone then gives the same changes. Other views stay alone, and so do those that
+give a declared key its value.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from axlog.future.clock_outlook import lower_bounds
+from axlog.future.keys import Key, keyed_relations
 from axlog.query.generalize import Duration, Parameter, StepParameter
 from axlog.query.query import Query
 from axlog.views.counting.join_prospects import AnyProspects, JoinProspects
@@ -32,11 +34,20 @@ def reports(prospects: AnyProspects, kept: FamilyCounting, is_requested: bool) -
     """
     if kept.has_steps and (isinstance(prospects, Prospects) or not kept.awaits_time):
         return False
+    if gives_keys(kept, prospects.waiting.tree.facts):
+        return False
     if isinstance(prospects, Prospects):
         pays_off = is_requested or kept.is_settled or shows_each_once(kept, prospects.waiting.pair)
         is_judged = pays_off and _are_judged(prospects, kept)
         return is_judged or _reporting_part(prospects, kept) is not None
     return _are_values(kept, [part.columns for part in prospects.waiting.inputs.parts])
+
+
+def gives_keys(kept: FamilyCounting, keys: Sequence[Key]) -> bool:
+    """Return whether members give a declared key its value: a join does not decide them alone."""
+    named = {f"${each.variable}" for each in kept.parameters if isinstance(each, Parameter)}
+    found = keyed_relations(kept.root, keys).values() if keys else ()
+    return any(column in named for pairs in found for column, _ in pairs)
 
 
 def may_report(prospects: AnyProspects, query: Query) -> bool:

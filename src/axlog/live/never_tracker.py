@@ -24,7 +24,7 @@ from axlog.document.delta import Delta, takes_away
 from axlog.errors import AxlogError, UndecidedError, UnsupportedError, UpdateError
 from axlog.evaluate.joins import Bag
 from axlog.future.scenarios import may_bring
-from axlog.live.family_never import join_of_members, may_report, reports
+from axlog.live.family_never import gives_keys, join_of_members, may_report, reports
 from axlog.live.hooks import How
 from axlog.live.join_deadlines import Deadlines
 from axlog.live.maintained import MaintainedTree
@@ -203,6 +203,8 @@ class NeverTracker:
         if isinstance(alone, JoinEvidence) and alone.prospects.awaits_end:
             return None  # of this instant: the general view is too late for it
         found = joined.prospects if isinstance(joined, JoinEvidence) else None
+        if found is not None and self._gives_keys(general):
+            found = None
         is_joined = isinstance(alone, JoinEvidence) or (
             found is not None and may_report(found, sample.query)
         )
@@ -222,6 +224,10 @@ class NeverTracker:
         if alone.reason is not None:
             return None if is_joined else "off"
         return None if alone.may_lose_by_message(self._document.tree) else "end"
+
+    def _gives_keys(self, general: MaintainedView) -> bool:
+        kept = general.maintainer
+        return isinstance(kept, FamilyCounting) and gives_keys(kept, self._document.tree.facts)
 
     def _admit_guests(self) -> None:
         """Examine the members of families too, while a stream ends."""
@@ -259,7 +265,7 @@ class NeverTracker:
         if view.query.steps and not isinstance(joined, FamilyWatch):
             return None
         found = self.prospects(general)
-        if found is None or isinstance(found, MemberProspects):
+        if found is None or isinstance(found, MemberProspects) or self._gives_keys(general):
             return None
         if isinstance(joined, FamilyJoin | FamilyWatch):
             return joined.prospects(member)

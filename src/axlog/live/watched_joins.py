@@ -350,7 +350,8 @@ class WatchedJoins:
         assert not isinstance(known, JoinWatch)  # it has two parts
         if known is not None and known.is_fed_by(feeders):
             if not known.pair.is_exact:  # the streams that are left may decide more
-                known.judge(judged(known.pair, feeders), inputs_of(state.relation, feeders, keyed))
+                inputs = inputs_of(state.relation, feeders, keyed)
+                known.judge(judged(known.pair, feeders, keyed), inputs)
             return known
         references = self._document.tree.references
         sources = self._keyed(views, (each.source for each in references))
