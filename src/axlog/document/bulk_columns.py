@@ -250,6 +250,25 @@ def sweep(tree: Tree, label: str) -> None:
         _column(partition)[:] = kept
 
 
+def leave_few(tree: Tree, nodes: Sequence[int]) -> None:
+    """`leave` for few nodes, one by one."""
+    kinds, labels, slots = tree.kind_column, tree.label_column, tree.slot_column
+    names, partitions, stale = tree.names, tree.nodes_by_label, tree._stale
+    for node in nodes:
+        kind = kinds[node]
+        if kind == ELEMENT or kind == ATTRIBUTE:
+            label = names[labels[node]]
+        elif kind in LABELS_BY_KIND:
+            label = LABELS_BY_KIND[kind]
+        else:
+            continue
+        members = tree.partition(label) if stale else partitions[label]
+        last = members.pop()
+        if last != node:
+            slot = slots[last] = slots[node]
+            members[slot] = last
+
+
 def _left(tree: Tree, label: str, nodes: Handles) -> None:
     partition = tree.partition(label)
     kept = len(partition) - len(nodes)

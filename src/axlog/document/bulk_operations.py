@@ -26,6 +26,7 @@ from axlog.document.bulk_columns import (
     few_below,
     groups_to_leave,
     leave,
+    leave_few,
     release,
     subtrees,
 )
@@ -392,8 +393,7 @@ class Deletion:
         if self._few is None:
             leave(tree, self._nodes, self.delta.labels_removed)
         else:
-            for node in self._few:
-                tree._leave(node)
+            leave_few(tree, self._few)
         tree._size -= len(self._nodes)
         tree._close_streams(self.delta.closed)
         tree._forget_messages(self.delta.removed)

@@ -162,6 +162,33 @@ class ValueIndex:
                 self._add(label, node)
         self._above.clear()
 
+    def leave(self, nodes: Sequence[int], parent: int) -> None:
+        """Update the indexes after the removal of one subtree from below a node.
+
+        Its nodes are still readable.
+        """
+        tree = self.tree
+        self._version += 1
+        if self._version != tree.version:
+            self._forget()
+        if not self._values:
+            return
+        kinds, labels, names, indexed = (
+            tree.kind_column, tree.label_column, tree.names, self._values,
+        )  # fmt: skip
+        for node in nodes:
+            kind = kinds[node]
+            if kind == ELEMENT or kind == ATTRIBUTE:
+                label = names[labels[node]]
+                if label in indexed:
+                    self._drop(label, node)
+        if self._has_elements:
+            for node in (parent, *tree.ancestors(parent)):
+                above = self._indexed(node)
+                if above is not None:
+                    self._drop(above, node)
+                    self._add(above, node)
+
     def _take_change(self, node: int, old: str) -> None:
         kind = self.tree.kind_column[node]
         if kind == TEXT:

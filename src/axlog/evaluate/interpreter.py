@@ -31,6 +31,7 @@ from axlog.document.tree import (
 from axlog.errors import QueryError
 from axlog.evaluate.gathered import Bags, Gathered, Rising, merge
 from axlog.evaluate.joins import FEW, MOST_ROWS, Bag, JoinPlan, Row, Tables, add_all
+from axlog.evaluate.products import Products, own_value
 from axlog.evaluate.relevant_nodes import LARGE, relevant_nodes
 from axlog.evaluate.value_tests import comparison
 from axlog.evaluate.work import Meters
@@ -62,6 +63,7 @@ class Interpreter:
         self.plans: dict[Relation, JoinPlan] = {}
         self.descending: set[Relation] = set()
         self._values: dict[Relation, list[Callable[[str], bool]]] = {}
+        self._products = Products()
         self.reads_elements = False  # whether a relation depends on the value of an element
         self._by_name: dict[str, list[Relation]] = {}
         self._by_text: dict[str, list[Relation]] = {}
@@ -97,6 +99,7 @@ class Interpreter:
             self.descending.update(e.relation for e in relation.edges if e.axis in _BY_DESCENT)
             self._values[relation] = _comparisons(relation.node)
             self.reads_elements |= self.depends_on_value(relation) and _may_be_element(relation)
+            self._products.add(relation, self.plans[relation], bool(self._values[relation]))
             if relation.node is not None:
                 self._dispatch(relation, relation.node)
         _note_lookers(new, self._looked_for_by, self._anywhere)
@@ -208,21 +211,24 @@ class Interpreter:
 
     def _evaluate_near(self, tree: Tree, top: int) -> Rising:
         """`evaluate` if every relation is looked for among children and attributes only."""
-        gathered: dict[int, Gathered] = {}
+        gathered: dict[int, Bags] = {}
         parent = tree.parent_column
         nodes = self._needed(tree, top)
         self.visited += len(nodes)
         for node, relations in reversed(nodes):
-            here = self.at_node(tree, node, relations, gathered.pop(node, _NOTHING))
+            below = gathered.pop(node, _NO_BAGS)
+            here = None if self.exploded else self._products.at_node(tree, node, relations, below)
+            if here is None:
+                here = self.at_node(tree, node, relations, Gathered(below, {}))
             if node == top:
                 return Rising(here, {})
             if here:
                 above = gathered.get(parent[node])
                 if above is None:
-                    gathered[parent[node]] = Gathered(here, {})
+                    gathered[parent[node]] = here
                     continue
                 for relation, bag in here.items():
-                    known = above.children.setdefault(relation, bag)
+                    known = above.setdefault(relation, bag)
                     if known is not bag:
                         add_all(known, bag)
         raise AssertionError("a subtree has a top")
@@ -438,20 +444,8 @@ class Interpreter:
         if not own:
             return ()
         if len(own) == 1:
-            return (self._own(tree, node, own[0][1], value),)
-        return tuple(self._own(tree, node, source, value) for _, source in relation.own)
-
-    @staticmethod
-    def _own(tree: Tree, node: int, source: str, value: str | None) -> str | int:
-        match source:
-            case "label":
-                return tree.label(node)
-            case "value":
-                return tree.string_value(node) if value is None else value
-            case "time":
-                return tree.time(node)
-            case _:
-                return node
+            return (own_value(tree, node, own[0][1], value),)
+        return tuple(own_value(tree, node, source, value) for _, source in relation.own)
 
     def _may_hold(self, relation: Relation, below: Gathered, here: Bags) -> bool:
         """Whether no edge is empty."""
@@ -532,4 +526,5 @@ def _comparisons(node: PatternNode | None) -> list[Callable[[str], bool]]:
 
 
 _EMPTY: Bag = {}
+_NO_BAGS: Bags = {}
 _NOTHING = Gathered()

@@ -86,7 +86,9 @@ class MessageDeletes:
             if is_late or tree.call(node).deletes == "no":
                 return None
             parent = tree.parent(node)
-            places = self._places(pattern, constants, parent)
+            if pattern.by_value(tree, document.value_index, parent, constants) != []:
+                return None
+            places = self.matching(pattern, constants, parent)
             moved = None if places is None else self._rows_of(places, way)
             if places is None or moved is None:
                 return None
@@ -114,15 +116,12 @@ class MessageDeletes:
             and collector.tracker.is_idle
         )
 
-    def _places(
+    def matching(
         self, pattern: SiblingPattern, constants: tuple[Constant, ...], parent: int
     ) -> list[int] | None:
         """The places of the messages that match, among those set aside; None: not known."""
-        document = self._document
-        match, values = _matcher(pattern), document.value_index
+        match = _matcher(pattern)
         if match is None or not pattern.anchors:
-            return None
-        if pattern.by_value(document.tree, values, parent, constants) != []:
             return None
         named = [(anchor.label, pattern.value_of(anchor, constants)) for anchor in pattern.anchors]
         index = self._index(parent, [label for label, _ in named])

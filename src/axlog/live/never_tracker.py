@@ -87,6 +87,22 @@ class NeverTracker:
         """Whether no possible rows are kept that an update might change."""
         return not self.is_busy and not any(each.is_kept for each in self._evidence.values())
 
+    def is_untouched(self, is_restorable: bool) -> bool:
+        """Whether a deletion concerns no `never` change, and needs no preparation.
+
+        `is_restorable`: it deletes what the stream can bring again.
+        """
+        return not self.is_busy and all(
+            not each.is_kept
+            and (
+                type(each) is Evidence
+                or each.reason is not None
+                or each.view.is_deferred
+                or (is_restorable and self._loses_nothing(each))
+            )
+            for each in self._evidence.values()
+        )
+
     def _give_up(self, evidence: Evidence, error: AxlogError) -> None:
         """Emit no more `never` changes of a view: an analysis does not decide."""
         self._evidence[evidence.view] = Evidence(evidence.view, reason=error.message)

@@ -55,6 +55,7 @@ from axlog.live.hooks import How, StreamHooks
 from axlog.live.key_guard import KeyGuard
 from axlog.live.maintained import MaintainedTree
 from axlog.live.message_deletes import MessageDeletes
+from axlog.live.node_deletes import NodeDeletes
 from axlog.live.options import Options, Policy
 from axlog.live.source_filter import filter_at_source
 from axlog.live.stream_engine import StreamEngine
@@ -118,6 +119,9 @@ class Streams(StreamHooks):
         self.tuner = Tuner(maintained, self.engine, self._policy)
         self._message_deletes = MessageDeletes(
             maintained, self.engine, self.collector, self._deletes
+        )
+        self._node_deletes = NodeDeletes(
+            maintained, self.engine, self.collector, self._deletes, self._message_deletes
         )
 
     # Hooks of the maintained tree -----------------------------------------------------------------
@@ -272,6 +276,8 @@ class Streams(StreamHooks):
             current.is_deletion = True
             try:
                 changes = self._message_deletes.apply(stream, pattern, at, latest)
+                if changes is None:
+                    changes = self._node_deletes.apply(stream, pattern, at, latest)
                 if changes is not None:
                     return changes
                 return self._take(stream, pattern, at, latest, operations, is_deletion=True)

@@ -310,6 +310,15 @@ class Counting(Maintainer):
                     del self._shown_by[node]
         return self._values.pop(binding)
 
+    @property
+    def shows_nodes(self) -> bool:
+        """Whether rows show ids, values or contents of nodes."""
+        return self._show.needs_nodes
+
+    def shows_any(self, nodes: Iterable[int]) -> bool:
+        """Whether a row shows the value or content of one of these nodes."""
+        return not self._shown_by.keys().isdisjoint(nodes)
+
     def expect_new_ids(self) -> None:
         """Compute ids anew when the rows are next read, after a rename."""
         self._has_stale_ids = True
