@@ -34,6 +34,9 @@ class Ivma(Algebraic):
 
     def before(self, delta: Delta) -> None:
         super().before(delta)
+        if self._plan is not None:  # the algebra would insert all nodes together
+            self._plan = None
+            self.prepare(delta)
         self._lost: list[Table] = []
         if not self.holds:
             return

@@ -1,6 +1,7 @@
 """Rows known by one node: kept without tables of bindings, by walking and by arrays, the same."""
 
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from axlog.query.pattern import Pattern
 from axlog.query.query import parse_query
 from axlog.views.algebraic import direct, direct_code, labels, propagation
 from axlog.views.algebraic.direct import identifying_node
+from axlog.views.algebraic.few_insertions import FewInsertions
 from axlog.views.algebraic.maintainer import Algebraic
 from axlog.views.algebraic.node_rows import NodeRows
 from axlog.views.algebraic.relation import Relation
@@ -26,6 +28,7 @@ from lab.laws.algebra_law import Watcher, accepted, update
 from tests.amounts import chunks
 
 _DIRECTLY = direct.moved_directly
+_ONE_BY_ONE = FewInsertions.counts
 
 
 def known_by_one_node(random: Random) -> Pattern:
@@ -48,6 +51,12 @@ def test_differential_rows_and_changes_are_those_of_re_evaluation(
         done.append(found is not None)
         return found
 
+    def one_by_one(self: FewInsertions, *given: Any) -> dict[int, int]:
+        done_one_by_one.append(True)
+        return _ONE_BY_ONE(self, *given)
+
+    done_one_by_one: list[bool] = []
+    monkeypatch.setattr(FewInsertions, "counts", one_by_one)
     monkeypatch.setattr(propagation, "moved_directly", counted)
     monkeypatch.setattr(bulk_operations, "FEWEST", 2)
     monkeypatch.setattr(labels, "FEW", few)
@@ -67,6 +76,7 @@ def test_differential_rows_and_changes_are_those_of_re_evaluation(
             assert tested.rows() == plain.rows(), (seed, str(pattern))
             assert tested.told() == plain.told(), (seed, str(pattern))
     assert sum(done) > 10
+    assert len(done_one_by_one) > 4 or not few
 
 
 K = node_column(1)

@@ -28,7 +28,7 @@ from math import inf
 import numpy as np
 
 from axlog.document.tree import ATTRIBUTE, DOCUMENT_NODE, Tree
-from axlog.evaluate.columns import Columns, Handles
+from axlog.evaluate.columns import Columns, Handles, columns_of
 from axlog.evaluate.node_sets import passing
 from axlog.query.pattern import Axis
 from axlog.views.algebraic.deltas import DeltaTables, NodeTable, unchanged
@@ -96,7 +96,7 @@ def moved_directly(
     key = identifying_node(shape)
     if key is None or (not added.copies and len(added.roots) > FEW):
         return None
-    direct = Direct(columns, selections, key)
+    direct = Direct(selections, key, columns)
     if tables.delta.removed:
         report.facts[-1] = facts_of(shape, labels.removed, labels.above, labels.depths)
         if surviving(shape, -1, report.facts[-1]) != ():
@@ -127,9 +127,10 @@ def moved_directly(
 class Direct:
     """The rows that one update inserts into one view."""
 
-    def __init__(self, columns: Columns, selections: Selections, key: int) -> None:
-        self.columns = columns
-        self.tree: Tree = columns.tree
+    def __init__(self, selections: Selections, key: int, columns: Columns | None = None) -> None:
+        """`columns`: those of the document as it is; None: they are made when they are needed."""
+        self._columns = columns
+        self.tree: Tree = selections.tree
         self.selections = selections
         self.shape: Shape = selections.shape
         self.key = key
@@ -138,7 +139,13 @@ class Direct:
         self.scanned = 0  # nodes read beside the path
         self.most: float = inf
         counters = counters_of(self.shape, key)(self.tree, self, self._below_one)
-        self._passes, self._sides, self._upper = counters
+        self._passes, self._sides, self._upper, self._forget = counters
+
+    @property
+    def columns(self) -> Columns:
+        """The columns of the document as it is."""
+        assert self._columns is not None
+        return self._columns
 
     def inserted(self, roots: Iterable[int], added: NodeTable) -> Table:
         """The new rows whose topmost new node matches one of the pattern nodes given."""
@@ -156,7 +163,13 @@ class Direct:
         return Table({column: nodes}, np.concatenate([counts for _, counts in found]))
 
     def _of_few(self, rows: Iterable[Sequence[int]], roots: Iterable[int]) -> Table:
-        """The rows of fragments that were inserted at one place each."""
+        found = self.counts(rows, roots)
+        nodes = np.array(list(found), dtype=np.int64)
+        counts = np.array(list(found.values()), dtype=np.int64)
+        return Table({node_column(self.key): nodes}, counts)
+
+    def counts(self, rows: Iterable[Sequence[int]], roots: Iterable[int]) -> dict[int, int]:
+        """The nodes of the rows of fragments inserted at one place each, with their counts."""
         found: dict[int, int] = {}
         for row in rows:
             for number in roots:
@@ -164,9 +177,38 @@ class Direct:
                     upper = self._upper_at(number, top)
                     for node, count in self._inside(number, top) if upper else ():
                         found[node] = count * upper
-        nodes = np.array(list(found), dtype=np.int64)
-        counts = np.array(list(found.values()), dtype=np.int64)
-        return Table({node_column(self.key): nodes}, counts)
+        return found
+
+    def counts_of_copies(
+        self, block: Sequence[Sequence[int]], roots: Iterable[int]
+    ) -> dict[int, int]:
+        """The same of copies of one fragment, with a row of handles for each copy.
+
+        Raises `TooFarError` where arrays are faster.
+        """
+        parents, first, found = self.tree.parent_column, block[0], dict[int, int]()
+        places = {node: at for at, node in enumerate(first)}
+        tops = [node for node in first if parents[node] not in places]
+        self.most = self._most_walked()
+        for number in roots:
+            is_anywhere = self._is_anywhere(number)
+            upper = self._upper[self.shape.nodes[number].above]
+            for top in first if is_anywhere else tops:
+                inside = self._inside(number, top) if self._passes[number](top) else ()
+                if not inside or (is_anywhere and not self._upper_at(number, top)):
+                    continue
+                at = places[top]
+                matched = [(places[node], count) for node, count in inside]
+                for copy in block:
+                    ways = 1 if is_anywhere else upper(parents[copy[at]])
+                    for place, count in matched if ways else ():
+                        found[copy[place]] = count * ways
+        return found
+
+    def renew(self) -> None:
+        """Forget what was counted for the last update."""
+        self.scanned, self.most = 0, inf
+        self._forget()
 
     def _is_anywhere(self, number: int) -> bool:
         """Whether the topmost node of a delta may be deeper than a child of a place."""
@@ -261,15 +303,18 @@ class Direct:
 
     def _walked(self, number: int, nodes: Handles) -> Integers | None:
         """`upper` by walking, node by node; None if that takes longer than arrays."""
-        beside = (n for n in range(1, len(self.shape.nodes)) if n not in self._way)
-        relations = sum(map(self._size, beside))
-        self.most = self.scanned + WALKED + relations // PER_WALK
+        self.most = self._most_walked()
         try:
             return np.array(list(map(self._upper[number], nodes.tolist())), dtype=np.int64)
         except TooFarError:
             return None
         finally:
             self.most = inf
+
+    def _most_walked(self) -> int:
+        """The nodes beside the path that may be read by walking."""
+        beside = (n for n in range(1, len(self.shape.nodes)) if n not in self._way)
+        return self.scanned + WALKED + sum(map(self._size, beside)) // PER_WALK
 
     def _upper_of_parents(self, number: int, parents: Handles) -> Integers:
         if (parents == parents[0]).all():
@@ -289,6 +334,12 @@ class Direct:
 
     def _below(self, number: int, contexts: Handles) -> Integers:
         """The number of matches of a branch at each of these distinct nodes, by arrays."""
+        if self._columns is None:
+            try:
+                with columns_of(self.tree) as self._columns:
+                    return self._below(number, contexts)
+            finally:
+                self._columns = self._arrays = None
         if self._arrays is None:
             self._arrays = Evaluation(self.columns, self.selections, unchanged(self.columns))
         before = self._arrays.scanned

@@ -42,6 +42,8 @@ class Counters(NamedTuple):
     passes: tuple[Callable[[int], bool], ...]
     sides: tuple[Callable[[int], int], ...]
     upper: tuple[Callable[[int], int], ...]
+    forget: Callable[[], None]
+    """To be called before they are used for another update: `upper` remembers its results."""
 
 
 Maker = Callable[[Tree, Walk, Callable[[int, int], int]], Counters]
@@ -81,6 +83,8 @@ class _Writer:
         for node in (self._nodes[ROOT], *nodes):
             self._sides(node)
             self._upper(node)
+        caches = [f"k{node.number}" for node in nodes]
+        self._line(1, f"def forget(): {'; '.join(f'{each}.clear()' for each in caches) or 'pass'}")
         every = [node.number for node in self._nodes]
         columns = (
             ", ".join(f"{kind}{n}" if kind != "p" or n else "None" for n in every) for kind in "psu"
@@ -92,7 +96,7 @@ class _Writer:
                 " kinds, labels, parents = tree.kind_column, tree.label_column, tree.parent_column",
                 " number, text, string_value = tree.name_ids.get, tree.text, tree.string_value",
                 *self._lines,
-                f" return Counters({', '.join(f'({each},)' for each in columns)})",
+                f" return Counters({', '.join(f'({each},)' for each in columns)}, forget)",
             )
         )
         made: Maker = function_of("make", source, self._constants)

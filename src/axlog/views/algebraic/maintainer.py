@@ -26,10 +26,12 @@ from axlog.query.pattern import Kind, Output, Pattern
 from axlog.views.algebraic.costs import Kind as UpdateKind
 from axlog.views.algebraic.costs import Measured, kind_of
 from axlog.views.algebraic.deltas import DeltaTables, reattached
+from axlog.views.algebraic.direct_code import TooFarError
 from axlog.views.algebraic.engine import AlgebraicEngine
 from axlog.views.algebraic.evaluation import everything, within_times
+from axlog.views.algebraic.few_insertions import FewInsertions, Plan
 from axlog.views.algebraic.labels import may_concern, may_flip_guards
-from axlog.views.algebraic.node_rows import FEW, rows_of
+from axlog.views.algebraic.node_rows import FEW, NodeRows, rows_of
 from axlog.views.algebraic.propagation import DeferredNodes, Propagation, deferred_rows
 from axlog.views.algebraic.reports import (
     Options,
@@ -82,6 +84,10 @@ class Algebraic(Maintainer):
         self._report: Report | None = Report("loaded")
         self.costs = Measured()
         self._kind: UpdateKind | None = None
+        self._advice = ""  # of the current update, if it was asked for already
+        read = frozenset(map(self._wanted, self._read))
+        self.few = FewInsertions(self.selections, read)
+        self._plan: Plan | None = None  # of the current update, if it is handled by `few`
         self.snowcaps = Snowcaps(self.shape, self.engine.lattice, self.options.snowcaps)
         start = self.costs.clock()
         with columns_of(tree) as columns:
@@ -111,9 +117,14 @@ class Algebraic(Maintainer):
     # An update ------------------------------------------------------------------------------------
 
     def before(self, delta: Delta) -> None:
-        self._before = {}
+        self._before, self._plan = {}, None
         if delta.changed:
             self._kept.clear()  # ids contain the labels above them
+        if self.holds and not self.unseen and self.options.is_direct and not self.snowcaps.chosen:
+            self._plan = self.few.plan(self.engine.before(delta))
+            if self._plan is not None:
+                self._propagation = None
+                return
         tables = self.prepare(delta)
         above = tables.labels.above
         read = [column for column in self._read if self._wanted(column) in above]
@@ -147,6 +158,11 @@ class Algebraic(Maintainer):
         return self.shape.nodes[column.number].wanted
 
     def after(self, delta: Delta) -> list[Change]:
+        if self._plan is not None:
+            changes = self._insert_few(delta, self._plan)
+            if changes is not None:
+                return changes
+            self.prepare(delta)
         if self.unseen:  # the view was deferred until now
             return [*self.later(delta), *self.catch_up()]
         return self._changes(*self.propagate(delta))
@@ -157,6 +173,9 @@ class Algebraic(Maintainer):
         Nodes that are inserted and deleted in between are never matched, and nodes inserted by
         several updates are matched together (paper 5, section 5, rules O1, O3 and I5).
         """
+        if self._plan is not None:
+            self._plan = None
+            self.prepare(delta)  # the plan shows that it needs no old state
         self._is_deferring = True
         try:
             return self._changes(*self.propagate(delta))
@@ -200,6 +219,39 @@ class Algebraic(Maintainer):
         op: Op = "insert"
         return list(map(Change, repeat(op), self._shown(slots, self._read_anew)))
 
+    def _insert_few(self, delta: Delta, plan: Plan) -> list[Change] | None:
+        """Insert the rows of new nodes at few places, one by one; None: `propagate` must do it."""
+        self._plan, relation = None, self.relation
+        if not isinstance(relation, NodeRows):
+            return None
+        tables, size = self.engine.before(delta), self.selections.size
+        kind = kind_of(tables)
+        if self.options.is_measured:
+            self._advice = self.costs.advice(kind, size)
+            if self._advice:
+                return None
+        start = self.costs.clock() if self.costs.is_due(kind) else None
+        report = Report()
+        try:
+            found = self.few.counts(plan, tables, report)
+        except TooFarError:
+            return None
+        self._tables = self.engine.after(delta)
+        self._report, self._kind = report, kind
+        nodes = list(found)
+        counts = list(found.values())
+        slots = relation.enter(nodes, counts) if found else []
+        if start is not None:
+            self.costs.maintained(kind, self.costs.clock() - start)
+        self.snowcaps.learn(report, tables.labels)
+        if not found:
+            return []
+        outputs = [self._of_nodes(output, nodes) for output in self.pattern.outputs]
+        shown = list(zip(*outputs, strict=True)) if outputs else [()] * len(nodes)
+        self._keep(dict(zip(slots, shown, strict=True)))
+        op: Op = "insert"
+        return list(map(Change, repeat(op), map(Row, repeat(self._columns), shown, counts)))
+
     def propagate(self, delta: Delta) -> tuple[Integers, Integers, Integers]:
         """Update the counts of rows; return slots, old counts and new counts."""
         propagation, self._propagation = self._propagation, None
@@ -216,7 +268,8 @@ class Algebraic(Maintainer):
         kind = self._kind = kind_of(self._tables)
         size = self.selections.size
         if self.options.is_measured:
-            propagation.advice = self.costs.advice(kind, size)
+            advice, self._advice = self._advice, ""
+            propagation.advice = advice or self.costs.advice(kind, size)
         is_timed = bool(propagation.advice) or self.costs.is_due(kind)
         with columns_of(self.tree) as columns:
             start = self.costs.clock() if is_timed else 0.0
@@ -321,12 +374,16 @@ class Algebraic(Maintainer):
             shown.append(self._output(number, output, table, gathered))
         rows = zip(*shown, strict=True) if shown else ((),) * len(slots)
         values: dict[int, Values] = dict(zip(slots.tolist(), rows, strict=True))
+        self._keep(values)
+        return values
+
+    def _keep(self, values: dict[int, Values]) -> None:
+        """Keep the values of rows, by slot, if they are not too many."""
         if len(self._kept) + len(values) <= MOST_KEPT:
             self._kept.update(values)
         else:
             for slot in values.keys() & self._kept.keys():
                 del self._kept[slot]
-        return values
 
     def _output(
         self, number: int, output: Output, table: Table, gathered: dict[int, list[dict[str, Any]]]
@@ -338,7 +395,12 @@ class Algebraic(Maintainer):
         column = Column("value", number)
         if column in table.columns:
             return [self.selections.shown(output, v) for v in table.columns[column].tolist()]
-        nodes = table.columns[node_column(self.shape.named[output.of])].tolist()
+        return self._of_nodes(
+            output, table.columns[node_column(self.shape.named[output.of])].tolist()
+        )
+
+    def _of_nodes(self, output: Output, nodes: list[int]) -> list[Any]:
+        """The ids, values or contents of nodes that an output shows."""
         if output.kind is Kind.VAL:  # texts that were not loaded are in a separate table
             known, read = self.tree.texts_by_node.get, self.tree.string_value
             kinds = self.tree.kind_column

@@ -8,6 +8,8 @@ several nodes or of values.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from axlog.evaluate.columns import Handles, Marked
@@ -125,6 +127,22 @@ class NodeRows(KeptRows):
             self.counts[slot] += count
         was = np.array(old, dtype=np.int64)
         return np.array(slots, dtype=np.int64), was, was + table.counts
+
+    def enter(self, nodes: Sequence[int], counts: Sequence[int]) -> list[int]:
+        """Add rows for nodes that have none; their slots."""
+        if max(nodes, default=0) >= len(self._slot_of):
+            self._reach(max(nodes))
+        self.looked_at += len(nodes)
+        if len(nodes) > FEW:
+            slots = self._entered(np.array(nodes, dtype=np.int64))
+            self.counts[slots] = counts
+            return list(slots.tolist())
+        found = []
+        for node, count in zip(nodes, counts, strict=True):
+            slot = self._one_taken()
+            self._nodes[slot], self._slot_of[node], self.counts[slot] = node, slot + 1, count
+            found.append(slot)
+        return found
 
     def _entered(self, nodes: Integers) -> Integers:
         """Slots for new rows, with the count zero."""
