@@ -14,6 +14,7 @@ from axlog.document.tree import Tree
 from axlog.document.value_index import ValueIndex
 from axlog.evaluate.expressions import Evaluator
 from axlog.evaluate.prefixes import check_prefixes
+from axlog.evaluate.simple_statements import simple_of
 from axlog.evaluate.updates import UpdateCollector
 from axlog.evaluate.variables import Given, given_items
 from axlog.query.depth import too_deep
@@ -35,6 +36,10 @@ def operations_of(
     >>> operations_of(load("<a><b/><b/></a>"), statement)
     [Delete(target=2), Delete(target=3)]
     """
+    simple = simple_of(statement, tree)
+    found = None if simple is None else simple.operations(tree, index, variables)
+    if found is not None:
+        return found
     given = given_items(tree, variables, limits) if variables else None
     evaluator = Evaluator(tree, statement, index, given)
     collector = UpdateCollector(evaluator)
