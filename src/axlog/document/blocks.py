@@ -98,6 +98,8 @@ class Block:
         numbers = np.array([row[1:] for row in rows], dtype=np.int32) - 1
         numbers[numbers < 0] = size
         self._links = numbers.ravel()
+        self._near = [[at if at < size else NONE for at in row] for row in numbers.tolist()]
+        self._given = places
         self._recorder = recorder if recorder.declared or recorder.prefixes else None
         self._slots = np.zeros((2, size), dtype=np.int32)  # the first slot, the slots of a copy
         for given in places.values():
@@ -131,11 +133,8 @@ class Block:
             partition = tree.partition(label)  # swept, and so not between here and `enter`
             if partition:
                 slots[:, places] += len(partition)
-        linked_columns = (
-            (tree.parent_column, links[:, 0]), (tree.first_column, links[:, 1]),
-            (tree.last_column, links[:, 2]), (tree.next_column, links[:, 3]),
-            (tree.previous_column, links[:, 4]), (tree.slot_column, slots),
-        )  # fmt: skip
+        linked_columns = [(column, links[:, at]) for at, column in enumerate(_linked_columns(tree))]
+        linked_columns.append((tree.slot_column, slots))
         if start != NONE:
             tree.kind_column.frombytes(self.kinds * count)
             tree.label_column += labels * count
@@ -156,6 +155,49 @@ class Block:
         if self._recorder is not None:
             self._declare(tree, rows)
         return rows
+
+    def copied_once(self, tree: Tree, parent: int, time: int) -> list[int]:
+        """`copied` below one parent, without arrays: the handles of the copy."""
+        labels, size = self._labels_in(tree), self.size
+        is_new = len(tree._free) < size
+        if is_new:
+            start = len(tree.kind_column)
+            row = list(range(start, start + size))
+        else:
+            row = tree._free[-size:]
+            del tree._free[-size:]
+        slots = [NONE] * size
+        for label, given in self._given.items():
+            partition = tree.partition(label)  # swept, and so not between here and `enter_once`
+            for slot, at in enumerate(given, len(partition)):
+                slots[at] = slot
+        every = [
+            (column, [row[at] if at >= 0 else NONE for at in near])
+            for column, near in zip(_linked_columns(tree), self._near, strict=True)
+        ]
+        for root in self.roots:
+            every[0][1][root] = parent
+        every.append((tree.slot_column, slots))
+        if is_new:
+            tree.kind_column.frombytes(self.kinds)
+            tree.label_column += labels
+            tree.order_column += self.order
+            tree.time_column.extend([time] * size)
+            for column, values in every:
+                column.extend(values)
+        else:
+            every += [
+                (tree.kind_column, list(self.kinds)), (tree.label_column, labels.tolist()),
+                (tree.order_column, self.order.tolist()), (tree.time_column, [time] * size),
+            ]  # fmt: skip
+            for column, values in every:
+                for node, value in zip(row, values, strict=True):
+                    column[node] = value
+        for at, text in self._own.items():
+            tree.texts_by_node[row[at]] = text
+        if self._recorder is not None:
+            self._declare(tree, np.array([row], dtype=np.int32))
+        return row
 
     def _labels_in(self, tree: Tree) -> array[int]:
         """The label column of a copy in a tree."""
@@ -179,6 +221,14 @@ class Block:
             for at, value in values.items():
                 into.update(zip(rows[:, at - 1].tolist(), repeat(value), strict=False))
 
+    def enter_once(self, tree: Tree, row: Sequence[int]) -> None:
+        """Add a copy that was just made to the partitions of its labels."""
+        for label, given in self._given.items():
+            partition = tree.nodes_by_label.get(label)
+            if partition is None:
+                partition = tree.nodes_by_label[label] = array("i")
+            partition.extend([row[at] for at in given])
+
     def enter(self, tree: Tree, rows: Handles) -> None:
         """Add copies that were just made to the partitions of their labels."""
         for label, places in self._places.items():
@@ -186,6 +236,14 @@ class Block:
             if partition is None:
                 partition = tree.nodes_by_label[label] = array("i")
             partition.frombytes(rows[:, places].tobytes())
+
+
+def _linked_columns(tree: Tree) -> tuple[array[int], ...]:
+    """The columns of links, in the order in which a block has them."""
+    return (
+        tree.parent_column, tree.first_column, tree.last_column, tree.next_column,
+        tree.previous_column,
+    )  # fmt: skip
 
 
 def _selection(places: list[int]) -> Any:

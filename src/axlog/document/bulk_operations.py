@@ -52,6 +52,8 @@ FEWEST = 3
 one, and deleted nodes are collected in lists."""
 FEW = 128
 """Up to this many targets are checked one by one."""
+MOST_LISTED = 64
+"""Up to this many nodes, a single copy of a fragment is made without arrays."""
 _FREE = int(NodeKind.FREE)
 _FAR = -(1 << 31)  # as in tree.py: the component is in `long_components`
 _HIGHEST = (1 << 31) - 2
@@ -134,10 +136,23 @@ def _depth(tree: Tree, targets: list[int]) -> int | None:
         return None
     if len(targets) > FEW:
         return _depth_of_many(tree, _handles(targets))
+    if len(targets) == 1:
+        return None if kinds[targets[0]] == _FREE else _level(tree, targets[0])
     at = set(targets)
     if len(at) != len(targets) or _FREE in map(kinds.__getitem__, at):
         return None
     return _levels(tree, at)
+
+
+def _level(tree: Tree, node: int) -> int | None:
+    """The depth of a node; None if it was removed by the last update."""
+    parents, depth = tree.parent_column, 0
+    while node != DOCUMENT_NODE:
+        node = parents[node]
+        if node == NONE:
+            return None
+        depth += 1
+    return depth
 
 
 def _levels(tree: Tree, at: set[int]) -> int | None:
@@ -187,12 +202,17 @@ class Insertion:
         self.time = time
         self._targets = targets
         self._block = block = block_of(content, limits, keep_whitespace, depth)
-        self._copies = copies = block.copied(tree, targets, time)
         self.delta = Delta(tree, time)
+        self.delta.labels_added = block.labels
+        self._row: list[int] | None = None  # the handles of the only copy
+        if len(targets) == 1 and block.size <= MOST_LISTED:
+            self._row = row = block.copied_once(tree, targets[0], time)
+            self.delta.added = [row[at] for at in block.roots]
+            return
+        self._copies = copies = block.copied(tree, targets, time)
         only = block.roots[0] if len(block.roots) == 1 else None
         roots = copies[:, block.roots].ravel() if only is None else copies[:, only]
         self.delta.added = roots.tolist()
-        self.delta.labels_added = block.labels
         if len(targets) >= FEWEST:
             self.delta.blocks = [copies]
 
@@ -204,19 +224,28 @@ class Insertion:
         """Write the plan into the columns. Everything was checked before: this cannot fail."""
         tree = self.tree
         release(tree, tree._dying)
-        few = len(self._targets) <= FEW
         tree._mark_edited(self._targets)
+        if self._row is not None:
+            for root in self.delta.added:
+                self._link_few([root])
+            self._block.enter_once(tree, self._row)
+            tree._size += len(self._row)
+        else:
+            self._link_copies()
+            self._block.enter(tree, self._copies)
+            tree._size += self._copies.size
+        tree.clock = self.time
+        tree._dying = []
+        tree.version += 1
+
+    def _link_copies(self) -> None:
+        few = len(self._targets) <= FEW
         for at in self._block.roots:
             roots = self._copies[:, at]
             if few:
                 self._link_few(roots.tolist())
             else:
                 self._link(roots)
-        self._block.enter(tree, self._copies)
-        tree._size += self._copies.size
-        tree.clock = self.time
-        tree._dying = []
-        tree.version += 1
 
     def _link_few(self, roots: list[int]) -> None:
         """`_link`, node by node."""

@@ -72,6 +72,8 @@ from axlog.views.algebraic.shape import is_by_content
 
 FEW = 8
 """Up to this many insertions are processed one by one."""
+FEW_PLACES = 64
+"""Up to this many copies, places are looked at one by one."""
 FEWEST_COPIES = 4
 """With fewer copies of a fragment, walking each copy is as fast."""
 
@@ -237,8 +239,13 @@ def _handles(nodes: Sequence[int]) -> Handles:
 
 def tables_of(tree: Tree, delta: Delta) -> DeltaTables:
     """The nodes about to be deleted, and the nodes built for insertion."""
-    if 0 < len(delta.added) <= FEW and not (delta.removed or delta.changed or delta.blocks):
-        return _tables_of_few(tree, delta)
+    if not (delta.removed or delta.changed):
+        if delta.blocks and len(delta.added) <= FEW_PLACES:
+            return _tables_of_few(tree, delta, NodeTable(None, delta.blocks, is_spread=True))
+        if 0 < len(delta.added) <= FEW and not delta.blocks:
+            rows = [list(tree.subtree(root)) for root in delta.added]
+            added = NodeTable(None, rows=rows, roots=delta.added)
+            return _tables_of_few(tree, delta, added, rows)
     with columns_of(tree) as columns:
         return _tables_of_many(columns, delta)
 
@@ -277,12 +284,13 @@ def _one(arrays: Sequence[Handles]) -> Handles:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
-def _tables_of_few(tree: Tree, delta: Delta) -> DeltaTables:
-    """The delta tables of a few insertions, built one by one."""
-    rows = [list(tree.subtree(root)) for root in delta.added]
-    added = NodeTable(None, rows=rows, roots=delta.added)
+def _tables_of_few(
+    tree: Tree, delta: Delta, added: NodeTable, rows: Sequence[Sequence[int]] = ()
+) -> DeltaTables:
+    """The delta tables of a few insertions, built one by one; `rows` give the labels."""
     places = [tree.parent_column[root] for root in delta.added]
-    brought = with_classes(frozenset(named(tree, chain.from_iterable(rows))))
+    given = delta.labels_added or frozenset(named(tree, chain.from_iterable(rows)))
+    brought = with_classes(given)
     above, depths = labels_above_few(tree, places)
     labels = moved_labels(NO_LABELS, brought, above, NO_LABELS, depths)
     return DeltaTables(delta, _NONE, added, NOTHING, NOTHING, _handles(places), NOTHING, labels)
