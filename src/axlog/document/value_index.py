@@ -148,7 +148,9 @@ class ValueIndex:
                     self._drop(label, node)
         for change in delta.changed:
             self._take_change(change.node, change.old)
-        for root in delta.added:
+        labels = delta.labels_added
+        sees_none = labels and not self._has_elements and self._values.keys().isdisjoint(labels)
+        for root in () if sees_none else delta.added:
             if self._has_elements:
                 self._note_above(root)
             for node in tree.subtree(root):

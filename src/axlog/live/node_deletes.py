@@ -105,7 +105,10 @@ class NodeDeletes:
         if nodes is None or not removal.is_block(root):
             return None
         tracker = self._collector.tracker
-        if not tracker.is_untouched(can_bring_again(tree, stream, (root,))):
+        if not (
+            tracker.is_untouched(False)
+            or tracker.is_untouched(can_bring_again(tree, stream, (root,)))
+        ):
             return None
         for kept in place.readers:
             if kept.shows_any(place.path):

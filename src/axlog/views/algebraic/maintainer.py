@@ -120,7 +120,7 @@ class Algebraic(Maintainer):
         self._before, self._plan = {}, None
         if delta.changed:
             self._kept.clear()  # ids contain the labels above them
-        if self.holds and not self.unseen and self.options.is_direct and not self.snowcaps.chosen:
+        if self.holds and not self.unseen and self.options.is_direct and not self.snowcaps.are_kept:
             self._plan = self.few.plan(self.engine.before(delta))
             if self._plan is not None:
                 self._propagation = None

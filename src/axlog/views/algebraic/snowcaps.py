@@ -83,6 +83,11 @@ class Snowcaps:
     def chosen(self) -> list[Nodes]:
         return sorted(self._kept, key=sorted)
 
+    @property
+    def are_kept(self) -> bool:
+        """Whether a snowcap is kept."""
+        return bool(self._kept)
+
     def close(self) -> None:
         self._keep([])
 
