@@ -40,7 +40,7 @@ from random import Random
 from typing import Any, TypeVar, cast
 
 from axlog.document.parser import DEFAULT_LIMITS
-from axlog.errors import UndecidedError, UpdateError
+from axlog.errors import AxlogError, UndecidedError, UpdateError
 from axlog.future.clock_outlook import shown_outputs
 from axlog.future.search_budget import Effort, within
 from axlog.future.truth import Outlook, Possible
@@ -362,8 +362,13 @@ class _Run:
         """Apply a step everywhere, and compare the changes."""
         was_known = self._kind()[2]
         self.was_always_known = self.was_always_known and was_known
+        ends = self._ends()
         changes = [take(doc, step) for doc in self.documents]
         for change in changes[0]:
+            if change.op == "delete" and change.row.values_ in ends:
+                said = ends[change.row.values_]
+                assert step[0] in said, f"{change} at {step}, though only {said} end it"
+                seen["ended as said"] += 1
             if change.op == "delete" and change.final:
                 status = self.documents[0].view("v").status(change.row.to_dict())
                 _same(
@@ -408,6 +413,20 @@ class _Run:
         never = sorted((values for op, values in each[0] if op == "never"), key=str)
         _same(f"what never comes after {step}", never, sorted(wanted, key=str))
         seen["never"] += len(never)
+
+    def _ends(self) -> dict[tuple[Any, ...], set[str | None]]:
+        """The streams that end rows, as a document says that keeps no messages; None: nothing."""
+        view = self.documents[1].view("v")
+        found: dict[tuple[Any, ...], set[str | None]] = {}
+        for row in view.rows()[:3]:
+            try:
+                reasons = view.why_not(row.to_dict()).reasons
+            except AxlogError:
+                continue
+            ends = {each.stream for each in reasons if each.kind == "ends"}
+            if ends:
+                found[row.values_] = ends
+        return found
 
     def _reopen(self, step: Step, wanted: list[Told], seen: Counter[str]) -> None:
         """Apply a step after a batch that fails, or a restart, and compare the changes."""

@@ -46,3 +46,23 @@ def test_a_stream_that_deletes_once_does_not_make_its_deletions_final() -> None:
     (gone,) = doc.delete("clean", "match /order")
     assert (gone.op, gone.final) == ("delete", False)
     assert [c.op for c in doc.feed("orders", "<order>17</order>")] == ["insert"]
+
+
+@pytest.mark.parametrize("where", ["", " where now - t >= 2h"])
+def test_what_ends_a_row_is_known_without_messages(where: str) -> None:
+    query = f"match /document[orders/order/$x#t][not(shipped/order/$x)]{where} return $x"
+    doc = axlog.Document(
+        streams=["orders", "shipped", "log"], views={"v": query},
+        options=axlog.Options(keep="needed"),
+    )  # fmt: skip
+
+    def ends() -> list[str]:
+        return [r.text for r in doc.view("v").why_not({"x": "17"}).reasons if r.kind == "ends"]
+
+    doc.feed("orders", "<order>17</order>", at=0)
+    doc.advance(7300)
+    assert ends() == ["it stays until shipped brings shipped/order/$x"]
+    doc.end("orders")
+    assert ends() == ["it stays until shipped brings shipped/order/$x"]
+    doc.end("shipped")
+    assert ends() == ["nothing that may still come ends it"]

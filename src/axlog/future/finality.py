@@ -94,8 +94,8 @@ def may_return(tree: Tree, pattern: Pattern) -> bool:
     if any(call.replace is not None for call in declared):
         return True
     if any(call.deletes != "no" for call in declared):
-        bodies = _bodies(pattern)
-        if any(can_match_at(tree, bodies, place) for place in deletion_places(tree)):
+        absent = absent_part(pattern)
+        if any(can_match_at(tree, absent, place) for place in deletion_places(tree)):
             return True
     compared = [n for n in pattern.nodes() if n.comparisons and _is_of_element(n)]
     if not compared:
@@ -107,17 +107,22 @@ def may_return(tree: Tree, pattern: Pattern) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _bodies(pattern: Pattern) -> Pattern:
-    """What must be absent, as a pattern: more documents match it than a lasting query excludes."""
+def absent_part(pattern: Pattern, only: Not | None = None) -> Pattern:
+    """What the `not`s of a pattern exclude, or one of them, as a pattern.
+
+    More documents match it than the query excludes.
+    """
+    return Pattern(_absent(normalise(pattern).branches, only), ())
+
+
+def _absent(branches: Iterable[Branch], only: Not | None) -> tuple[Branch, ...]:
     found: list[Branch] = []
-    for branch in normalise(pattern).branches:
-        if isinstance(branch, Not):
-            found += branch.branches
-        elif isinstance(branch, PatternNode):
-            inside = [each for n in branch.branches if isinstance(n, Not) for each in n.branches]
-            if inside:
-                found.append(replace(branch, comparisons=(), branches=tuple(inside)))
-    return Pattern(tuple(found), ())
+    for each in branches:
+        if isinstance(each, Not):
+            found += each.branches if only in (None, each) else ()
+        elif isinstance(each, PatternNode) and (inside := _absent(each.branches, only)):
+            found.append(replace(each, comparisons=(), branches=inside))
+    return tuple(found)
 
 
 def _is_of_element(node: PatternNode) -> bool:

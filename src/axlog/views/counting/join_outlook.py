@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from axlog.document.tree import Tree
 from axlog.evaluate.joins import Row, Value
 from axlog.future.garbage import Pair
 from axlog.future.join_inputs import JoinInputs, JoinPart
@@ -44,6 +45,10 @@ Use = Callable[[Row], None]
 
 class Watched(Protocol):
     """A join whose inputs are followed: its tables, open streams and used key values."""
+
+    @property
+    def tree(self) -> Tree:
+        """The document."""
 
     @property
     def live(self) -> Sequence[Table]:

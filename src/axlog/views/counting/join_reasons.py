@@ -10,10 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from axlog.document.times import Times, plain, shown
+from axlog.document.tree import Tree
 from axlog.errors import UpdateError
+from axlog.future.deletions import can_match_at
+from axlog.future.finality import absent_part, may_return
 from axlog.future.join_inputs import FAR
-from axlog.future.reasons import Reason, outer_nots
+from axlog.future.reasons import FINAL, Reason, outer_nots
+from axlog.future.scenarios import may_bring
 from axlog.future.search_budget import bounded
+from axlog.query.normalize import normalise
 from axlog.query.pattern import Pattern
 from axlog.query.truth import Truth
 from axlog.views.counting.join_outlook import Bound, JoinOutlook, Watched
@@ -29,7 +34,7 @@ def reasons_of(
     """
     found: Iterable[Reason]
     if truth is Truth.TRUE:
-        return (Reason("holds", "the row is there"),)
+        return (Reason("holds", "the row is there"), *_ends(pattern, watched.tree))
     if waits_until is not None:
         since = shown(waits_until, times)
         return (Reason("deadline", f"it holds from {plain(since)} on", deadline=since),)
@@ -39,6 +44,26 @@ def reasons_of(
         else:
             found = [*_obstacles(pattern, watched, outlook, known)] or [_no_stream(watched)]
         return tuple(dict.fromkeys(found))
+
+
+def _ends(pattern: Pattern, tree: Tree) -> Iterator[Reason]:
+    """What can end a row of a join: what must be absent may come. Nothing takes its data away."""
+    calls = tree.calls()
+    if any(tree.call(n).deletes != "no" for n in calls.values()):
+        return
+    if any(map(tree.may_bring_calls, calls)) or may_return(tree, pattern):
+        return
+    is_some = False
+    for each in outer_nots(normalise(pattern)):
+        body = absent_part(pattern, each)
+        for stream, node in calls.items():
+            is_open = may_bring(tree, tree.call(node))
+            if is_open and can_match_at(tree, body, tree.parent(node)):
+                is_some = True
+                inner = ", ".join(map(str, each.branches))
+                yield Reason("ends", f"it stays until {stream} brings {inner}", stream)
+    if not is_some:
+        yield Reason("ends", FINAL)
 
 
 def _needs(watched: Watched, outlook: JoinOutlook, known: Bound, times: Times) -> Iterator[Reason]:
