@@ -172,3 +172,17 @@ def test_texts_with_an_order_in_time_are_parsed_once(
     doc.feed("p", "<a><k>7</k><x>1</x></a>", at=1)
     changes = doc.feed("q", "<b><x>1</x></b>", at=2)
     assert [change.view for change in changes if change.op == "insert"] == ["v7"]
+
+
+def test_members_with_a_bound_of_one_time_are_decided_after_the_end_as_alone() -> None:
+    # Law `shared`, seed 240003932.
+    query = "match /r[p/a[k/{}]/x/$x#t][q/b/x/$x#u] where u - t <= {} and t >= 7 return $x"
+    steps: tuple[Step, ...] = (
+        ("watch", "v1", query.format('"1"', 1.5)),
+        ("watch", "v2", query.format('"2"', 2)),
+        ("feed", "p", "<a m='2'><k>1</k><n>2</n><x>2</x></a>", 5),
+        ("end", "p", 5),
+        ("ask",),
+    )
+    options = (("keep", "needed"), ("never", "kept"))
+    check_shared(SharedCase(steps, (), options, open=("p", "q")))

@@ -50,6 +50,12 @@ def gives_keys(kept: FamilyCounting, keys: Sequence[Key]) -> bool:
     return any(column in named for pairs in found for column, _ in pairs)
 
 
+def bounds_one_time(kept: FamilyCounting) -> bool:
+    """Return whether members compare a single time with a constant: each is judged alone."""
+    durations = [each for each in kept.parameters if isinstance(each, Duration)]
+    return any(len({name for _, name in each.constraint.terms}) == 1 for each in durations)
+
+
 def may_report(prospects: AnyProspects, query: Query) -> bool:
     """Return whether a join gives the `never` changes of a view alone, with this query.
 

@@ -471,12 +471,12 @@ class Choice:
             return None
         engine, tree = self.document.engine, self.document.tree
         mine = set(maintainer.root.walk())
-        if any(map(_joins, mine & engine.left)):
+        if any(map(joins_parts, mine & engine.left)):
             return None  # several joins, one of which was collected
         joining = [
             state
             for relation in mine
-            if _joins(relation)
+            if joins_parts(relation)
             for node, state in engine.index.states_of(relation)
             if not state.is_dead
             if roots_above(engine, node, state) != set()  # `/*` has states at other elements too
@@ -521,6 +521,6 @@ def changes_of(view: MaintainedView, emitted: ViewChanges) -> list[Change] | Non
     return None
 
 
-def _joins(relation: Relation) -> bool:
+def joins_parts(relation: Relation) -> bool:
     """Return whether a relation combines several parts at its node."""
     return len(relation.edges) > 1 or bool(relation.choices) or bool(relation.absences)

@@ -24,7 +24,13 @@ from axlog.document.delta import Delta, takes_away
 from axlog.errors import AxlogError, UndecidedError, UnsupportedError, UpdateError
 from axlog.evaluate.joins import Bag
 from axlog.future.scenarios import may_bring
-from axlog.live.family_never import gives_keys, join_of_members, may_report, reports
+from axlog.live.family_never import (
+    bounds_one_time,
+    gives_keys,
+    join_of_members,
+    may_report,
+    reports,
+)
 from axlog.live.hooks import How
 from axlog.live.join_deadlines import Deadlines
 from axlog.live.maintained import MaintainedTree
@@ -35,6 +41,7 @@ from axlog.live.never_evidence import (
     ScenarioEvidence,
     Update,
     changes_of,
+    joins_parts,
 )
 from axlog.live.update_changes import ViewChanges
 from axlog.match.stream_plan import EVERYWHERE
@@ -135,8 +142,7 @@ class NeverTracker:
             kept = view.maintainer
             if isinstance(kept, FamilyCounting):
                 found = evidence.prospects if isinstance(evidence, JoinEvidence) else None
-                asks = self._document.families.is_requested
-                kept.join = None if found is None else join_of_members(found, kept, asks)
+                kept.join = None if found is None else join_of_members(found, kept, self._shares)
                 # nothing else reads the changes of a family
                 kept.is_followed = found is not None and found.is_partial and kept.join is None
         has_calls = bool(self._document.tree.calls_by_stream)
@@ -225,11 +231,11 @@ class NeverTracker:
             found is not None and may_report(found, sample.query)
         )
         if is_joined:
-            kept, asks = general.maintainer, self._document.families.is_requested
+            kept = general.maintainer
             is_reporting = (
                 found is not None
                 and isinstance(kept, FamilyCounting)
-                and reports(found, kept, asks)
+                and reports(found, kept, self._shares)
             )
             if self.how == "off":  # without messages only a join knows the truth of a view
                 return "off" if self._choice.keeps else "join" if is_reporting else None
@@ -238,8 +244,26 @@ class NeverTracker:
         if alone is None or isinstance(alone, JoinEvidence):
             alone = self._choice.without_join(sample)
         if alone.reason is not None:
-            return None if is_joined else "off"
+            return None if is_joined or self._may_be_joined(general) else "off"
         return None if alone.may_lose_by_message(self._document.tree) else "end"
+
+    def _may_be_joined(self, general: MaintainedView) -> bool:
+        """Whether a join may decide members alone once a stream has ended, and not together.
+
+        Where messages are kept, they are kept alone from then on.
+        """
+        kept = general.maintainer
+        return (
+            isinstance(kept, FamilyCounting)
+            and not self._choice.keeps
+            and bounds_one_time(kept)
+            and any(map(joins_parts, kept.root.walk()))
+        )
+
+    @property
+    def _shares(self) -> bool:
+        """Whether members share a plan whatever it costs: on request, or as none can be alone."""
+        return self._document.families.is_requested or self._document.lacks_messages
 
     def _gives_keys(self, general: MaintainedView) -> bool:
         kept = general.maintainer
