@@ -1,5 +1,7 @@
 """Filter, map and group: examples, exact sums, partial aggregates, and what is refused."""
 
+import gc
+from collections import Counter
 from decimal import Decimal
 from math import inf, isnan, nan
 from operator import itemgetter
@@ -20,12 +22,14 @@ from axlog.views.operators.aggregates import (
     Min,
     StringJoin,
     Sum,
+    SumState,
 )
 from axlog.views.operators.exact_sum import ExactSum
 from axlog.views.operators.feed import Stored
 from axlog.views.operators.filter import Filter
 from axlog.views.operators.group import Group
 from axlog.views.operators.map import Map
+from axlog.views.operators.measures import Member
 
 CLIENT, TOTAL = itemgetter(0), itemgetter(1)
 
@@ -183,6 +187,61 @@ def test_texts_of_digits_add_up_as_other_numbers_do() -> None:
     assert fast.snapshot()[1][0] == slow.snapshot()[1][0]
     assert shown[:4] == [Decimal("1.5"), Decimal("1.75"), None, None]
     assert shown[-1] == Decimal("1.75")
+
+
+_TOTAL = ("total", Sum(lambda row: Decimal(row[1]) if isinstance(row[1], str) else row[1], 1))
+_COST = ("cost", Sum(lambda row: Decimal(row[2]) if isinstance(row[2], str) else row[2], 2))
+
+
+@pytest.mark.parametrize(
+    "aggregates",
+    [[_TOTAL], [("n", Count()), _TOTAL], [_COST, ("n", Count()), _TOTAL], [("n", Count()), _TOTAL,
+     ("most", Max(lambda row: str(row[1])))]],
+    ids=["sum", "number and sum", "two sums and a number", "with a state"],
+)  # fmt: skip
+@pytest.mark.parametrize("seed", range(4))
+def test_groups_of_texts_are_those_of_all_their_rows(aggregates: Any, seed: int) -> None:
+    """Whatever is kept of a group, its row and its snapshot are those of its input."""
+    random = Random(seed)
+    schema = ("client", "total", "cost")
+    group = Group(Stored(schema, {}), ("client",), aggregates)
+    values: list[Any] = ["1.50", "0.25", "7", "00.1", "1" + 3999 * "0", 7, 0.5, None]
+    known: Bag = {}
+    for number in range(120):
+        plain = values[: 4 if number < 40 else 8]
+        row: Any = (random.choice("abc"), random.choice(plain), random.choice(plain))
+        if known and random.random() < 0.3:
+            row = random.choice(list(known))
+            delta: Bag = {row: -known.pop(row)}
+        else:
+            known[row] = known.get(row, 0) + 1
+            delta = {row: 1}
+        if number % 3:
+            group.put(row, delta[row])
+        else:
+            group.apply(0, delta | {("z", "1", "1"): 1, ("z", "2", "2"): 1})
+            group.apply(0, {("z", "1", "1"): -1, ("z", "2", "2"): -1})
+        defined = Group(Stored(schema, {}), ("client",), aggregates)
+        defined.merge(defined.partial(known))
+        assert Counter(group.rows()) == Counter(defined.rows())
+        assert [*map(Counter, group.snapshot()[1])] == [*map(Counter, defined.snapshot()[1])]
+        restored = Group(Stored(schema, {}), ("client",), aggregates)
+        restored.restore(group.snapshot())
+        assert Counter(restored.rows()) == Counter(group.rows())
+
+
+@pytest.mark.parametrize("aggregates", [[_TOTAL], [("n", Count()), _TOTAL]])
+def test_the_garbage_collector_does_not_visit_groups_of_texts(aggregates: Any) -> None:
+    """Else each full collection visits all groups: at a million it was a third of the cost."""
+    group = Group(Stored(("client", "total"), {}), ("client",), aggregates)
+    group.apply(0, {(f"c{number}", "1.5"): 1 for number in range(500)})
+    for number in range(1000):
+        group.put((f"c{number}", "2.25"), 1)
+    gc.collect()  # no longer visits the rows
+    gc.collect()  # nor what has them
+    states = (SumState, Member, tuple)
+    kept = [each for each in gc.get_referents(group._groups) if gc.is_tracked(each)]
+    assert not [each for each in kept if isinstance(each, states)]
 
 
 def test_partial_aggregates_of_a_delta_merge_in_any_order() -> None:

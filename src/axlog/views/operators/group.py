@@ -9,7 +9,7 @@ from axlog.query.compile import Column
 from axlog.views.operators.aggregates import Aggregate
 from axlog.views.operators.group_generator import Put, Shift, Shown, generate_put, generate_shift
 from axlog.views.operators.lookups import having, key_within
-from axlog.views.operators.measures import Measures, Member, Tables
+from axlog.views.operators.measures import Entry, Measures, Member, Tables
 from axlog.views.operators.operator import Cost, Operator, Snapshot, Source
 
 
@@ -49,7 +49,7 @@ class Group(Operator):
         self.schema = (*self.keys, *measures.columns)
         positions = self._positions = tuple(map(below.schema.index, self.keys))
         self._key = picker(positions)
-        self._groups: dict[Row, Member] = {}
+        self._groups: dict[Row, Entry] = {}
         self._always = always
         self.put: Put = generate_put(self._groups, measures, positions, always=always)
         """Apply one row; return the output row of its group before and after it.
@@ -92,6 +92,7 @@ class Group(Operator):
         if after == before:
             return before
         member.row = after
+        self._groups[key] = self._measures.entry(member)
         return after
 
     def apply(self, port: int, delta: Bag) -> Bag:
@@ -112,10 +113,9 @@ class Group(Operator):
         """The group of a key, noted as changed."""
         member = touched.get(key)
         if member is None:
-            member = self._groups.get(key)
-            if member is None:
-                member = self._groups[key] = self._measures.new()
-            touched[key] = member
+            entry = self._groups.get(key)
+            member = self._measures.new() if entry is None else self._measures.member(entry)
+            touched[key] = self._groups[key] = member
         return member
 
     def _moved(self, touched: dict[Row, Member]) -> Bag:
@@ -184,12 +184,14 @@ class Group(Operator):
 
     def rows(self) -> list[Row]:
         """The row of each group."""
-        return [each.row for each in self._groups.values() if each.row is not None]
+        found = map(self._measures.row, self._groups.values())
+        return [row for row in found if row is not None]
 
     def lookup(self, columns: tuple[Column, ...], key: Row) -> Bag:
         own = key_within(columns, key, self.keys)
-        members = self._groups.values() if own is None else [self._groups.get(own)]
-        rows = ((each.row, 1) for each in members if each is not None and each.row is not None)
+        entries = self._groups.values() if own is None else [self._groups.get(own)]
+        found = (self._measures.row(each) for each in entries if each is not None)
+        rows = ((row, 1) for row in found if row is not None)
         return having(rows, self.schema, columns, key)
 
     def lineage(self, row: Row) -> list[tuple[int, Row]]:

@@ -1,7 +1,8 @@
 """Generated groups: the application of one row as straight-line Python.
 
 A stream's message changes one row, and its group is on the path of every message. The code has the
-keys, the aggregates and the output row written out. `Group.apply` is the definition.
+keys, the aggregates and the output row written out. `Group.apply` is the definition. A group whose
+entry is its output row gets the next one, and a member as soon as a value is no text of a decimal.
 
 `put` returns the output row of the group before and after it. `shift` does the same from a binding
 of a view's pattern to the changes of the view, without a call between.
@@ -19,7 +20,7 @@ from axlog.query.numbers import DECIMALS
 from axlog.views.change import Change
 from axlog.views.change import Row as ViewRow
 from axlog.views.operators.exact_sum import EXACT, ZERO
-from axlog.views.operators.measures import Measures, Member
+from axlog.views.operators.measures import Entry, Measures, Member
 
 Put: TypeAlias = Callable[[Row, int], tuple[Row | None, Row | None]]
 """Applies one row; returns the output row of its group before and after it."""
@@ -40,21 +41,21 @@ class Shown(NamedTuple):
 
 
 def generate_put(
-    groups: dict[Row, Member], measures: Measures, keys: Sequence[int], *, always: bool
+    groups: dict[Row, Entry], measures: Measures, keys: Sequence[int], *, always: bool
 ) -> Put:
     """The function of one group operator.
 
     `keys`: the positions of the keys in a row; `always`: an empty group stays.
     """
-    lines = ["def put(row, count):", *_changed(keys, measures, always, "before, None")]
-    lines += [f"if {_is_same(measures)}:", "    return before, before"]
-    lines += ["member.row = after", "return before, after"]
+    lines = ["def put(row, count):", f"key = {_tuple([f'row[{at}]' for at in keys])}"]
+    lines += _changed(keys, measures, always, ("before, None", "before, before"))
+    lines += ["return before, after"]
     put: Put = function_of("put", "\n    ".join(lines) + "\n", _scope(groups, measures))
     return put
 
 
 def generate_shift(
-    groups: dict[Row, Member], measures: Measures, keys: Sequence[int], shown: Shown
+    groups: dict[Row, Entry], measures: Measures, keys: Sequence[int], shown: Shown
 ) -> Shift:
     """The function of one view; its groups have keys, and these are the keys of its rows."""
     lines = ["def shift(row, count):"]
@@ -63,8 +64,8 @@ def generate_shift(
     if shown.before is not None:
         lines += ["row = prepare(row)", "if row is None:", "    return []"]
     gone = "[] if before is None else [Change('delete', Row(columns, before, 1, key))]"
-    lines += _changed(keys, measures, False, gone)
-    lines += [f"if {_is_same(measures)}:", "    return []", "member.row = after"]
+    lines.append(f"key = {_tuple([f'row[{at}]' for at in keys])}")
+    lines += _changed(keys, measures, False, (gone, "[]"))
     lines += instance("now", ViewRow, columns="columns", values_="after", count="1", key_="key")
     changed = {"row": "now", "view": "None", "microseconds": "0", "position": "0"}
     changed |= {"origin": "None", "final": "False"}
@@ -81,28 +82,93 @@ def generate_shift(
     return shift
 
 
-def _scope(groups: dict[Row, Member], measures: Measures) -> dict[str, Any]:
+def _scope(groups: dict[Row, Entry], measures: Measures) -> dict[str, Any]:
     scope: dict[str, Any] = {
         "groups": groups, "Member": Member, "Decimal": Decimal, "plus": EXACT.add,
         "shown": DECIMALS.add, "DecimalException": DecimalException, "ZERO": ZERO, "Row": ViewRow,
-        "Change": Change, "new": object.__new__,
+        "Change": Change, "new": object.__new__, "member_of": measures.member,
     }  # fmt: skip
     scope.update((f"read{at}", read) for at, read in enumerate(measures.reads))
     scope.update((f"new{at}", make) for at, make in enumerate(measures.makers))
     return scope
 
 
-def _changed(keys: Sequence[int], measures: Measures, always: bool, gone: str) -> list[str]:
-    """The addition of a row to its group, up to the row `after` of that.
+def _changed(
+    keys: Sequence[int], measures: Measures, always: bool, ends: tuple[str, str]
+) -> list[str]:
+    """The addition of a row to the group of `key`, from its row `before` to its row `after`.
 
-    `gone`: what is returned if the group has no rows any more.
+    `ends`: what is returned if the group has no rows any more, and if its output does not change.
     """
+    lines = _member_changed(keys, measures, always, ends)
+    if not measures.is_brief:
+        return ["member = groups.get(key)", *lines]
+    return [
+        *_brief(keys, measures),
+        "if after is None:",
+        "    if entry is None or type(entry) is Member:",
+        "        member = entry",
+        "    else:",
+        "        member = groups[key] = member_of(entry)",
+        *(f"    {line}" for line in lines),
+    ]
+
+
+def _brief(keys: Sequence[int], measures: Measures) -> list[str]:
+    """The addition of a row of texts of decimals to a group that has no member.
+
+    `after` is None if it cannot be done so.
+    """
+    row_of, total_of = "entry[0]", "entry[1]"
+    if measures.has_number:
+        row_of, total_of = "entry", f"entry[{len(keys) + measures.shown.index(None)}]"
+    places = [len(keys) + measures.shown.index(at) for at in range(len(measures.summed))]
+    cells = [f"row[{at}]" for at in keys]
+    cells += ["total" if at is None else f"cell{at}" for at in measures.shown]
+    values = [f"value{at}" for at in range(len(places))]
+    return [
+        "entry = groups.get(key)",
+        "after = None",
+        *(f"value{at} = row[{column}]" for at, column in enumerate(measures.summed)),
+        f"if count == 1 and type(entry) is not Member and {' and '.join(map(_is_text, values))}:",
+        "    try:",
+        "        if entry is None:",
+        "            before = None",
+        "            total = 1",
+        *(f"            cell{at} = {_first(value)}" for at, value in enumerate(values)),
+        "        else:",
+        f"            before = {row_of}",
+        f"            total = {total_of} + 1",
+        *(
+            f"            cell{at} = shown(before[{place}], Decimal(value{at}))"
+            for at, place in enumerate(places)
+        ),
+        f"        after = {_tuple(cells)}",
+        f"        groups[key] = {'after' if measures.has_number else '(after, total)'}",
+        "    except DecimalException:",
+        "        pass",
+    ]
+
+
+def _first(value: str) -> str:
+    """The sum of one text of a decimal; raises if it cannot be shown."""
+    return f"Decimal({value}) if len({value}) < {_SHORT} else shown(ZERO, Decimal({value}))"
+
+
+def _is_text(value: str) -> str:
+    """Whether a value is a text of digits, as most values are."""
+    return f"type({value}) is str and {value}.isascii() and {value}.replace('.', '', 1).isdigit()"
+
+
+def _member_changed(
+    keys: Sequence[int], measures: Measures, always: bool, ends: tuple[str, str]
+) -> list[str]:
+    """The addition of a row to a member, or to a new one."""
     summed, shown = measures.summed, measures.shown
+    gone, same = ends
     states = ", ".join(f"state{at}" for at in range(len(summed)))
     kept = states if len(summed) == 1 else f"[{states}]"
     lines = [
-        f"key = {_tuple([f'row[{at}]' for at in keys])}",
-        "member = groups.get(key)",
         "if member is None:",
         *(f"    state{at} = new{at}()" for at in range(len(summed))),
         *(
@@ -125,7 +191,8 @@ def _changed(keys: Sequence[int], measures: Measures, always: bool, gone: str) -
     for at in sorted({at for at in shown if at is not None}):
         lines += _show(at, summed[at])
     cells += ["total" if at is None else f"cell{at}" for at in shown]
-    return [*lines, f"after = {_tuple(cells)}"]
+    lines += [f"after = {_tuple(cells)}", f"if {_is_same(measures)}:", f"    return {same}"]
+    return [*lines, "member.row = after"]
 
 
 def _is_same(measures: Measures) -> str:
@@ -156,8 +223,7 @@ def _add(at: int, column: int | None) -> list[str]:
         return general
     return [
         f"value = row[{column}]",
-        "if count == 1 and type(value) is str and value.isascii()"
-        " and value.replace('.', '', 1).isdigit():",
+        f"if count == 1 and {_is_text('value')}:",
         f"    state{at}.decimals += 1",
         f"    if state{at}.decimal is ZERO and len(value) < {_SHORT}:",
         f"        cell{at} = state{at}.decimal = Decimal(value)",
