@@ -17,11 +17,12 @@ from types import FrameType
 from typing import Any
 
 from lab.benchmarks.growth_feature import RUNS, Feature, Growth, Operation
+from lab.benchmarks.growth_queries import QUERY_FEATURES
 from lab.benchmarks.growth_streams import STREAM_FEATURES
 from lab.benchmarks.growth_views import VIEW_FEATURES
 from lab.benchmarks.measuring import Plot, Result
 
-FEATURES = (*STREAM_FEATURES, *VIEW_FEATURES)
+FEATURES = (*STREAM_FEATURES, *VIEW_FEATURES, *QUERY_FEATURES)
 SLOPES: dict[Growth, float] = {"constant": 0.15, "linear": 1.15, "quadratic": 2.15}
 """The greatest slope that each growth allows."""
 

@@ -306,7 +306,8 @@ class _Writer:
     def position(self) -> str:
         return self._random.choice(
             ("1", "2", "last()", "position() < 3", "position() > 1", "last() - 1",
-             "position() mod 2 = 1", "position() = 2 to 3")
+             "position() mod 2 = 1", "position() = 2 to 3", "position() > last() - 2",
+             "position() <= last() - 2")
         )  # fmt: skip
 
     def predicate(self, depth: int) -> str:

@@ -236,6 +236,31 @@ def test_slices_of_slices() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("place", "wanted"),
+    [
+        ("position() > last() - 3", lambda items: items[-3:]),
+        ("last() - 1 le position()", lambda items: items[-2:]),
+        ("position() < last() - 1", lambda items: items[:-2]),
+        ("position() <= last() - 2", lambda items: items[:-2]),
+        ("position() = last() - 2", lambda items: items[-3:-2]),
+        ("position() > last()", lambda items: []),
+        ("position() > last() - 1.5", lambda items: items[-2:]),
+    ],
+)
+def test_positions_from_the_end_of_few_and_many(place: str, wanted: Any) -> None:
+    doc = axlog.parse("<r><s/></r>")
+    views = [doc.watch(f"/r/s/a[{place}]"), doc.watch(f"(//a)[{place}]")]
+    for number in range(6):
+        doc.update(f"insert node <a>{number}</a> as {'first' if number == 3 else 'last'} into /r/s")
+        items = doc.watch("//a").items()
+        assert [view.items() for view in views] == [wanted(items)] * 2
+    for _ in range(6):
+        doc.update("delete node (//a)[2]" if doc.watch("//a[2]").holds() else "delete node //a")
+        items = doc.watch("//a").items()
+        assert [view.items() for view in views] == [wanted(items)] * 2
+
+
 def test_what_is_read_from_the_root_of_a_node_is_followed() -> None:
     doc = axlog.parse("<r><a/><b/></r>")
     view = doc.watch("count(root((//a)[1])//b)")

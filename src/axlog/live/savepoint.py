@@ -39,18 +39,23 @@ _SHARED = frozenset(
 )  # fmt: skip
 """Columns of a tree that only grow, or never change."""
 
+_NESTED = frozenset({"nodes_by_label", "messages_by_key"})
+"""Columns of a tree whose values change in place: one for each label or stream."""
 
-def _copied(column: Any) -> Any:
-    if isinstance(column, array | bytearray | set | list):
+
+def _copied(name: str, column: Any) -> Any:
+    """A column that later updates leave as it is. No Python code runs for each entry."""
+    if name in _NESTED:
+        return {key: copy(each) for key, each in column.items()}
+    if isinstance(column, array | bytearray | set | list | dict):
         return copy(column)
-    if isinstance(column, dict):
-        return {k: copy(v) if isinstance(v, array | dict) else v for k, v in column.items()}
     return column
 
 
 def _columns(tree: Tree) -> dict[str, Any]:
     return {
-        name: column if name in _SHARED else _copied(column) for name, column in vars(tree).items()
+        name: column if name in _SHARED else _copied(name, column)
+        for name, column in vars(tree).items()
     }
 
 

@@ -81,11 +81,7 @@ def marker(expression: Scalar, text: str) -> PatternNode:
 
 def _slice(expression: Scalar, text: str) -> Slice:
     """The positions that a condition selects, as a slice from 0."""
-    bounds = _from_the_end(expression)
-    if bounds is None and not isinstance(expression, Binary | Call | Constant):
-        bounds = None
-    elif bounds is None:
-        bounds = position_bounds(expression)  # type: ignore[arg-type]
+    bounds = position_bounds(expression)  # type: ignore[arg-type]
     if bounds is None:
         raise QuerySyntaxError(
             "AX201",
@@ -95,45 +91,6 @@ def _slice(expression: Scalar, text: str) -> Slice:
         )
     first, last = bounds
     return first - 1 if first > 0 else first, None if last == -1 else last + (last < 0)
-
-
-def _from_the_end(expression: Scalar) -> tuple[int, int] | None:
-    """The bounds of a comparison of position() with last(), or with a number before it."""
-    match expression:
-        case Binary(operator=operator, left=Call(name="position"), right=right):
-            back = _back(right)
-        case Binary(operator=operator, left=left, right=Call(name="position")):
-            back = _back(left)
-            operator = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(operator, operator)
-        case _:
-            return None
-    if back is None:
-        return None
-    last = -1 - back
-    match operator:
-        case "=":
-            return last, last
-        case "<":
-            return 1, last - 1
-        case "<=":
-            return 1, last
-        case ">":
-            return (last + 1, -1) if back else (1, 0)
-        case ">=":
-            return last, -1
-    return None
-
-
-def _back(expression: Scalar) -> int | None:
-    """How far before the last position an expression is."""
-    match expression:
-        case Call(name="last"):
-            return 0
-        case Binary(operator="-", left=Call(name="last"), right=Constant(value=value)) if (
-            not isinstance(value, str) and value == int(value) and value >= 0
-        ):
-            return int(value)
-    return None
 
 
 @dataclass(slots=True)

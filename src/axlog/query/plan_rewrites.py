@@ -145,23 +145,18 @@ def position_bounds(condition: Expression) -> tuple[int, int] | None:
     """The positions that a predicate selects, if they are one range with constant ends.
 
     Positive ends count from the first item, negative ones from the last: [1] is (1, 1),
-    [last()] is (-1, -1), [position() > 2] is (3, -1).
+    [last()] is (-1, -1), [position() > 2] is (3, -1), [position() > last() - 2] is (-2, -1).
     """
+    back = _back(condition)
+    if back is not None:
+        return -1 - back, -1 - back
     match condition:
         case Constant(value=value) if not isinstance(value, str):
             return (int(value), int(value)) if value == int(value) and value > 0 else (1, 0)
-        case Call(name="last"):
-            return -1, -1
-        case Binary(operator="-", left=Call(name="last"), right=Constant(value=back)) if (
-            not isinstance(back, str) and back == int(back) and back >= 0
-        ):
-            return -1 - int(back), -1 - int(back)
         case Binary(operator=operator, left=Call(name="position"), right=Constant(value=value)):
             return _range(operator, value)
         case Binary(operator=operator, left=Constant(value=value), right=Call(name="position")):
             return _range(_MIRRORED.get(operator, operator), value)
-        case Binary(operator="=" | "eq", left=Call(name="position"), right=Call(name="last")):
-            return -1, -1
         case Binary(
             operator="=" | "eq",
             left=Call(name="position"),
@@ -169,6 +164,22 @@ def position_bounds(condition: Expression) -> tuple[int, int] | None:
         ) if not isinstance(low, str) and not isinstance(high, str):
             if low == int(low) and high == int(high) and 1 <= low <= high:
                 return int(low), int(high)
+        case Binary(operator=operator, left=Call(name="position"), right=right):
+            return _range_to_the_end(operator, _back(right))
+        case Binary(operator=operator, left=left, right=Call(name="position")):
+            return _range_to_the_end(_MIRRORED.get(operator, operator), _back(left))
+    return None
+
+
+def _back(expression: Expression) -> int | None:
+    """How far before the last position an expression is."""
+    match expression:
+        case Call(name="last"):
+            return 0
+        case Binary(operator="-", left=Call(name="last"), right=Constant(value=value)) if (
+            not isinstance(value, str) and value == int(value) and value >= 0
+        ):
+            return int(value)
     return None
 
 
@@ -191,6 +202,25 @@ def _range(operator: str, value: Any) -> tuple[int, int] | None:
             return max(whole + 1, 1), -1
         case ">=" | "ge":
             return max(whole, 1), -1
+    return None
+
+
+def _range_to_the_end(operator: str, back: int | None) -> tuple[int, int] | None:
+    """The positions that compare so with a position at this distance from the last one."""
+    if back is None:
+        return None
+    last = -1 - back
+    match operator:
+        case "=" | "eq":
+            return last, last
+        case "<" | "lt":
+            return 1, last - 1
+        case "<=" | "le":
+            return 1, last
+        case ">" | "gt":
+            return (last + 1, -1) if back else (1, 0)
+        case ">=" | "ge":
+            return last, -1
     return None
 
 

@@ -48,7 +48,7 @@ class Maintainer(ABC):
 
     @abstractmethod
     def rows(self) -> Iterable[Row]:
-        """The current rows, in no particular order."""
+        """The current rows, in no particular order. Each may be made when it is read."""
 
     def items(self) -> list[Any]:
         """The result of a query whose rows are items, in its order, as people read it."""

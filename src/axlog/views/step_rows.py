@@ -114,7 +114,7 @@ class StepRows:
     def rows(self) -> Iterable[Row]:
         """The current rows."""
         columns = self.columns
-        return [Row(columns, row, count) for row, count in self.counts.items()]
+        return (Row(columns, row, count) for row, count in self.counts.items())
 
 
 class GroupRows(StepRows):
@@ -144,7 +144,7 @@ class GroupRows(StepRows):
         return Row(self._columns, row, 1, None if self._is_all else self._pick(row))
 
     def rows(self) -> Iterable[Row]:
-        return list(self._rows.values())
+        return iter(self._rows.values())
 
     def take(self, delta: Bag) -> list[Change]:
         pick, rows = self._pick, self._rows
@@ -196,7 +196,7 @@ class ShownGroups(GroupRows):
         return self.group.group_count
 
     def rows(self) -> Iterable[Row]:
-        return list(map(self._shown, self.group.rows()))
+        return map(self._shown, self.group.rows())
 
     def take(self, delta: Bag) -> list[Change]:
         pick, shown = self._pick, self._shown

@@ -157,7 +157,8 @@ class Counting(Maintainer):
         self.relabel()
         self._settle_scale()
         columns = self.pattern.columns
-        return [Row(columns, self._values[b], count) for b, count in self._counts.items()]
+        values = self._values
+        return (Row(columns, values[b], count) for b, count in self._counts.items())
 
     def before(self, delta: Delta) -> None:
         self.relabel()

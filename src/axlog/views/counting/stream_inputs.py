@@ -40,7 +40,7 @@ class Way(NamedTuple):
 class StreamInputs:
     """The streams that feed the parts of joins, and the joins and relations that they reach."""
 
-    parts: dict[tuple[SiteRelation, int], list[Feeder]] = field(default_factory=dict)
+    parts: dict[tuple[SiteRelation, int], dict[Feeder, None]] = field(default_factory=dict)
     entangled: set[SiteRelation] = field(default_factory=set)
     narrowed: set[SiteRelation] = field(default_factory=set)
     """States whose rows pass a node that restricts them (`Way`)."""
@@ -102,7 +102,7 @@ def _follow(
             _descend(engine, found, touched, node, relation, feeders, Way())
         found.brought.update(r for top in (*here, *everywhere) for r in top.walk())
     for part in touched:
-        found.parts[part].sort(key=_STREAM)
+        found.parts[part] = dict.fromkeys(sorted(found.parts[part], key=_STREAM))
 
 
 def is_read(engine: CountingEngine, node: int, wanted: Container[Relation] | None = None) -> bool:
@@ -262,9 +262,9 @@ def _arrive(
         for part, edge in enumerate(state.relation.edges):
             if edge.relation is not relation or edge.axis not in axes or state.is_dead:
                 continue
-            each = found.parts.setdefault((state, part), [])
+            each = found.parts.setdefault((state, part), {})
             if feeders[0] not in each:
-                each += feeders
+                each.update(dict.fromkeys(feeders))
                 touched[state, part] = None
             if way.is_joined:
                 found.entangled.add(state)

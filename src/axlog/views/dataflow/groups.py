@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from axlog.document.tree import Tree
 from axlog.evaluate.functions import FUNCTIONS
 from axlog.evaluate.items import Items, Node
-from axlog.query.plan import Collection
+from axlog.query.plan import Collection, Leaf
+from axlog.query.syntax_tree import Path, Reference
 from axlog.views.dataflow.tally import Summary, Tally
 
 if TYPE_CHECKING:
@@ -93,12 +94,26 @@ class Group:
         """The items at a range of positions; entries with one item each need no count."""
         bounds = parse_bounds(aspect)
         entries = self.entries
-        is_single = not self._plan.outputs[output].is_path
-        tally = self._tally(output)
-        if is_single and not tally.uneven:
+        if self._is_single(output):
             low, high = ends(bounds, len(entries))
             return [entry.items[output][0] for entry in entries[low:high]]
         return defined(self._tree, aspect, self.aspect(output, "all"))
+
+    def _is_single(self, output: int) -> bool:
+        """Whether each entry has one item; of a path, another node each, in document order."""
+        if not self._plan.outputs[output].is_path:
+            return not self._tally(output).uneven
+        return _has_own_nodes(self._plan, output)
+
+
+def _has_own_nodes(plan: Collection, output: int) -> bool:
+    """Whether an output is the only node of the tuples of a pattern: they are in its order."""
+    if plan.clauses or plan.order or not isinstance(plan.source, Leaf):
+        return False
+    match plan.outputs[output].value:
+        case Path(start=Reference(name=name), steps=()):
+            return plan.source.names == (name,)
+    return False
 
 
 def tallied(tally: Summary, aspect: str) -> Items | None:
@@ -149,9 +164,12 @@ def ends(bounds: tuple[int, int], size: int) -> tuple[int, int]:
 
     >>> ends((1, 1), 5), ends((-1, -1), 5), ends((3, -1), 5), ends((-7, -7), 5), ends((1, 0), 5)
     ((0, 1), (4, 5), (2, 5), (0, 0), (0, 0))
+    >>> ends((-7, -1), 5), ends((-7, -4), 5), ends((1, -7), 5), ends((7, -1), 5)
+    ((0, 5), (0, 2), (0, 0), (6, 6))
     """
     low = bounds[0] - 1 if bounds[0] > 0 else size + bounds[0]
     high = bounds[1] if bounds[1] >= 0 else size + bounds[1] + 1
-    if high <= 0 or low < 0:
-        return (0, 0) if low < 0 and bounds[0] < 0 else (0, max(high, 0))
+    if high <= 0:
+        return 0, 0
+    low = max(low, 0)
     return low, max(low, high)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from axlog.evaluate.joins import Bag, Row, picker
 from axlog.query.compile import Column
@@ -182,10 +182,10 @@ class Group(Operator):
         """The number of groups, each of which has one row."""
         return len(self._groups)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> Iterator[Row]:
         """The row of each group."""
         found = map(self._measures.row, self._groups.values())
-        return [row for row in found if row is not None]
+        return (row for row in found if row is not None)
 
     def lookup(self, columns: tuple[Column, ...], key: Row) -> Bag:
         own = key_within(columns, key, self.keys)
