@@ -189,6 +189,11 @@ class Collector:
         """Whether there are many joins. Then every message with rows must be given to `after`."""
         return bool(self._deadlines)
 
+    @property
+    def is_swept(self) -> bool:
+        """Whether updates are counted until the next sweep."""
+        return bool(self._sweeps.joins)
+
     # Key values of messages -----------------------------------------------------------------------
 
     def key_users(self, stream: str) -> list[KeyUser]:

@@ -16,6 +16,7 @@ Law: a message has the same effect as by `StreamEngine.feed` alone.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -32,6 +33,7 @@ from axlog.match.stream_plan import MessagePlan
 from axlog.query.compile import Relation
 from axlog.query.pattern import Name
 from axlog.views.change import Change
+from axlog.views.counting.join_prospects import Watch
 from axlog.views.counting.routes import Route
 from axlog.views.counting.waiting_rows import WaitingRows
 
@@ -419,15 +421,17 @@ class _FeedWriter(CheckWriter):
     def _needs_after(self) -> str:
         """Whether the message may have dropped rows, or made some impossible."""
         timed = self._collector.timed
-        joins = [join for join, _, _ in timed if isinstance(join, WaitingRows)]
         if not timed:
             return "collector.is_busy or collector.until < t"
-        if len(timed) > MOST_JOINS or len(joins) < len(timed):
+        if len(timed) > MOST_JOINS or self._collector.is_swept:
             return "collector.is_busy or is_overdue(t)"
         tests = []
-        for number, join in enumerate(joins):
-            self.constants |= {f"heap{number}": join.heap, f"ended{number}": join.ended}
-            tests += [f"heap{number} and heap{number}[0][0] < t", f"ended{number}"]
+        for number, (join, heap, _) in enumerate(timed):
+            self.constants[f"heap{number}"] = heap
+            tests.append(f"heap{number} and heap{number}[0][0] < t")
+            for at, each in enumerate(_unexamined(join)):
+                self.constants[f"left{number}_{at}"] = each
+                tests.append(f"left{number}_{at}")
         self.constants["tracker"] = self._collector.tracker
         tests += ["collector.until < t", "tracker.is_busy", "emitted and collector.follows"]
         return " or ".join(tests)
@@ -490,6 +494,11 @@ def _start_of(relation: Relation) -> bytes:
     if not isinstance(test, Name) or test.label.startswith("{"):
         return b""
     return b"<" + test.label.encode()
+
+
+def _unexamined(join: Watch) -> tuple[Collection[object], ...]:
+    """What an update leaves of a join to examine; always the same objects."""
+    return (join.ended,) if isinstance(join, WaitingRows) else join.unexamined
 
 
 def _name_of(bag: str) -> str:

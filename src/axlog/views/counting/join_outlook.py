@@ -76,6 +76,12 @@ class Moment:
     streams: set[tuple[int, str]] = field(default_factory=set)  # that fed parts, and ended
     blocked: set[tuple[int, Row]] = field(default_factory=set)  # `not`s, and keys of new rows
 
+    def begin(self, clock: int) -> None:
+        """Begin the next update. The sets stay: generated functions refer to them."""
+        self.clock = clock
+        for each in (self.rows, self.values, self.streams, self.blocked):
+            each.clear()
+
 
 class Guard(NamedTuple):
     """A `not` of a join: the columns that it shares with the parts, and its rows."""

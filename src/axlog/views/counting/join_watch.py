@@ -22,7 +22,7 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 from typing import NamedTuple
@@ -269,7 +269,7 @@ class JoinWatch:
     def restore(self, seen: Sequence[Iterable[str]]) -> None:
         """Continue with restored tables, and the key values remembered with them."""
         self._used = [set(values) for values in seen]
-        self._moment = Moment(self.tree.clock)
+        self._moment.begin(self.tree.clock)
         self._start()
 
     def is_fed_by(self, feeders: Sequence[Iterable[Feeder]]) -> bool:
@@ -536,15 +536,21 @@ class JoinWatch:
     @property
     def ended(self) -> bool:
         """Whether the update must be examined: it ended ways, or was noted."""
+        return any(self.unexamined)
+
+    @property
+    def unexamined(self) -> tuple[Collection[object], ...]:
+        """What an update leaves to examine. The objects stay: generated functions refer to them."""
         moment = self._moment
-        return bool(self._ended or moment.rows or moment.values or moment.blocked)
+        return self._ended, moment.rows, moment.values, moment.blocked
 
     def take_ended(self) -> list[EndedWay]:
         """The ways that ended since the last call. The next update begins."""
         if self._moment.blocked:
             self._note_blocked()
-        ended, self._ended = self._ended, []
-        self._moment = Moment(self.tree.clock)
+        ended = self._ended.copy()
+        self._ended.clear()
+        self._moment.begin(self.tree.clock)
         return ended
 
     def sizes(self) -> dict[str, int]:
