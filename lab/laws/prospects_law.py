@@ -301,6 +301,12 @@ class _Run:
             Document(case.document, facts=case.facts, views=views, options=options)
             for options in _OPTIONS
         ]
+        counted = f"{case.query}{',' if ' return ' in case.query else ' return'} count() as n"
+        self.counted: Document | None = None
+        if "now" not in case.query:
+            both = {"v": case.query, "counted": counted}
+            options = self.random.choice(_OPTIONS[:3])
+            self.counted = Document(case.document, facts=case.facts, views=both, options=options)
         self.restored = self._fresh()
         self.options = self.random.choice(_OPTIONS)
         self.reopened = Document(case.document, facts=case.facts, views=views, options=self.options)
@@ -386,6 +392,7 @@ class _Run:
                 assert is_silent or step[0] == "end", "from the end of a stream on it may report"
                 wanted_here = [told for told in each[0] if told[0] != "never"]
             _same(f"the changes at {step} with {options}", mine, wanted_here)
+        self._count(step, each[1], was_known, seen)
         if step[0] != "end":
             state = streams_of(self.restored).engine.state()
             fresh = self._fresh()
@@ -413,6 +420,21 @@ class _Run:
         never = sorted((values for op, values in each[0] if op == "never"), key=str)
         _same(f"what never comes after {step}", never, sorted(wanted, key=str))
         seen["never"] += len(never)
+
+    def _count(self, step: Step, wanted: list[Told], was_known: bool, seen: Counter[str]) -> None:
+        """Apply a step where another view counts the rows of the same join."""
+        if self.counted is None:
+            return
+        changes = [each for each in take(self.counted, step) if each.view == "v"]
+        if was_known and "join's tables" in str(self.counted.view("v").explain().never):
+            _same(f"the changes at {step} beside a count", _told(changes), wanted)
+            seen["counted beside"] += 1
+        rows = self.documents[0].view("v").rows()
+        counted = sorted((row.values_[:-1] for row in self.counted.view("counted").rows()), key=str)
+        shown = sorted((row.values_ for row in rows), key=str)
+        if not self.counted.view("v").columns:
+            return
+        _same(f"the counted rows after {step}", counted, shown)
 
     def _ends(self) -> dict[tuple[Any, ...], set[str | None]]:
         """The streams that end rows, as a document says that keeps no messages; None: nothing."""

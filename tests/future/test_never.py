@@ -310,3 +310,24 @@ def test_differential_tuning_the_order_monitor_changes_nothing(
         assert all(each == first for each in others)
     first, *others = [doc.end("shipments") for doc in documents]
     assert all(each == first for each in others)
+
+
+@pytest.mark.parametrize("keep", ["all", "needed"])
+def test_a_view_that_counts_the_same_rows_takes_no_never_away(
+    keep: Keep,
+) -> None:
+    query = (
+        "match /document[orders/order/oid/$x#t][shipped/order/oid/$x#u] where u - t <= 2h return $x"
+    )
+    doc = axlog.Document(
+        streams=["orders", "shipped"],
+        views={"v": query, "counted": f"{query}, count() as n"},
+        facts=["key orders/order by oid trusted"],
+        options=axlog.Options(keep=keep, never="joins"),
+    )
+    for number in (1, 2):
+        doc.feed("orders", f"<order><oid>{number}</oid></order>", at=0)
+    doc.feed("shipped", "<order><oid>1</oid></order><order><oid>1</oid></order>", at=1)
+    told = [c for c in doc.advance(7201) if c.view == "v"]
+    assert [(c.op, c.row.values_) for c in told] == [("never", ("2",))]
+    assert [row.values_ for row in doc.view("counted").rows()] == [("1", 2)]

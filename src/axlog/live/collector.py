@@ -460,7 +460,9 @@ class Collector:
         joins = list(joins)
         for join in joins:
             join.settle()
-        return self._drops and any(join.dropped or join.passes_by for join in joins)
+        return self._drops and any(
+            (join.dropped and not _keeps_all(join)) or join.passes_by for join in joins
+        )
 
     def detach(self) -> None:
         """Stop watching the joins, before an update that does not come from a stream.
@@ -491,6 +493,8 @@ class Collector:
         """Return the rows that joins have dropped since the last report."""
         total: dict[str, int] = {}
         for join in self._joins if self._drops else ():
+            if _keeps_all(join):
+                continue
             name = str(join.relation.node)
             total[name] = total.get(name, 0) + join.dropped
         found: list[Dropped] = []
@@ -576,3 +580,8 @@ class Collector:
             may_remove = call.deletes != "no" or call.replace is not None
             if may_remove and by not in self.closed:
                 self._document.untune()  # raises if rows or nodes are lost for good
+
+
+def _keeps_all(join: Watch) -> bool:
+    """Return whether the tables of a join keep its rows: another view counts them."""
+    return isinstance(join, WaitingRows) and not join.drops

@@ -179,6 +179,10 @@ class WatchedJoins:
         """The relations of views with steps, which need the exact number of matches."""
         return self._relations_of(views, lambda view: bool(view.query.steps))
 
+    def _plain(self, views: Iterable[MaintainedView]) -> set[Relation]:
+        """The relations of views whose `never` changes a join of two gives."""
+        return self._relations_of(views, lambda view: not view.query.steps)
+
     def _losing(self, views: Iterable[MaintainedView]) -> set[Relation]:
         """The relations of views that can lose rows by a deletion, which need all rows."""
         tree = self._document.tree
@@ -222,9 +226,10 @@ class WatchedJoins:
         is_changing = any(map(engine.is_value_sensitive, places.values()))
         replacing = set(replacing_streams(document))
         losing = self._losing(views)
-        counted = self._counted(views) | losing
+        counted, plain = self._counted(views), self._plain(views)
         for node, state in joins_of_two(states):
-            if state.relation in counted:
+            relation = state.relation
+            if relation in losing or (relation in counted and relation not in plain):
                 continue
             feeders = (inputs.of(state, 0), inputs.of(state, 1))
             streams = {feeder.stream for each in feeders for feeder in each}
@@ -236,7 +241,8 @@ class WatchedJoins:
                 continue  # a message may take rows away from it, and find partners again
             if is_changing and any(map(depends_on_value, state.relation.walk())):
                 continue  # a part may gain or lose rows although no stream feeds it
-            made = self._waiting(state, feeders, keyed, old, views)
+            drops = self._drops and relation not in counted
+            made = self._waiting(state, feeders, keyed, old, views, drops=drops)
             if state not in old:  # made anew: an end of this instant may still matter
                 made.stopped = self._stops.get((node, state.relation))
             self.joins[made] = node
@@ -345,10 +351,13 @@ class WatchedJoins:
         keyed: dict[Relation, list[tuple[Column, Key]]],
         old: dict[SiteRelation, Watch],
         views: Sequence[MaintainedView],
+        *,
+        drops: bool,
     ) -> WaitingRows:
+        """`drops`: whether rows are dropped: not where another view counts them."""
         known = old.get(state)
         assert not isinstance(known, JoinWatch)  # it has two parts
-        if known is not None and known.is_fed_by(feeders):
+        if known is not None and known.drops == drops and known.is_fed_by(feeders):
             if not known.pair.is_exact:  # the streams that are left may decide more
                 inputs = inputs_of(state.relation, feeders, keyed)
                 known.judge(judged(known.pair, feeders, keyed), inputs)
@@ -364,7 +373,7 @@ class WatchedJoins:
             document.tree,
             seen,
             inputs_of(state.relation, feeders, keyed),
-            drops=self._drops,
+            drops=drops,
             exact=exact,
             is_whole=self._keeps and not (document.forgotten or document.collected),
         )
