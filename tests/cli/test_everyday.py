@@ -1,5 +1,6 @@
 """The command line in everyday use: values, hints, patches, completion, and likely mistakes."""
 
+import json
 import os
 import signal
 import socket
@@ -216,3 +217,23 @@ def test_check_names_what_this_machine_lacks(
     assert "pip install 'axlog[brokers]'" in done.stdout
     assert "pip install 'axlog[arrow]'" in done.stdout
     assert "not reachable" not in done.stdout
+
+
+def test_why_says_of_a_row_that_is_not_there_whether_it_can_come() -> None:
+    call = '<ax:call xmlns:ax="urn:axlog" stream="orders"/>'
+    document, query = f"<shop><order>17</order>{call}</shop>", "match /shop/order/$x return $x"
+    done = run("why", document, query, "--row", "x=18")
+    assert done.exit_code == 1
+    assert json.loads(done.stdout) == {
+        "row": {"x": "18"},
+        "truth": "possible",
+        "reasons": [
+            {"kind": "needs", "text": "orders can still bring order/$x", "stream": "orders"}
+        ],
+    }
+    done = run("why", document.replace(call, ""), query, "--row", "x=18", "--table")
+    assert done.stdout.splitlines() == [
+        "x=18",
+        "never",
+        "  no stream is open, and the row is not there",
+    ]

@@ -15,6 +15,8 @@ from axlog.cli import options
 from axlog.cli.output import Lines, in_words, is_json
 from axlog.cli.truth import After, watched
 from axlog.document.times import plain
+from axlog.errors import AxlogError
+from axlog.future.reasons import WhyNot
 from axlog.views.change import Row
 from axlog.views.why import Derivation
 
@@ -42,6 +44,9 @@ def why(
     """Explain why rows are in the answer: for each derivation, the nodes that the query matched.
 
     One line per derivation: {"row": {...}, "matched": [{"pattern": ..., "path": ..., "id": ...}]}.
+
+    With --row, a row that is not there gets its truth and the reasons for it:
+    {"row": {...}, "truth": "possible", "reasons": [{"kind": ..., "text": ...}]}.
     """
     _, view = watched(document, text, after, namespace, language, times=times)
     wanted = _wanted(row, view.columns)
@@ -50,6 +55,11 @@ def why(
         for derivation in view.why(each):
             _print_derivation(each, derivation, is_json(json))
     if not found:
+        if wanted:
+            try:
+                _print_reasons(wanted, view.why_not(wanted), is_json(json))
+            except AxlogError as error:
+                typer.echo(f"axlog: whether it can come is not decided: {error}", err=True)
         typer.echo("axlog: no such row", err=True)
         raise typer.Exit(1)
 
@@ -67,6 +77,13 @@ def _wanted(given: list[str] | None, columns: tuple[str, ...]) -> dict[str, str]
 
 def _texts(row: Row) -> dict[str, str]:
     return {column: str(value) for column, value in row.to_dict().items()}
+
+
+def _print_reasons(row: dict[str, str], found: WhyNot, as_json: bool) -> None:
+    if as_json:
+        Lines().thing({"row": row, **found.to_dict()})
+    else:
+        typer.echo(f"{in_words(row)}\n{found}")
 
 
 def _print_derivation(row: Row, derivation: Derivation, as_json: bool) -> None:
