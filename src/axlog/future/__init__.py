@@ -43,6 +43,7 @@ Scenarios: the possible rows.
 
     scenarios           all scenarios of a pattern over a document
     scenario_tracker    scenarios maintained as data arrives
+    message_effects     what a single message can make impossible
     sat                 satisfiability of clauses: the solver
     scenario_clauses    the scenarios of a pattern as clauses
     scenario_search     one scenario, or one row after the other, where there are too many to list

@@ -41,7 +41,8 @@ from axlog.future.group_members import UNKNOWN, Key, MembersByGroup
 from axlog.future.group_outlook import Coming, GroupOutlook, Member
 from axlog.future.group_steps import GroupSteps
 from axlog.future.keys import Key as DeclaredKey
-from axlog.future.scenario_tracker import Scenario, ScenarioTracker, may_fall_by_message
+from axlog.future.message_effects import is_in_one_message, may_fall_by_message
+from axlog.future.scenario_tracker import Scenario, ScenarioTracker
 from axlog.future.time_constraints import deadline
 from axlog.query.pattern import Pattern
 from axlog.query.row_key import RowKey
@@ -389,7 +390,16 @@ def is_growing(steps: GroupSteps) -> bool:
 
 def may_lose_groups(tree: Tree, key: RowKey) -> bool:
     """Whether a single message can make a possible group impossible."""
-    return not _is_lasting(GroupSteps(key)) or may_fall_by_message(tree, key.pattern)
+    steps, pattern = GroupSteps(key), key.pattern
+    is_lasting = _is_lasting(steps) or (_is_shrinking(steps) and is_in_one_message(tree, pattern))
+    return not is_lasting or may_fall_by_message(tree, pattern)
+
+
+def _is_shrinking(steps: GroupSteps) -> bool:
+    """Whether a group with members is there, or can never be again, if nothing is deleted."""
+    functions = {each.name: each.function for each in steps.aggregates}
+    atoms = [(functions[name], operator[0]) for name, operator, _ in _atoms(steps)]
+    return set(atoms) <= {("count", "<"), ("max", "<"), ("min", ">")}
 
 
 def _is_lasting(steps: GroupSteps) -> bool:

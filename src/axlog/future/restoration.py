@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from axlog.document.tree import ELEMENT, Tree
-from axlog.future.scenario_tracker import may_fall_by_message
+from axlog.future.message_effects import may_fall_by_message
 from axlog.query.pattern import Kind, Pattern
 
 _LASTING = (Kind.VARIABLE, Kind.LABEL)
@@ -39,6 +39,6 @@ def loses_no_future(tree: Tree, pattern: Pattern) -> bool:
 
     Not beside keys and calls with a limit.
     """
-    return not may_fall_by_message(tree, pattern) and all(
+    return not (tree.facts or may_fall_by_message(tree, pattern)) and all(
         output.kind in _LASTING for output in pattern.outputs
     )

@@ -58,7 +58,7 @@ from axlog.future.scenarios import (
 from axlog.future.search_budget import bounded, spend
 from axlog.future.time_constraints import deadline
 from axlog.query.compile import Relation
-from axlog.query.pattern import Axis, Constraint, Pattern, TimeConstraint
+from axlog.query.pattern import Axis, Pattern, TimeConstraint
 
 Scenario = tuple[Values, Need]
 Found = dict[Values, None]
@@ -208,7 +208,7 @@ class ScenarioTracker(Scenarios):
             )
         self._joins: dict[int, dict[Relation, _Join]] = {}
         self._places = {stream: tree.parent(node) for stream, node in tree.calls().items()}
-        super().__init__(tree, _with_key_variables(tree, pattern), root=root)
+        super().__init__(tree, with_key_variables(tree, pattern), root=root)
         self.found = ScenarioIndex(self.columns)
         self._heap: list[tuple[int, int, Values, Need]] = []
         self._number = count()
@@ -533,23 +533,9 @@ def _choose(rows: Rows, layout: list[str], ways: list[ScenarioIndex]) -> tuple[R
     return merged, longer
 
 
-def _with_key_variables(tree: Tree, pattern: Pattern) -> Pattern:
+def with_key_variables(tree: Tree, pattern: Pattern) -> Pattern:
     """The pattern with the variables as outputs by which a key can rule scenarios out."""
     return with_join_variables(pattern) if tree.facts else pattern
-
-
-def may_fall_by_message(tree: Tree, pattern: Pattern) -> bool:
-    """Whether a single message can rule scenarios out: by the clock, a key, or `most`."""
-    is_timed = any(_may_pass(constraint) for constraint in pattern.where)
-    return is_timed or bool(tree.facts) or is_limited(tree)
-
-
-def _may_pass(constraint: Constraint) -> bool:
-    """Whether the clock can rule out a constraint: not where one time must only be late enough."""
-    if not isinstance(constraint, TimeConstraint):
-        return False
-    is_single = len(constraint.terms) == 1 and constraint.terms[0][0] > 0
-    return not (is_single and constraint.operator in (">", ">="))
 
 
 def _index_row(

@@ -42,9 +42,10 @@ from axlog.future.clock_outlook import lower_bounds
 from axlog.future.generalized_rows import Values
 from axlog.future.grounding import has_not
 from axlog.future.group_tracker import GroupTracker, may_lose_groups, why_not_followed
+from axlog.future.message_effects import may_fall_by_message
 from axlog.future.references import referred
 from axlog.future.restoration import loses_no_future
-from axlog.future.scenario_tracker import Scenario, ScenarioTracker, may_fall_by_message
+from axlog.future.scenario_tracker import Scenario, ScenarioTracker
 from axlog.future.scenarios import is_limited
 from axlog.future.truth import Outlook, column_of, row_of
 from axlog.live.maintained import MaintainedTree
