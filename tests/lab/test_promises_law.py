@@ -4,7 +4,7 @@ from collections import Counter
 from random import Random
 
 import axlog
-from lab.laws.promises_law import check_promises, make_promises_case
+from lab.laws.promises_law import PromisesCase, check_promises, make_promises_case
 
 
 def test_explain_promises_only_what_happens() -> None:
@@ -25,3 +25,17 @@ def test_explain_names_what_is_refused() -> None:
     assert said.truth.startswith("not decided (AX501): $z is a join inside a `not`")
     assert f"truth       {said.truth}" in str(said)
     assert axlog.parse("<a/>").watch("//b").explain().truth is None  # no stream is open
+
+
+def test_hidden_values_are_asked_about_when_no_open_stream_concerns_the_query() -> None:
+    calls = [f'<ax:call xmlns:ax="urn:axlog" stream="{name}"{limit}/>' for name, limit in
+             (("f", ""), ("g", ""), ("h", ' most="1"'))]  # fmt: skip
+    case = PromisesCase(
+        document="<r><p>{}</p><q>{}</q><e>{}</e></r>".format(*calls),
+        query="match /r[p/a#t[k = $x]][not(q/d#s[k/$x])] where s - t < 1us return t.time, t.id",
+        steps=(("f", "<a><k>1</k><w/></a>", 1),),
+        facts=(),
+        never="all",
+        keep="needed",
+    )
+    check_promises(case)

@@ -142,10 +142,14 @@ class Negation:
 
         They have the tied values that rows do not show, too.
         """
+        return Scenarios(self.tree, without_not(self._whole), together=together, prune="none")
+
+    @cached_property
+    def _whole(self) -> Pattern:
+        """The pattern with all tied values as outputs."""
         shown = {o.of for o in self.pattern.outputs if o.kind is Kind.VARIABLE}
         hidden = [Output(Kind.VARIABLE, name) for name in self._tied if name not in shown]
-        whole = replace(self.pattern, outputs=(*self.pattern.outputs, *hidden))
-        return Scenarios(self.tree, without_not(whole), together=together, prune="none")
+        return replace(self.pattern, outputs=(*self.pattern.outputs, *hidden))
 
     @cached_property
     def _tied(self) -> tuple[str, ...]:
@@ -159,14 +163,18 @@ class Negation:
 
     @cached_property
     def _present(self) -> set[Values]:
-        return set(answers(self.tree, self.pattern))
+        return set(answers(self.tree, self._whole))
+
+    @cached_property
+    def _present_columns(self) -> tuple[str, ...]:
+        return compile_pattern(self._whole).root.columns
 
     def is_there(self, pins: Pins) -> bool:
         """Whether a row with these values exists now."""
         return self._has_row(self._present, pins)
 
     def _has_row(self, rows: Iterable[Values], pins: Pins) -> bool:
-        at = [(self._columns.index(column), value) for column, value in pins.items()]
+        at = [(self._present_columns.index(column), value) for column, value in pins.items()]
         return any(all(row[i] == value for i, value in at) for row in rows)
 
     def may_come(self, pins: Pins, among: frozenset[str] | None = None) -> bool:
@@ -211,7 +219,7 @@ class Negation:
             found = valid_messages(self.tree, positive, given.strings, time)
             if found is not None and is_among(found, among):
                 later = carried_out(self.tree, found)
-                if later is not None and self._has_row(answers(later, self.pattern), pins):
+                if later is not None and self._has_row(answers(later, self._whole), pins):
                     return found
         if not is_some:
             return None
