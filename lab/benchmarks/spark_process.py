@@ -54,7 +54,7 @@ def streams(spark: Session, task: dict[str, Any]) -> dict[str, Any]:
     sides["axlog, state with the executors"] = partial(_axlog, state="executors")
     sides["axlog, changes as a DataFrame"] = _axlog_changes
     sides["written by hand"] = _by_hand
-    # Those of `maintain`, for all sides; on a cluster Spark's default are 200.
+    # The same number for all sides; on a cluster Spark's default are 200.
     partitions = 4 if "master" in task else min(4, task["cores"])
     spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
     found: dict[str, Any] = {side: [] for side in task["sides"]}
@@ -64,7 +64,9 @@ def streams(spark: Session, task: dict[str, Any]) -> dict[str, Any]:
             checkpoint = tempfile.mkdtemp(prefix="axlog-bench-")
             meter = Meter(task.get("workers", []))
             try:
-                run = sides[side](spark, {**task, "batch": batch}, checkpoint)
+                run = sides[side](
+                    spark, {**task, "batch": batch, "partitions": partitions}, checkpoint
+                )
                 found[side].append(run | meter.used(run.pop("ends"), run.pop("counts")))
             finally:
                 meter.stop()
@@ -248,7 +250,7 @@ def _kept(
     doc = Document(orders.DOCUMENT, views={"v": QUERIES[task["view"]]}, facts=orders.KEYS)
     kept = maintain(
         spark, doc, sources, once=True, hold=0.0, checkpoint=checkpoint,
-        limit=task["batch"], report=report, state=state,
+        limit=task["batch"], report=report, state=state, partitions=task["partitions"],
     )  # fmt: skip
     kept.wait()
     with_input = [told for told in reports if told.messages]

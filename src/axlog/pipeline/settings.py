@@ -133,8 +133,8 @@ class Settings(DocumentSettings):
     partitions: int | None = Field(
         default=None,
         ge=1,
-        description="Spark: state partitions, at most one per bucket (default: 4; on one"
-        " machine with fewer cores, one for each). `axlog rescale` changes those of a checkpoint.",
+        description="Spark: state partitions, at most one per bucket (default: 4). `axlog rescale`"
+        " changes those of a checkpoint.",
     )
     state: Literal["auto", "driver", "executors"] = Field(
         default="auto",

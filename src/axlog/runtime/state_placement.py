@@ -23,9 +23,6 @@ AUTO, DRIVER, EXECUTORS = "auto", "driver", "executors"
 FEW = 4
 """Up to this many cores, one process for all engines is not the bottleneck."""
 
-PARTITIONS = 4
-"""State partitions of a new checkpoint, at most one per bucket: tasks of the stateful stage."""
-
 
 @dataclass(frozen=True)
 class Asked:
@@ -79,18 +76,6 @@ def _chosen(asked: Asked, definition: Definition) -> Lives:
     if all(unit.buckets == 1 for unit in make_plan(definition).units):
         return Lives(DRIVER, "on one machine, and no view can be partitioned")
     return Lives(EXECUTORS, f"views are partitioned over {asked.cores} cores")
-
-
-def usual_partitions(master: str, cores: int) -> int:
-    """Return the state partitions of a new checkpoint that asks for none.
-
-    Each costs a task and a commit per batch. A machine has as many cores for them as it has at the
-    start; a cluster may get more later.
-
-    >>> usual_partitions("local[2]", 2), usual_partitions("spark://host:7077", 2)
-    (2, 4)
-    """
-    return min(PARTITIONS, cores) if is_local(master) else PARTITIONS
 
 
 def is_local(master: str) -> bool:

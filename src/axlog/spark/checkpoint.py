@@ -28,7 +28,7 @@ from axlog.runtime.definition import Definition
 from axlog.runtime.extraction import ASIDE
 from axlog.runtime.hashing import hashed
 from axlog.runtime.plan import BUCKETS, SparkPlan, Unit, make_plan
-from axlog.runtime.state_placement import DRIVER, EXECUTORS, PARTITIONS
+from axlog.runtime.state_placement import DRIVER, EXECUTORS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,6 +38,8 @@ _FORM = 8
 _FREE = ("collect", "cache", "memory", "on_violation")
 """Settings of a definition that may change between runs."""
 _RESCALING = "rescaling"
+PARTITIONS = 4
+"""State partitions of a new checkpoint, at most one per bucket: tasks of the stateful stage."""
 _EVEN = 64
 """Keys spread buckets evenly over this number of state partitions, and over its divisors."""
 _SALTS = 2048
@@ -73,13 +75,11 @@ def settle(
     definition: Definition,
     rest: Mapping[str, Any],
     fill: Filling,
-    partitions: int = PARTITIONS,
 ) -> Settled:
     """Return the content of a checkpoint: as found, if it fits, or new.
 
     `rest` is what else must not change between runs, such as documents and the place of state; its
-    buckets and partitions are wishes, None if there are none. `partitions` are those of a new
-    checkpoint without a wish.
+    buckets and partitions are wishes, None if there are none.
     """
     found = _read(spark, place)
     if found is not None:
@@ -87,7 +87,7 @@ def settle(
     on_driver = rest["state"] == DRIVER  # one process has all buckets
     count = rest["buckets"] or (1 if on_driver else BUCKETS)
     plan = make_plan(definition, count, rest["documents"] is not None, 1 if on_driver else None)
-    partitions = min(plan.width, rest["partitions"] or partitions)
+    partitions = min(plan.width, rest["partitions"] or PARTITIONS)
     made = Settled(uuid4().hex, definition, plan, bucket_keys(plan.width), count, partitions)
     _write(spark, place, _written(made, rest))
     return made

@@ -48,7 +48,7 @@ from axlog.runtime.plan import SparkPlan, Unit
 from axlog.runtime.progress import Lagging
 from axlog.runtime.shared_views import shared_definition
 from axlog.runtime.sink_parts import PartStage
-from axlog.runtime.state_placement import DRIVER, Asked, placed, usual_partitions
+from axlog.runtime.state_placement import DRIVER, Asked, placed
 from axlog.runtime.table_source import TableFeed, has_tables
 from axlog.runtime.unreachable import lagging
 from axlog.runtime.upstream_filters import tests_time
@@ -219,8 +219,7 @@ def maintain(
         return fill(spark, place, given, settled, units, left)
 
     finish_rescaling(spark, place)
-    usual = usual_partitions(context.master, cores)
-    settled = settle(spark, place, definition, rest, filled, usual)
+    settled = settle(spark, place, definition, rest, filled)
     if begin is not None:
         begin(settled)
     # Messages dropped at a source advance no clock here.
