@@ -229,13 +229,13 @@ def test_a_threshold_that_cannot_be_reached_is_a_never_change() -> None:
     view = doc.watch(_ORDERS, "often")
     said = "reported by the groups that can still come; messages are read as they arrive"
     assert view.explain().never == said
-    said = [
+    emitted = [
         (client, change.op, change.row["c"])
         for number, client in enumerate("ABBA")
         for change in doc.feed("orders", f'<order client="{client}"/>', at=number)
     ]
     # After A, B, B one order is left: A cannot have three any more. Then B cannot either.
-    assert said == [("B", "never", "A"), ("A", "never", "B")]
+    assert emitted == [("B", "never", "A"), ("A", "never", "B")]
     plain = axlog.Document(streams=["orders"], views={"often": _ORDERS})
     assert "when a stream ends" in str(plain.view("often").explain().never)
     for client in "ABBB":
