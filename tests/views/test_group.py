@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from axlog import Document
 from axlog.errors import StoreError
 from axlog.evaluate.joins import Bag
 from axlog.query.dates import HOUR, DayTimeDuration, YearMonthDuration
@@ -228,6 +229,17 @@ def test_groups_of_texts_are_those_of_all_their_rows(aggregates: Any, seed: int)
         restored = Group(Stored(schema, {}), ("client",), aggregates)
         restored.restore(group.snapshot())
         assert Counter(restored.rows()) == Counter(group.rows())
+
+
+def test_a_zero_does_not_change_a_sum() -> None:
+    """Only the sum is shown: a row that leaves it as it is makes no change, and can leave again."""
+    call = '<ax:call xmlns:ax="urn:axlog" stream="s" deletes="yes"/>'
+    doc = Document(f"<r>{call}</r>", views={"v": "match /r/o[k/$k]/v/$v return $k, sum($v) as t"})
+    assert len(doc.feed("s", "<o><k>a</k><v>1.5</v></o>")) == 1
+    assert doc.feed("s", "<o><k>a</k><v>0.0</v></o>") == []
+    assert doc.delete("s", 'match /o[v/"0.0"]') == []
+    (change,) = doc.delete("s", 'match /o[v/"1.5"]')
+    assert change.op == "delete"
 
 
 @pytest.mark.parametrize("aggregates", [[_TOTAL], [("n", Count()), _TOTAL]])

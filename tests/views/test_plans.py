@@ -246,6 +246,10 @@ def test_slices_of_slices() -> None:
         ("position() = last() - 2", lambda items: items[-3:-2]),
         ("position() > last()", lambda items: []),
         ("position() > last() - 1.5", lambda items: items[-2:]),
+        ("position() > last() - 1e400", lambda items: items),
+        ("last() - 1e400", lambda items: []),
+        ("position() < 1e400", lambda items: items),
+        ("1e400", lambda items: []),
     ],
 )
 def test_positions_from_the_end_of_few_and_many(place: str, wanted: Any) -> None:

@@ -436,7 +436,7 @@ class Evaluator:
         condition = predicate.condition
         if isinstance(condition, Constant) and not isinstance(condition.value, str):
             at = condition.value
-            return [items[int(at) - 1]] if at == int(at) and 0 < at <= len(items) else []
+            return [items[int(at) - 1]] if 0 < at <= len(items) and at == int(at) else []
         kept: Items = []
         for position, item in enumerate(items, 1):
             inner = scope.focused(item, position, len(items))

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow
 from fractions import Fraction
 from math import floor, fmod, inf, isfinite, isinf, isnan, nan, trunc
+from typing import TypeGuard
 
 from axlog.errors import ValueProblem
 
@@ -50,6 +51,17 @@ def double(value: Number) -> float:
         return float(value) if value else 0.0
     except OverflowError:
         return inf if value > 0 else -inf
+
+
+def is_whole(value: object) -> TypeGuard[Number]:
+    """Whether a value is a number without a fraction.
+
+    >>> is_whole(2), is_whole(Decimal("2.0")), is_whole(2.5), is_whole(inf), is_whole("2")
+    (True, True, False, False, False)
+    """
+    if isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, int) or (isinstance(value, Decimal) and value == int(value))
 
 
 def checked(value: int) -> int:

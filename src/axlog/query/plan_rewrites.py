@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from axlog.query.numbers import is_whole
 from axlog.query.syntax_tree import (
     Binary,
     Call,
@@ -152,7 +153,7 @@ def position_bounds(condition: Expression) -> tuple[int, int] | None:
         return -1 - back, -1 - back
     match condition:
         case Constant(value=value) if not isinstance(value, str):
-            return (int(value), int(value)) if value == int(value) and value > 0 else (1, 0)
+            return (int(value), int(value)) if is_whole(value) and value > 0 else (1, 0)
         case Binary(operator=operator, left=Call(name="position"), right=Constant(value=value)):
             return _range(operator, value)
         case Binary(operator=operator, left=Constant(value=value), right=Call(name="position")):
@@ -162,7 +163,7 @@ def position_bounds(condition: Expression) -> tuple[int, int] | None:
             left=Call(name="position"),
             right=Binary(operator="to", left=Constant(value=low), right=Constant(value=high)),
         ) if not isinstance(low, str) and not isinstance(high, str):
-            if low == int(low) and high == int(high) and 1 <= low <= high:
+            if is_whole(low) and is_whole(high) and 1 <= low <= high:
                 return int(low), int(high)
         case Binary(operator=operator, left=Call(name="position"), right=right):
             return _range_to_the_end(operator, _back(right))
@@ -177,7 +178,7 @@ def _back(expression: Expression) -> int | None:
         case Call(name="last"):
             return 0
         case Binary(operator="-", left=Call(name="last"), right=Constant(value=value)) if (
-            not isinstance(value, str) and value == int(value) and value >= 0
+            is_whole(value) and value >= 0
         ):
             return int(value)
     return None
@@ -188,7 +189,7 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "lt": "gt", "le": "ge",
 
 
 def _range(operator: str, value: Any) -> tuple[int, int] | None:
-    if isinstance(value, str) or value != int(value):
+    if not is_whole(value):
         return None
     whole = int(value)
     match operator:

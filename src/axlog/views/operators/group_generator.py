@@ -111,6 +111,7 @@ def _changed(
         "    else:",
         "        member = groups[key] = member_of(entry)",
         *(f"    {line}" for line in lines),
+        *([] if measures.has_number else ["elif after == before:", f"    return {ends[1]}"]),
     ]
 
 
