@@ -302,3 +302,68 @@ def test_a_rejected_message_passes_no_deadline() -> None:
         doc.feed("b", "<o", at=20)
     doc.feed("c", message(1), at=2)
     assert [c.op for c in doc.feed("b", message(1), at=3)] == ["insert"]
+
+
+WITHIN = "match /r[a/o/k/$x#t1][b/o/k/$x#t2] where t2 - t1 <= 5 and t2 >= t1 return $x"
+REFERS = "every b/o by k refers a/o by k trusted"
+Ask = Callable[[axlog.View], object]
+ASKED: list[Ask] = [lambda view: view.status({"x": "1"}), axlog.View.possible, lambda v: v.truth]
+
+
+def refused(doc: axlog.Document, ask: Ask) -> bool:
+    with pytest.raises(UpdateError) as caught:
+        ask(doc.view("v"))
+    return caught.value.code == "AX307"
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_a_late_row_is_not_possible_where_the_state_forgot_the_key_of_its_partner(
+    ask: Ask,
+) -> None:
+    docs = {keep: document(WITHIN, keep, KEYS[:1]) for keep in ("all", "needed")}
+    for doc in docs.values():
+        doc.feed("a", message(1), at=0)
+        doc.feed("b", message(1), at=9)
+    if ask is ASKED[2]:  # new orders may come: the late row does not decide
+        assert [ask(doc.view("v")) for doc in docs.values()] == [Truth.POSSIBLE] * 2
+        return
+    assert docs["all"].view("v").status({"x": "1"}) is Truth.NEVER
+    assert refused(docs["needed"], ask)
+    for doc in docs.values():  # after the instant of the late row
+        doc.advance(10)
+    assert ASKED[1](docs["needed"].view("v")) == ASKED[1](docs["all"].view("v"))
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_a_row_whose_partner_came_too_early_is_not_possible(ask: Ask) -> None:
+    docs = {keep: document(WITHIN, keep) for keep in ("all", "needed")}
+    for doc in docs.values():
+        doc.feed("b", message(1), at=1)
+        doc.feed("a", message(1), at=2)
+        doc.end("a")
+    assert [each(docs["all"].view("v")) for each in ASKED] == [Truth.NEVER, [], Truth.NEVER]
+    assert refused(docs["needed"], ask)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_row_is_possible_where_no_forgotten_value_can_be_its_own(late: bool) -> None:
+    """Both parts had every value, or rows refer by the key to rows that arrive before them."""
+    facts = (*KEYS, REFERS) if late else KEYS
+    doc, whole = (document(WITHIN, keep, facts) for keep in ("needed", "all"))
+    for each in (doc, whole):
+        for number in range(1, 5):
+            each.feed("a", message(number), at=10 * number)
+            each.feed("b", message(number), at=10 * number + (6 if late else 1))
+        each.feed("a", message(9), at=60)
+        assert each.view("v").status({"x": "9"}) is Truth.POSSIBLE
+    assert doc.view("v").possible() == whole.view("v").possible() != []
+
+
+def test_the_state_keeps_no_key_value_of_late_rows() -> None:
+    doc = document(WITHIN, "needed")
+    for number in range(50):
+        doc.feed("a", message(number), at=10 * number)
+        doc.feed("b", message(number), at=10 * number + 6)
+    prospects = streams_of(doc).prospects(maintained(doc).views["v"])
+    assert isinstance(prospects, Prospects)
+    assert prospects.waiting.sizes()["values"] == 0

@@ -22,7 +22,6 @@ from math import inf
 from typing import Any
 
 from axlog.document.tree import Tree
-from axlog.errors import UpdateError
 from axlog.evaluate.joins import Bag, Row, Value
 from axlog.future.garbage import Feeder, KeyUsed, Pair, Proof, StreamEnded, TimePassed
 from axlog.future.join_inputs import JoinInputs
@@ -38,6 +37,7 @@ from axlog.views.counting.ended_rows import (
     rows_apart,
     rules_out,
 )
+from axlog.views.counting.forgotten_keys import ForgottenKeys, forget_older
 from axlog.views.counting.join_outlook import Use, outlook_of_two
 from axlog.views.counting.keep_code import Keep, Keeping, keep_code, keep_function
 from axlog.views.counting.member_deadlines import MemberDeadlines, NextDeadline
@@ -102,7 +102,9 @@ class WaitingRows:
 
         Only those of the current time matter. Older ones are dropped now and then.
         """
-        self._forgets = any(seen)  # whether key values have arrived that are not remembered
+        self.forgotten = ForgottenKeys(
+            pair, seen, [is_whole or each is not None for each in self.seen]
+        )
         self.rows_with: list[Callable[[Column, Value], bool]] = []
         """Whether a view has a row with a value: then the value of a key has arrived."""
         self.followers: list[Follow] = []
@@ -203,7 +205,7 @@ class WaitingRows:
             self._recent[part].clear()
             if remembered is None:
                 self._recent[part].update(dict.fromkeys(values, self.tree.clock))
-        self._forgets = True
+        self.forgotten.lack_earlier()
         self.heap.clear()
         self._brief.clear()
         for part in range(2):
@@ -269,20 +271,18 @@ class WaitingRows:
         """Whether a key value of a part is known to have arrived."""
         if self.known is not None:
             return value in self.known[part]
-        if self.has_seen(part, str(value)):
+        if self.has_seen(part, str(value)) or self._is_recent(part, value):
             return True
         column = self.pair.sides[part].columns[position]
         if any(has_row(column, value) for has_row in self.rows_with):
             return True
         key = self._keys[part]
-        if not self._forgets or key is None or self.live[1 - part].has((key[1],), (value,)):
+        if not self.forgotten.is_some or key is None:
             return False
-        raise UpdateError(
-            "AX307",
-            f"the join has forgotten whether {value!r} has arrived: both parts had it, or it waits"
-            " for nothing",
-            advice='use Options(keep="all")',
-        )
+        if self.live[1 - part].has((key[1],), (value,)):
+            self.forgotten.refuse_unsure(1 - part)
+            return False
+        raise self.forgotten.refusal(value)
 
     def is_fed_by(self, feeders: Sequence[Iterable[Feeder]]) -> bool:
         """Whether these are the same streams as before; keys and times are then the same too."""
@@ -436,6 +436,8 @@ class WaitingRows:
         shared = others if self._is_one_key else None
         recent, streams = self._recent[part], self.open[other]
         is_forgetting = mine is None and known is None and shared is None
+        forgotten = self.forgotten
+        pairs_off = self._is_one_key  # a waiting row with the value is the only one
 
         brief = self.brief
 
@@ -455,31 +457,27 @@ class WaitingRows:
                         self._record(other, found[0], KeyUsed(part, str(used[0])))
                 else:
                     self._end_all(other, found, KeyUsed(part, str(used[0])))
+            if mine is None and (found is None or not pairs_off):
+                forgotten.may_rule_out[part] = True
             if is_forgetting:
-                self._forgets = True
+                forgotten.is_some = True
                 recent[used[0]] = tree.clock
                 if len(recent) > MOST_RECENT:
-                    self._forget(recent)
+                    forget_older(recent, tree.clock)
                 return
             value = str(used[0])
             if known is not None:
                 known.add(value)
             if mine is None:
-                self._forgets = True
+                forgotten.is_some = True
                 recent[value] = tree.clock
             if shared is not None and value in shared:
                 shared.remove(value)  # both parts had it
-                self._forgets = True
+                forgotten.is_some = True
             elif mine is not None and streams:
                 mine.add(value)
 
         return use
-
-    def _forget(self, recent: dict[Value, int]) -> None:
-        """Drop the key values of earlier times."""
-        clock = self.tree.clock
-        for value in [value for value, at in recent.items() if at != clock]:
-            del recent[value]
 
     def _end_all(self, part: int, found: Bucket, proof: Proof) -> None:
         """Drop the rows of a bucket."""
