@@ -209,6 +209,7 @@ TIMED = {
     "having": "match /r/p/a[k/$client]/x/$x return $x, count() as c having c >= $least",
     "unequal": "match /r/p/a[k/$client][n != $least]/x/$x return $x",
     "since": "match /r/p/a#t[k/$client]/x/$x where t >= $least return $x",
+    "since joined": "match /r[p/a#t[k/$client]/x/$x][q/b/x/$x] where t >= $least return $x",
     "old": "match /r/p/a#t[k/$client]/x/$x where now - t >= $least return $x",
 }
 
@@ -268,6 +269,7 @@ def timed(
                 "having": names[name] >= int(least),
                 "unequal": price != int(least),
                 "since": at >= int(least),
+                "since joined": at >= int(least) and any(one == name for _, one in shipped),
                 "old": now - at >= int(least),
             }
             if holds[kind]:

@@ -38,7 +38,8 @@ def reasons(view: axlog.View, x: str) -> list[tuple[str, str]]:
 
 def test_a_row_in_progress_names_the_stream_and_the_deadline() -> None:
     view = shop(ON_TIME, 1)
-    assert reasons(view, "1") == [("holds", "the row is there")]
+    stays = ("ends", "nothing that may still come ends it")
+    assert reasons(view, "1") == [("holds", "the row is there"), stays]
     text = "shipped can still bring order/oid/$x#u until 7200"
     assert reasons(view, "2") == [("needs", text)]
 

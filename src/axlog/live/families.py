@@ -61,6 +61,7 @@ class Families:
         self.share_from: int | None = SHARE_FROM  # None: views do not share plans
         self.is_wide = False  # whether durations of any length share a plan
         self.is_requested = False  # whether plans are shared because the user asks for it
+        self.must_share = False  # whether no member can be kept alone: they get rows together
         self.by_shape: dict[Shape, Family] = {}
         self.members: dict[str, Member] = {}
         self._alone: dict[Shape, dict[str, None]] = {}  # names of views that may share a plan
@@ -221,7 +222,7 @@ class Families:
             sample = view_of(document, "", candidate.query, alone, chosen, candidate.stepping)
         document.hooks.refresh()
         how = document.hooks.how_shared(general, sample) if kept.broken is None else None
-        if how is None and self._saved_plan is None:
+        if how is None and self._saved_plan is None and not self.must_share:
             self._drop(general)
             kept.close()
             return None
@@ -306,7 +307,8 @@ class Families:
             if sample is None:
                 continue
             how = document.hooks.how_shared(family.general, sample.opened())
-            if how is None and not (document.lacks_messages or document.collected):
+            is_bound = self.must_share or document.lacks_messages or document.collected
+            if how is None and not is_bound:
                 stale.append(family)
             family.how = how or "off"
         for family in stale:

@@ -472,12 +472,12 @@ class Choice:
             return None
         engine, tree = self.document.engine, self.document.tree
         mine = set(maintainer.root.walk())
-        if any(map(joins_parts, mine & engine.left)):
+        if any(map(_joins, mine & engine.left)):
             return None  # several joins, one of which was collected
         joining = [
             state
             for relation in mine
-            if joins_parts(relation)
+            if _joins(relation)
             for node, state in engine.index.states_of(relation)
             if not state.is_dead
             if roots_above(engine, node, state) != set()  # `/*` has states at other elements too
@@ -522,6 +522,6 @@ def changes_of(view: MaintainedView, emitted: ViewChanges) -> list[Change] | Non
     return None
 
 
-def joins_parts(relation: Relation) -> bool:
+def _joins(relation: Relation) -> bool:
     """Return whether a relation combines several parts at its node."""
     return len(relation.edges) > 1 or bool(relation.choices) or bool(relation.absences)

@@ -23,6 +23,7 @@ from math import inf
 from axlog.document.delta import Delta, takes_away
 from axlog.errors import AxlogError, UndecidedError, UnsupportedError, UpdateError
 from axlog.evaluate.joins import Bag
+from axlog.future.message_effects import is_in_one_message
 from axlog.future.scenarios import may_bring
 from axlog.live.family_never import (
     bounds_one_time,
@@ -41,7 +42,6 @@ from axlog.live.never_evidence import (
     ScenarioEvidence,
     Update,
     changes_of,
-    joins_parts,
 )
 from axlog.live.update_changes import ViewChanges
 from axlog.match.stream_plan import EVERYWHERE
@@ -257,7 +257,7 @@ class NeverTracker:
             isinstance(kept, FamilyCounting)
             and not self._choice.keeps
             and bounds_one_time(kept)
-            and any(map(joins_parts, kept.root.walk()))
+            and not is_in_one_message(self._document.tree, general.query.pattern)
         )
 
     @property

@@ -191,6 +191,7 @@ class Definition:
         families = maintained(made).families
         families.share_from = None  # plans split other views by their own relations
         families.is_requested = any(one.columns for one in self.families.values())
+        families.must_share = families.is_requested  # tasks send rows for all members together
         families.is_wide = any(one.has_numbers for one in self.families.values())
         for name in chosen:
             family = self.families.get(name)
