@@ -10,9 +10,8 @@ Documents that keep all messages, or what is needed of them, that drop rows or n
 saved and restored after every step, and one whose clock passes by itself before every message, must
 all emit the same changes. Joins of two parts leave out a
 row that only the same instant could have completed (`never_law.py`), and may report a row that a
-forgotten key value rules out at its deadline: `never` is compared for the others. truth,
-`status` and `possible` are compared for all documents; those that keep no messages may refuse a
-question where the query has a key (AX307).
+forgotten key value rules out at its deadline: `never` is compared for the others. `status` and
+`possible` are compared for documents that keep no messages unless key values were forgotten.
 
 With a `not` beside the parts, the walk decides one part, and single rows of joins. `status` is
 compared for the rows that it decides, and `never` has every row that was listed as possible and
@@ -333,12 +332,7 @@ class _Run:
         """
         if not (self.was_always_known and self._kind()[2]):
             return None
-        try:
-            rows = [tuple(one.row.values()) for one in self.stepped.view("v").possible()]
-        except UpdateError as error:
-            if error.code != "AX307" or not self.case.facts:
-                raise
-            return None  # the state has forgotten key values
+        rows = [tuple(one.row.values()) for one in self.stepped.view("v").possible()]
         return [row for row in rows if None not in row]
 
     def _fresh(self) -> Document:
@@ -540,7 +534,7 @@ class _Run:
 
     def compare(self, when: str, seen: Counter[str]) -> None:
         """Compare truth, status and possible rows."""
-        _, _, is_known = self._kind()
+        is_late, _, is_known = self._kind()
         seen["by the state" if is_known else "by the document"] += 1
         if not is_known and "not(" in self.case.query:
             return  # both are the walk
@@ -554,14 +548,14 @@ class _Run:
         rows = list(product(*([None, *self._values(c)] for c in view.columns)))
         listed = _plain([shown_possible(one, self.pattern, "seconds") for one in to_come])
         for doc, options in zip(self.documents, _OPTIONS, strict=True):
-            if options.keep == "needed" and not (self.was_always_known and is_known):
+            if options.keep == "needed" and (is_late or not self.was_always_known or not is_known):
                 continue
             may_forget = options.keep == "needed" and bool(self.case.facts)
             mine = doc.view("v")
             try:
                 _same(f"the truth {when} with {options}", mine.truth, outlook.truth)
             except UpdateError as error:
-                if error.code != "AX307" or not may_forget:
+                if error.code != "AX307":
                     raise
                 seen["AX307"] += 1
                 continue
@@ -578,14 +572,7 @@ class _Run:
                     continue
                 _same(f"the status of {asked} {when} with {options}", found, wanted)
                 seen["status"] += 1
-            try:
-                possible = mine.possible()
-            except UpdateError as error:
-                if error.code != "AX307" or not may_forget:
-                    raise
-                seen["AX307"] += 1
-                continue
-            _same(f"what is possible {when} with {options}", _plain(possible), listed)
+            _same(f"what is possible {when} with {options}", _plain(mine.possible()), listed)
             paged = _pages(mine, self.random.choice((1, 2, 3)))
             _same(f"the pages {when} with {options}", _plain(paged), listed)
             limits = [math.inf if p.deadline is None else p.deadline for p in paged]

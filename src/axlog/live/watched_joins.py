@@ -381,9 +381,6 @@ class WatchedJoins:
             made.dropped += known.dropped
             made.stopped = known.stopped
             made.passes_by |= known.passes_by
-            made.forgotten.add(known.forgotten)
-        elif document.forgotten or document.collected:
-            made.forgotten.lack_earlier()
         return made
 
     def _seen(

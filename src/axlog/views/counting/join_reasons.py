@@ -21,7 +21,7 @@ from axlog.future.search_budget import bounded
 from axlog.query.normalize import normalise
 from axlog.query.pattern import Pattern
 from axlog.query.truth import Truth
-from axlog.views.counting.join_outlook import Bound, JoinOutlook, Watched, Way
+from axlog.views.counting.join_outlook import Bound, JoinOutlook, Watched
 
 
 def reasons_of(
@@ -68,7 +68,7 @@ def _ends(pattern: Pattern, tree: Tree) -> Iterator[Reason]:
 
 def _needs(watched: Watched, outlook: JoinOutlook, known: Bound, times: Times) -> Iterator[Reason]:
     """What streams must bring, and until when."""
-    for way in _known_ways(outlook, known):
+    for way in outlook.ways(known):
         limit = outlook.latest(way)
         if limit is None:
             continue
@@ -79,17 +79,6 @@ def _needs(watched: Watched, outlook: JoinOutlook, known: Bound, times: Times) -
                 if feeder.stream in watched.open[part]:
                     text = f"{feeder.stream} can still bring {feeder.relation.node}{said}"
                     yield Reason("needs", text, feeder.stream, until)
-
-
-def _known_ways(outlook: JoinOutlook, known: Bound) -> list[Way]:
-    """The ways to rows, up to one that depends on a key value that the state has forgotten."""
-    found: list[Way] = []
-    try:
-        found.extend(way for way in outlook.ways(known) if outlook.latest(way) is not None)
-    except UpdateError:
-        way_of_status = None if found else outlook.witness(known)
-        return found if way_of_status is None else [way_of_status]
-    return found
 
 
 def _obstacles(

@@ -180,10 +180,7 @@ class Prospects:
         """Whether some row may still find a partner."""
         waiting = self.waiting
         if not waiting.is_late or waiting.known is None:
-            some = [part for part, table in enumerate(waiting.live) if not table.is_empty]
-            if all(map(waiting.forgotten.is_unsure, some)):
-                waiting.forgotten.refuse_unsure(*some)
-            return bool(some)
+            return not all(table.is_empty for table in waiting.live)
         return any(
             waiting.truly_pending(part, row) is not None
             for part, table in enumerate(waiting.live)
@@ -262,7 +259,6 @@ class Prospects:
         is_there = not self._partial[part] and self._is_there(shown)
         if pending is None or is_there or not self._may_be_new(part, row, shown):
             return []
-        self.waiting.forgotten.refuse_unsure(part)
         return [(shown, (wanted,), pending.deadline) for wanted in self._wanted(pending.part)]
 
     def _new_ways(self) -> list[_FoundWay]:

@@ -22,6 +22,7 @@ from math import inf
 from typing import Any
 
 from axlog.document.tree import Tree
+from axlog.errors import UpdateError
 from axlog.evaluate.joins import Bag, Row, Value
 from axlog.future.garbage import Feeder, KeyUsed, Pair, Proof, StreamEnded, TimePassed
 from axlog.future.join_inputs import JoinInputs
@@ -37,7 +38,6 @@ from axlog.views.counting.ended_rows import (
     rows_apart,
     rules_out,
 )
-from axlog.views.counting.forgotten_keys import ForgottenKeys, forget_older
 from axlog.views.counting.join_outlook import Use, outlook_of_two
 from axlog.views.counting.keep_code import Keep, Keeping, keep_code, keep_function
 from axlog.views.counting.member_deadlines import MemberDeadlines, NextDeadline
@@ -102,9 +102,7 @@ class WaitingRows:
 
         Only those of the current time matter. Older ones are dropped now and then.
         """
-        self.forgotten = ForgottenKeys(
-            pair, seen, [is_whole or each is not None for each in self.seen]
-        )
+        self._forgets = any(seen)  # whether key values have arrived that are not remembered
         self.rows_with: list[Callable[[Column, Value], bool]] = []
         """Whether a view has a row with a value: then the value of a key has arrived."""
         self.followers: list[Follow] = []
@@ -205,7 +203,7 @@ class WaitingRows:
             self._recent[part].clear()
             if remembered is None:
                 self._recent[part].update(dict.fromkeys(values, self.tree.clock))
-        self.forgotten.lack_earlier()
+        self._forgets = True
         self.heap.clear()
         self._brief.clear()
         for part in range(2):
@@ -271,18 +269,20 @@ class WaitingRows:
         """Whether a key value of a part is known to have arrived."""
         if self.known is not None:
             return value in self.known[part]
-        if self.has_seen(part, str(value)) or self._is_recent(part, value):
+        if self.has_seen(part, str(value)):
             return True
         column = self.pair.sides[part].columns[position]
         if any(has_row(column, value) for has_row in self.rows_with):
             return True
         key = self._keys[part]
-        if not self.forgotten.is_some or key is None:
+        if not self._forgets or key is None or self.live[1 - part].has((key[1],), (value,)):
             return False
-        if self.live[1 - part].has((key[1],), (value,)):
-            self.forgotten.refuse_unsure(1 - part)
-            return False
-        raise self.forgotten.refusal(value)
+        raise UpdateError(
+            "AX307",
+            f"the join has forgotten whether {value!r} has arrived: both parts had it, or it waits"
+            " for nothing",
+            advice='use Options(keep="all")',
+        )
 
     def is_fed_by(self, feeders: Sequence[Iterable[Feeder]]) -> bool:
         """Whether these are the same streams as before; keys and times are then the same too."""
@@ -436,8 +436,6 @@ class WaitingRows:
         shared = others if self._is_one_key else None
         recent, streams = self._recent[part], self.open[other]
         is_forgetting = mine is None and known is None and shared is None
-        forgotten = self.forgotten
-        pairs_off = self._is_one_key  # a waiting row with the value is the only one
 
         brief = self.brief
 
@@ -457,27 +455,31 @@ class WaitingRows:
                         self._record(other, found[0], KeyUsed(part, str(used[0])))
                 else:
                     self._end_all(other, found, KeyUsed(part, str(used[0])))
-            if mine is None and (found is None or not pairs_off):
-                forgotten.may_rule_out[part] = True
             if is_forgetting:
-                forgotten.is_some = True
+                self._forgets = True
                 recent[used[0]] = tree.clock
                 if len(recent) > MOST_RECENT:
-                    forget_older(recent, tree.clock)
+                    self._forget(recent)
                 return
             value = str(used[0])
             if known is not None:
                 known.add(value)
             if mine is None:
-                forgotten.is_some = True
+                self._forgets = True
                 recent[value] = tree.clock
             if shared is not None and value in shared:
                 shared.remove(value)  # both parts had it
-                forgotten.is_some = True
+                self._forgets = True
             elif mine is not None and streams:
                 mine.add(value)
 
         return use
+
+    def _forget(self, recent: dict[Value, int]) -> None:
+        """Drop the key values of earlier times."""
+        clock = self.tree.clock
+        for value in [value for value, at in recent.items() if at != clock]:
+            del recent[value]
 
     def _end_all(self, part: int, found: Bucket, proof: Proof) -> None:
         """Drop the rows of a bucket."""
