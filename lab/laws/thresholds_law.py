@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from decimal import Decimal
 from itertools import chain, combinations, islice, permutations, product
 from random import Random
 from typing import Any
@@ -93,11 +94,21 @@ class Outcomes:
     def show(self, wanted: Mapping[int, Any]) -> bool:
         """Whether one of many futures made for a row brings it."""
         value = next((each for each in wanted.values() if isinstance(each, str)), None)
-        for future in islice(self._aimed(value), _MOST_TO_SHOW):
+        values = [value] if value is not None else [None, *self._addends(wanted)]
+        made = chain.from_iterable(zip(*map(self._aimed, values), strict=False))
+        for future in islice(made, _MOST_TO_SHOW * len(values)):
             self.try_all([future])
             if self.status(wanted) is not Truth.NEVER:
                 return True
         return False
+
+    def _addends(self, wanted: Mapping[int, Any]) -> Iterator[str]:
+        """Values of a variable that is summed or compared, up to four of which give a number."""
+        if "($x)" not in self._said:
+            return
+        for number, size in product(wanted.values(), (1, 2, 4)):
+            if isinstance(number, int):
+                yield str(Decimal(number) / size)
 
 
 def _agrees(row: Row, wanted: Mapping[int, Any]) -> bool:

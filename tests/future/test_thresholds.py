@@ -299,3 +299,27 @@ def test_a_message_examines_the_groups_that_it_concerns(monkeypatch: pytest.Monk
 
 def never(changes: list[axlog.Change]) -> list[tuple[Any, ...]]:
     return [change.row.values_ for change in changes if change.op == "never"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "query", "steps"),
+    [
+        (
+            ('most="3"', 'most="2"'),
+            "match /r[p/a#o[@i = $x]][q/d#u[@i = $x]] return $x as x, min($x) as n",
+            (("g", '<d i="2"><k>1</k></d>', 1), ("f", '<a i="2"><v>0</v><w/></a>', 1)),
+        ),
+        (("", 'mode="one-shot"'), "match /r/p/a#o[@i = $x] return $x as x, sum($x) as n", ()),
+    ],
+)
+def test_groups_of_values_that_the_sum_needs_are_possible(
+    limits: tuple[str, str], query: str, steps: tuple[tuple[str, str, int], ...]
+) -> None:
+    """Two values of 0.5 have the sum 1: the oracle tried none."""
+    first, second = limits
+    document = (
+        f'<r><p><ax:call xmlns:ax="urn:axlog" stream="f" {first}/></p>'
+        f'<q><ax:call xmlns:ax="urn:axlog" stream="g" {second}/></q></r>'
+    )
+    text = f"{query} having count() >= 2"
+    check_thresholds(ThresholdCase(document, text, steps, (), is_typed=False, clock=0))
