@@ -82,7 +82,8 @@ async def _coroutine(change: Change) -> None:
 
 
 @pytest.mark.parametrize(
-    ("callback", "said"), [(_coroutine, "async for"), ("print", "no function"), (None, "function")]
+    ("callback", "said"),
+    [(_coroutine, "async for"), ("print", "not a function"), (None, "function")],
 )
 def test_a_callback_that_cannot_be_called_is_refused(callback: object, said: str) -> None:
     view = axlog.parse("<a/>").watch("//b")

@@ -1,10 +1,9 @@
 """The types that expressions of XPath and XQuery can have, from the text alone.
 
-A query with an operation that no values of these types allow (`t eq 150`, `name >> 3`,
-`upper-case(a, b)`) has a value for no document that has the operands, so a view with it is refused
-when it is written. Whether an operation allows two types is asked of the operation itself, with one
-sample of each type: a type error (XPTY0004) depends on types alone. Branches of `if` may be guarded
-by their condition, so types are not checked in them.
+Some operations fail for all values of the types that their operands can have (`t eq 150`, `name >>
+3`, `upper-case(a, b)`). A view with such an operation is refused when it is watched. To find out,
+the operation itself is applied to one sample of each type: a type error (XPTY0004) depends on types
+alone. Types are not checked in the branches of `if`, because their condition may guard them.
 """
 
 from __future__ import annotations

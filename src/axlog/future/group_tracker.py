@@ -7,8 +7,8 @@ Scenarios of the pattern with all nodes that it binds are maintained (`scenario_
 are the sums of each group (`group_members.py`). An update is then judged by the groups that it
 concerns:
 
-    a member arrives        its group, unless nothing but a count from below is asked of it and no
-                            declaration limits what comes: then more members make nothing impossible
+    a member arrives        its group. Not if the conditions are lower bounds of counts and no
+                            declaration limits the data to come: more members then only help
     a scenario falls        the groups that are possible because of it. One scenario is enough for
                             most groups: their witness. Without a witness, any scenario may matter
     a key value arrives     the groups with this value

@@ -15,7 +15,9 @@ def refuse_uncallable(callback: object) -> None:
     is_coroutine = callable(callback)
     raise QueryError(
         "AX211",
-        "the callback is a coroutine function" if is_coroutine else "the callback is no function",
+        "the callback is a coroutine function"
+        if is_coroutine
+        else "the callback is not a function",
         expected="a function of one change",
         advice="`async for change in document.changes(name)`" if is_coroutine else None,
     )

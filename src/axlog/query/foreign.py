@@ -35,7 +35,7 @@ _HIDDEN = re.compile(r"\"[^\"]*\"|'[^']*'|\(:.*?:\)", re.DOTALL)
 
 
 def refuse_changing_functions(text: str, namespaces: Mapping[str, str], language: str) -> None:
-    """Refuse a query that reads the clock, or random numbers: its answer changes by itself.
+    """Refuse a query that reads the clock or random numbers: its answer changes without an update.
 
     A view is evaluated when the document changes, so its rows would be those of an earlier time.
     """
@@ -47,7 +47,7 @@ def refuse_changing_functions(text: str, namespaces: Mapping[str, str], language
     is_clock = name.startswith("current")
     raise UnsupportedError(
         "AX211",
-        f"{name}() is no function of the document: the answer would change without an update",
+        f"{name}() does not depend on the document: the answer would change without an update",
         place=place_at(text, found.start(1)),
         advice="a tree pattern has the clock of the document as `now` (`where now - t >= 2h`);"
         " or declare an external variable for the time"
